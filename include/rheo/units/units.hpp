@@ -1,0 +1,43 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The units of rheo: what is measured, planned and recorded is always one of these. Times, energies,
+// powers and clocks are doubles in SI (clocks in MHz, as every driver speaks of them); bytes and
+// floating-point operations are counts. Conversions live here and nowhere else.
+
+#include <cstdint>
+
+#include "rheo/units/quantity.hpp"
+
+namespace rheo::inline v0 {
+
+struct second_unit;
+struct joule_unit;
+struct watt_unit;
+struct megahertz_unit;
+struct byte_unit;
+struct flop_unit;
+
+using seconds = quantity<second_unit, double>;
+using joules = quantity<joule_unit, double>;
+using watts = quantity<watt_unit, double>;
+using megahertz = quantity<megahertz_unit, double>;
+using bytes = quantity<byte_unit, std::int64_t>;
+using flops = quantity<flop_unit, std::int64_t>;
+
+constexpr joules operator*(watts power, seconds time) { return {power.count * time.count}; }
+constexpr joules operator*(seconds time, watts power) { return power * time; }
+constexpr watts operator/(joules energy, seconds time) { return {energy.count / time.count}; }
+
+constexpr seconds milliseconds(double count) { return {count * 1e-3}; }
+constexpr seconds microseconds(double count) { return {count * 1e-6}; }
+constexpr seconds nanoseconds(double count) { return {count * 1e-9}; }
+constexpr double in_milliseconds(seconds time) { return time.count * 1e3; }
+constexpr double in_microseconds(seconds time) { return time.count * 1e6; }
+
+constexpr bytes kibibytes(std::int64_t count) { return {count << 10}; }
+constexpr bytes mebibytes(std::int64_t count) { return {count << 20}; }
+constexpr bytes gibibytes(std::int64_t count) { return {count << 30}; }
+constexpr double in_mebibytes(bytes size) { return static_cast<double>(size.count) / 1048576.0; }
+
+}  // namespace rheo::inline v0
