@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DCOMPILER= -DFLAGS= -DFILE= -P compile_fail.cmake: see rheo_add_compile_fail_test.
+cmake_minimum_required(VERSION 3.25)
+file(STRINGS "${FILE}" lines REGEX "^// expect: ")
+if(NOT lines)
+  message(FATAL_ERROR "${FILE} has no line \"// expect: <sentence>\"")
+endif()
+set(ENV{LC_ALL} C) # plain quotation marks in the compiler's output
+execute_process(COMMAND "${COMPILER}" ${FLAGS} "${FILE}" RESULT_VARIABLE rc ERROR_VARIABLE out OUTPUT_VARIABLE out TIMEOUT 100)
+if(NOT rc EQUAL 0)
+  message(FATAL_ERROR "The control, ${FILE} without RHEO_MISTAKE, must compile:\n${out}")
+endif()
+execute_process(COMMAND "${COMPILER}" ${FLAGS} -DRHEO_MISTAKE "${FILE}"
+  RESULT_VARIABLE rc ERROR_VARIABLE out OUTPUT_VARIABLE out TIMEOUT 100)
+if(rc EQUAL 0)
+  message(FATAL_ERROR "${FILE} compiles with its mistake")
+endif()
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^// expect: " "" sentence "${line}")
+  string(STRIP "${sentence}" sentence)
+  string(FIND "${out}" "${sentence}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${FILE} is refused, but not with the sentence\n  ${sentence}\nThe compiler said:\n${out}")
+  endif()
+endforeach()
+message(STATUS "refused with the expected sentence")

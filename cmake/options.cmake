@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# The switches of the build, and the two flag sets: rheo_warnings for all of our own code, rheo_kernel_flags for kernels.
+option(RHEO_TESTS "build the tests and the examples" ${PROJECT_IS_TOP_LEVEL})
+option(RHEO_BENCH "build the benchmarks" OFF)
+option(RHEO_SANITIZE "address and undefined-behaviour sanitizers" OFF)
+option(RHEO_WERROR "warnings are errors" OFF)
+set(RHEO_EXECUTOR AUTO CACHE STRING "kernels and executor: AUTO (when MPI and BLAS are found), ON, OFF")
+set_property(CACHE RHEO_EXECUTOR PROPERTY STRINGS AUTO ON OFF)
+set(RHEO_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (when found), ON, OFF; nothing uses it yet")
+set_property(CACHE RHEO_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_STANDARD 20)
+  set(CMAKE_CXX_STANDARD_REQUIRED ON)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+  endif()
+  # -g1 keeps back traces readable and objects small; assertions stay on.
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+  find_program(RHEO_CCACHE ccache)
+  if(RHEO_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${RHEO_CCACHE}")
+  endif()
+endif()
+
+add_library(rheo_warnings INTERFACE)
+add_library(rheo::warnings ALIAS rheo_warnings)
+target_compile_options(rheo_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${RHEO_WERROR}>:-Werror>
+  # One source line, one rounding: a product and a sum that the compiler may or may not fuse would depend on inlining.
+  # Where a fused multiply-add is meant, std::fma says so.
+  -ffp-contract=off)
+if(RHEO_SANITIZE)
+  set(rheo_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(rheo_warnings INTERFACE ${rheo_sanitizers})
+  target_link_options(rheo_warnings INTERFACE ${rheo_sanitizers})
+endif()
+
+# Kernels: one set of flags for all of them, since the bits of a result belong to the numerics fingerprint.
+set(rheo_march "")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND EXISTS /proc/cpuinfo)
+  file(STRINGS /proc/cpuinfo rheo_cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+  set(rheo_march x86-64-v3)
+  foreach(flag avx2 fma bmi1 bmi2 f16c movbe)
+    if(NOT " ${rheo_cpu_flags} " MATCHES " ${flag} ")
+      set(rheo_march "")
+    endif()
+  endforeach()
+endif()
+set(RHEO_MARCH "${rheo_march}" CACHE STRING "-march of the kernels; empty: the compiler's own")
+add_library(rheo_kernel_flags INTERFACE)
+add_library(rheo::kernel_flags ALIAS rheo_kernel_flags)
+target_compile_options(rheo_kernel_flags INTERFACE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
+  $<$<BOOL:${RHEO_MARCH}>:-march=${RHEO_MARCH}>)

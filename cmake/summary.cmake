@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# One line each for what is built and what was found.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+foreach(part library rheo_kernels rheo_executor rheo)
+  if(part STREQUAL "library" OR TARGET ${part})
+    list(APPEND rheo_parts ${part})
+  endif()
+endforeach()
+list(JOIN rheo_parts ", " rheo_parts)
+message(STATUS "rheo ${PROJECT_VERSION}: ${rheo_parts}")
+message(STATUS "  MPI: ${RHEO_MPI_VERDICT}")
+message(STATUS "  BLAS: ${RHEO_BLAS_LIBRARY}; kernels for ${RHEO_MARCH}")
+message(STATUS "  range-v3: ${RHEO_RANGE_V3_INCLUDE}")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# How tests enter ctest. Every test has a time-out; what is longer than the default check allows has the label "long".
+find_package(Catch2 QUIET) # 2 or 3; tests/catch.hpp hides which
+if(NOT TARGET Catch2::Catch2)
+  message(FATAL_ERROR "The tests need Catch2 (Debian: catch2); cmake -P cmake/check.cmake sets it up, -DRHEO_TESTS=OFF leaves them out.")
+endif()
+
+set(rheo_cmake_folder "${CMAKE_CURRENT_LIST_DIR}")
+
+# rheo_add_test_folder(<name> <folder> [libraries...]): one executable test_<name> from all *.cpp below the folder, one
+# ctest entry per file. Cases tagged [.long] run in an entry of their own, labelled long.
+function(rheo_add_test_folder name folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE rheo_catch_main rheo::library rheo::warnings ${ARGN})
+  target_compile_definitions(test_${name} PRIVATE RHEO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set(no_match_fails "")
+  if(Catch2_VERSION VERSION_LESS 3)
+    set(no_match_fails -w NoTests) # version 3 fails by itself when a filter matches nothing
+  endif()
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" cases REGEX "^ *[A-Z_]*(TEST_CASE|SCENARIO)[A-Z_]*\\(")
+    if(NOT cases) # all of it is static_assert: compiling was the test
+      continue()
+    endif()
+    cmake_path(GET source STEM stem)
+    file(STRINGS "${source}" long REGEX "\\[\\.long\\]")
+    list(LENGTH cases case_count)
+    list(LENGTH long long_count)
+    if(long_count LESS case_count)
+      add_test(NAME ${name}.${stem} COMMAND test_${name} -\# "[#${stem}]~[long]" ${no_match_fails})
+      set_tests_properties(${name}.${stem} PROPERTIES TIMEOUT 120 LABELS "${name}")
+    endif()
+    if(long)
+      add_test(NAME ${name}.${stem}.long COMMAND test_${name} -\# "[#${stem}][long]" ${no_match_fails})
+      set_tests_properties(${name}.${stem}.long PROPERTIES TIMEOUT 1200 LABELS "${name};long")
+    endif()
+  endforeach()
+endfunction()
+
+# rheo_add_mpi_test(NAME <name> RANKS <n> COMMAND <program> [args...] [TIMEOUT <s>] [LABELS ...] [PLAIN] [SERIAL])
+# Runs the command on n ranks. At the time-out, and at the end, no process of the test stays behind: one that does fails it.
+# Without ULFM the test is skipped, with CI=true it fails; PLAIN tests need no ULFM. RANKS 0: the command starts mpirun itself
+# (RHEO_MPIRUN in its environment).
+function(rheo_add_mpi_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "PLAIN;SERIAL" "NAME;RANKS;TIMEOUT" "COMMAND;LABELS")
+  if(NOT arg_NAME OR NOT arg_COMMAND OR NOT DEFINED arg_RANKS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "rheo_add_mpi_test(NAME ... RANKS n COMMAND ...): ${arg_NAME} ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(NOT RHEO_MPIRUN OR (NOT RHEO_ULFM AND NOT arg_PLAIN))
+    add_test(NAME ${arg_NAME} COMMAND "${rheo_cmake_folder}/run_mpi.sh" --without-ulfm "${RHEO_MPI_VERDICT}")
+  else()
+    list(POP_FRONT arg_COMMAND program)
+    if(TARGET "${program}")
+      set(program "$<TARGET_FILE:${program}>")
+    endif()
+    set(ft --ft)
+    if(arg_PLAIN)
+      set(ft --plain)
+    endif()
+    add_test(NAME ${arg_NAME} COMMAND "${rheo_cmake_folder}/run_mpi.sh"
+      "${RHEO_MPIRUN}" ${ft} ${arg_RANKS} ${arg_TIMEOUT} "${program}" ${arg_COMMAND})
+  endif()
+  math(EXPR beyond "${arg_TIMEOUT} + 30") # the runner ends the ranks by itself; ctest's own limit is only the last resort
+  set(processors ${arg_RANKS})
+  if(processors LESS 1)
+    set(processors 2)
+  endif()
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${beyond} PROCESSORS ${processors} SKIP_RETURN_CODE 77 LABELS "mpi;${arg_LABELS}")
+  if(arg_SERIAL)
+    set_tests_properties(${arg_NAME} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# rheo_add_compile_fail_test(<file.cpp> [compile options...]): with -DRHEO_MISTAKE the file must be refused with each sentence
+# that its lines "// expect: <sentence>" give; without it, as the control, it must compile without a warning.
+function(rheo_add_compile_fail_test file)
+  cmake_path(GET file STEM stem)
+  set(flags -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+    -I${PROJECT_SOURCE_DIR}/include -isystem ${RHEO_RANGE_V3_INCLUDE} ${ARGN})
+  if(RHEO_RANGE_V3_INCLUDE STREQUAL "/usr/include")
+    list(REMOVE_ITEM flags -isystem /usr/include)
+  endif()
+  add_test(NAME compile_fail.${stem} COMMAND "${CMAKE_COMMAND}" "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DFLAGS=${flags}"
+    "-DFILE=${file}" -P "${rheo_cmake_folder}/compile_fail.cmake")
+  set_tests_properties(compile_fail.${stem} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+endfunction()
