@@ -1,0 +1,172 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A model: a list of layers, as a type (`model<embedding<s>, repeat<12, transformer_block<s>>, ...>`)
+// and as the value that the type describes. Everything that plans, proves or runs takes the value, so
+// models read from a file and models written as types meet here.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/layer.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+struct model_description {
+    std::vector<layer_description> layers;
+
+    friend constexpr bool operator==(model_description const&, model_description const&) = default;
+};
+
+template <std::size_t Count, layer Layer>
+struct repeat {};
+
+/// Why a list of layers is no model, and where.
+struct model_fault {
+    enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss } what = kind::none;
+    int layer = 0;  ///< the culprit
+    int gives = 0;  ///< columns that the layer before it writes
+    int takes = 0;  ///< columns that it reads
+
+    friend constexpr bool operator==(model_fault const&, model_fault const&) = default;
+};
+
+/// Checks that the first layer reads tokens, each layer takes what the one before it gives, and the
+/// last ends in the loss. Cost: one pass.
+constexpr model_fault check(model_description const& model)
+{
+    using enum model_fault::kind;
+    if (model.layers.empty()) {
+        return {empty, 0, 0, 0};
+    }
+    if (model.layers.front().in_width != 0) {
+        return {does_not_read_tokens, 0, 0, model.layers.front().in_width};
+    }
+    for (std::size_t i = 1; i < model.layers.size(); ++i) {
+        auto const gives = model.layers[i - 1].out_width;
+        auto const takes = model.layers[i].in_width;
+        if (gives != takes || takes == 0) {
+            return {widths_differ, static_cast<int>(i), gives, takes};
+        }
+    }
+    if (model.layers.back().out_width != 0) {
+        return {does_not_end_in_loss, static_cast<int>(model.layers.size()) - 1, model.layers.back().out_width, 0};
+    }
+    return {};
+}
+
+/// The fault as a sentence; empty when there is none.
+inline std::string to_string(model_fault fault)
+{
+    auto const where = "layer " + std::to_string(fault.layer);
+    switch (fault.what) {
+    case model_fault::kind::none: return {};
+    case model_fault::kind::empty: return "a model needs at least one layer";
+    case model_fault::kind::does_not_read_tokens: return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
+    case model_fault::kind::widths_differ:
+        return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
+    case model_fault::kind::does_not_end_in_loss: return where + " is the last one and must end in the loss";
+    }
+    return {};
+}
+
+namespace detail {
+
+/// Numbers layers of the same prefix, which gives `#` in parameter names its value.
+constexpr void append(model_description& model, layer_description layer)
+{
+    layer.ordinal = 0;
+    for (auto const& earlier : model.layers) {
+        if (earlier.prefix == layer.prefix) {
+            ++layer.ordinal;
+        }
+    }
+    model.layers.push_back(layer);
+}
+
+template <class Part>
+struct appends {
+    static constexpr void to(model_description& model) { append(model, Part::describe()); }
+};
+
+template <std::size_t Count, class Layer>
+struct appends<repeat<Count, Layer>> {
+    static constexpr void to(model_description& model)
+    {
+        for (std::size_t i = 0; i < Count; ++i) {
+            append(model, Layer::describe());
+        }
+    }
+};
+
+template <model_fault Fault>
+struct neighbours {
+    static_assert(Fault.what != model_fault::kind::widths_differ,
+                  "rheo: two neighbouring layers of the model do not fit: the second takes another number of columns than "
+                  "the first gives (layer, gives and takes are the last three numbers of this check's parameter)");
+    static_assert(Fault.what != model_fault::kind::does_not_read_tokens, "rheo: the first layer of a model must read tokens (an embedding)");
+    static_assert(Fault.what != model_fault::kind::does_not_end_in_loss, "rheo: the last layer of a model must end in the loss (a classifier)");
+    static_assert(Fault.what != model_fault::kind::empty, "rheo: a model needs at least one layer");
+};
+
+template <class... Layers>
+constexpr model_description list_layers()
+{
+    model_description result;
+    (appends<Layers>::to(result), ...);
+    return result;
+}
+
+}  // namespace detail
+
+/// A model as a type. Layers that do not fit each other do not compile.
+template <class... Layers>
+struct model {
+    static constexpr model_description describe()
+    {
+        static_cast<void>(detail::neighbours<check(detail::list_layers<Layers...>())>{});
+        return detail::list_layers<Layers...>();
+    }
+};
+
+template <class Model>
+concept described_model = requires { Model::describe(); };
+
+/// The value of a model type.
+template <described_model Model>
+constexpr model_description describe()
+{
+    return Model::describe();
+}
+
+/// A GPT of a shape known at run time; the same value as the type of that shape.
+constexpr model_description gpt_model(gpt_shape shape)
+{
+    expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0,
+            "a GPT's vocabulary, context, width and heads must be positive");
+    expects(shape.width % shape.heads == 0, "a GPT's width must be a multiple of its number of heads");
+    expects(shape.dropout_per_mille >= 0 && shape.dropout_per_mille < 1000, "dropout must be at least 0 and below 1");
+    model_description result;
+    detail::append(result, embedding_layer(shape));
+    for (int i = 0; i < shape.blocks; ++i) {
+        detail::append(result, block_layer(shape));
+    }
+    detail::append(result, classifier_layer(shape));
+    return result;
+}
+
+/// The model with every layer's operations fused.
+constexpr model_description fused(model_description model)
+{
+    for (auto& layer : model.layers) {
+        layer = fused(layer);
+    }
+    return model;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,93 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// An operation of a layer as a value. Operations read and write the layer's slots (matrices of `rows`
+// of the microbatch x the slot's width) and use the layer's parameters; slot 0 is the layer's input.
+// The value says all the library must know (what it costs, what it saves, which uses it makes); the
+// kernels of the same name do the work. `id` is the place in the unfused list and keys the random
+// numbers, so that fusing, cutting and slicing change none of them.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "rheo/tensor/shape.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+enum class op_kind : std::uint8_t {
+    embedding,      ///< tokens -> z[0]: token table + position table, dropout
+    layer_norm,     ///< x[0] -> z[0]
+    linear,         ///< x[0] -> z[0]: x W + bias
+    gelu,           ///< x[0] -> z[0]
+    attention,      ///< x[0] (q, k, v side by side) -> z[0]: causal, many heads, dropout on probabilities
+    residual_add,   ///< x[0] + dropout(x[1]) -> z[0]
+    unembed,        ///< x[0] -> z[0]: logits, x W^T
+    cross_entropy,  ///< x[0] and targets -> loss
+    linear_gelu,    ///< fused: x[0] -> z[0] before, z[1] after the activation
+    residual_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
+    loss_gradient,  ///< fused: cross_entropy that leaves its gradient in place of the logits
+};
+
+inline constexpr int no_slot = -1;
+inline constexpr int no_parameter = -1;
+
+struct op {
+    op_kind kind{};
+    op_id id{};
+    std::array<int, 2> x{no_slot, no_slot};                      ///< slots read
+    std::array<int, 2> z{no_slot, no_slot};                      ///< slots written
+    std::array<int, 2> parameters{no_parameter, no_parameter};   ///< of the layer's list
+    int in_width = 0;
+    int out_width = 0;
+    int heads = 0;
+    int dropout_per_mille = 0;
+
+    friend constexpr bool operator==(op const&, op const&) = default;
+};
+
+/// The operation's name: that of its kernel folder, except that unembed is a linear with W transposed.
+constexpr std::string_view name_of(op_kind kind)
+{
+    constexpr std::string_view names[] = {"embedding",     "layer_norm",  "linear",        "gelu",
+                                          "attention",     "residual_add", "unembed",      "cross_entropy",
+                                          "linear_gelu",   "residual_norm", "loss_gradient"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+/// Floats that the operation keeps for its backward beside the slots, per microbatch.
+constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
+{
+    switch (o.kind) {
+    case op_kind::layer_norm:
+    case op_kind::residual_norm: return 2 * rows(shape);            // mean and 1/deviation of each row
+    case op_kind::attention: return o.heads * rows(shape);          // log-sum-exp of each query
+    case op_kind::cross_entropy: return rows(shape);                // log-sum-exp of each row
+    default: return 0;
+    }
+}
+
+/// Floating-point operations of the forward pass (matrix products only; the rest is memory-bound).
+constexpr flops forward_flops(op const& o, microbatch_shape shape)
+{
+    auto const in = std::int64_t{o.in_width};
+    auto const out = std::int64_t{o.out_width};
+    switch (o.kind) {
+    case op_kind::linear:
+    case op_kind::linear_gelu:
+    case op_kind::unembed: return {2 * rows(shape) * in * out};
+    case op_kind::attention: return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked
+    default: return {0};
+    }
+}
+
+/// Both gradients: each costs what the forward pass costs; attention computes its scores once more.
+constexpr flops backward_flops(op const& o, microbatch_shape shape)
+{
+    auto const forward = forward_flops(o, shape).count;
+    return {o.kind == op_kind::attention ? forward * 5 / 2 : forward * 2};
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,86 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// From a model to the collection of its state: one tensor per distinct parameter name, one use per
+// (operation, parameter), and the loss. Layers that name the same parameter share the tensor. Fusing
+// keeps parameters and their order, so a fused and an unfused model have the same collection.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "rheo/model/model.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+/// The name of the tensor that sums the training loss.
+inline constexpr std::string_view loss_name = "loss";
+
+namespace detail {
+
+inline tensor_id find_or_add(collection& state, tensor_info const& tensor)
+{
+    for (std::size_t i = 0; i < state.tensors.size(); ++i) {
+        if (state.tensors[i].name == tensor.name) {
+            expects(state.tensors[i].shape == tensor.shape, "two layers name the same parameter but give it different shapes");
+            return tensor_id{static_cast<std::int32_t>(i)};
+        }
+    }
+    state.tensors.push_back(tensor);
+    return tensor_id{static_cast<std::int32_t>(state.tensors.size()) - 1};
+}
+
+inline void add_use(collection& state, tensor_info const& tensor, use_info use)
+{
+    use.tensor = find_or_add(state, tensor);
+    auto& entry = state.tensors[at(use.tensor)];
+    entry.uses.push_back(use_id{static_cast<std::int32_t>(state.uses.size())});
+    if (entry.layers.empty() || entry.layers.back() != use.layer) {
+        entry.layers.push_back(use.layer);
+    }
+    state.uses.push_back(use);
+}
+
+}  // namespace detail
+
+/// All tensors and uses of a model, in layer order, the loss last.
+inline collection state_of(model_description const& model)
+{
+    collection state;
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+        auto const& layer = model.layers[l];
+        layer_id const id{static_cast<std::int32_t>(l)};
+        for (auto const& o : layer.ops) {
+            for (auto const number : o.parameters) {
+                if (number == no_parameter) {
+                    continue;
+                }
+                auto const& p = layer.parameters[static_cast<std::size_t>(number)];
+                tensor_info const tensor{full_name(layer, p), p.shape, p.initial, p.decays, true, {}, {}};
+                detail::add_use(state, tensor, {{}, id, number});
+            }
+            if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
+                tensor_info const loss{std::string{loss_name}, {1, 1}, {}, false, false, {}, {}};
+                detail::add_use(state, loss, {{}, id, no_parameter});
+            }
+        }
+    }
+    return state;
+}
+
+/// The tensors that a holder of the layers [first, last) holds, ascending.
+inline std::vector<tensor_id> tensors_of(collection const& state, layer_id first, layer_id last)
+{
+    std::vector<tensor_id> result;
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+        auto const& layers = state.tensors[t].layers;
+        if (std::any_of(layers.begin(), layers.end(), [&](layer_id l) { return l >= first && l < last; })) {
+            result.push_back(tensor_id{static_cast<std::int32_t>(t)});
+        }
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0

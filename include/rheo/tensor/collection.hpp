@@ -1,0 +1,59 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The collection: all state of a job as named tensors with roles (Tenplex's "parallelizable tensor
+// collection", SOSP'24, section 3). What a rank holds is a layout of it; what a checkpoint writes,
+// what a recovery moves and what the digest sums are entries of it. A tensor that several layers
+// share is one tensor with several layers: tying needs no special case anywhere else.
+//
+// A use is an (operation, parameter) pair. Gradients are summed per use, so each use has accumulators
+// and the set of microbatches they hold; a tensor's gradient is the sum over its uses and holders. The
+// training loss is a tensor of one element with one use, that of the loss operation, and no parameter.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rheo/tensor/shape.hpp"
+#include "rheo/topology/index.hpp"
+
+namespace rheo::inline v0 {
+
+enum class tensor_role : std::uint8_t { parameter, first_moment, second_moment, accumulator };
+
+/// How a tensor gets its first values.
+struct initial_values {
+    double mean = 0;
+    double deviation = 0;  ///< of a normal distribution; 0: all elements are the mean
+
+    friend constexpr bool operator==(initial_values, initial_values) = default;
+};
+
+struct tensor_info {
+    std::string name;  ///< unique; Hugging Face's where it has one
+    tensor_shape shape;
+    initial_values initial;
+    bool decays = false;           ///< weight decay applies
+    bool is_parameter = true;      ///< false for the loss
+    std::vector<layer_id> layers;  ///< ascending: every holder of one of them holds the tensor
+    std::vector<use_id> uses;      ///< ascending
+
+    friend bool operator==(tensor_info const&, tensor_info const&) = default;
+};
+
+struct use_info {
+    tensor_id tensor;
+    layer_id layer;
+    int parameter = 0;  ///< of the layer's list; -1: the loss
+
+    friend constexpr bool operator==(use_info const&, use_info const&) = default;
+};
+
+struct collection {
+    std::vector<tensor_info> tensors;
+    std::vector<use_info> uses;
+
+    friend bool operator==(collection const&, collection const&) = default;
+};
+
+}  // namespace rheo::inline v0

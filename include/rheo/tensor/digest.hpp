@@ -1,0 +1,78 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The digest of state: the sum mod 2^128 of hash(tensor, role, index, bits) over all elements. A sum
+// does not depend on order, so neither layout, nor plan, nor number of threads can change it; every
+// element counts, at its place. It tells states apart, it is no defence against an adversary.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rheo/tensor/collection.hpp"
+
+namespace rheo::inline v0 {
+
+struct state_digest {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+
+    friend constexpr bool operator==(state_digest, state_digest) = default;
+
+    constexpr state_digest& operator+=(state_digest other)
+    {
+        low += other.low;
+        high += other.high + (low < other.low ? 1 : 0);
+        return *this;
+    }
+};
+
+/// A bijective mix of 64 bits in which every input bit reaches every output bit (the finaliser of
+/// Stafford's Mix13, as used by SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+constexpr std::uint64_t mix_bits(std::uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+/// Hash of a text; the same everywhere.
+constexpr std::uint64_t hash_text(std::string_view text)
+{
+    std::uint64_t hash = 0x9e3779b97f4a7c15U + text.size();
+    for (char const c : text) {
+        hash = mix_bits(hash ^ static_cast<unsigned char>(c));
+    }
+    return hash;
+}
+
+/// Digest of consecutive elements of one tensor's role, given as 32-bit patterns.
+/// @param first the row-major index of the first element within the whole tensor.
+constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first,
+                                 std::span<std::uint32_t const> bits)
+{
+    auto const key = mix_bits(hash_text(tensor) + static_cast<std::uint64_t>(role) + 1);
+    state_digest sum;
+    auto position = static_cast<std::uint64_t>(first);
+    for (auto const pattern : bits) {
+        auto const low = mix_bits(mix_bits(key + position * 0x9e3779b97f4a7c15U) ^ pattern);
+        sum += state_digest{mix_bits(low + 0xd1b54a32d192ed03U), low};
+        ++position;
+    }
+    return sum;
+}
+
+/// 32 hexadecimal digits.
+inline std::string to_string(state_digest digest)
+{
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text(32, '0');
+    for (std::size_t i = 0; i < 16; ++i) {
+        text[15 - i] = digits[(digest.high >> (4 * i)) & 15U];
+        text[31 - i] = digits[(digest.low >> (4 * i)) & 15U];
+    }
+    return text;
+}
+
+}  // namespace rheo::inline v0
