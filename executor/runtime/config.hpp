@@ -1,0 +1,70 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything that one training run is told, with its defaults. The command line reads it from TOML
+// (`schema = 1`, one table per struct below, keys of the same names); a program with its own model fills
+// it in. What decides the bits of the result is the numerics fingerprint (runtime/fingerprint.hpp); the
+// rest (plan, threads, records) may differ between runs that end with the same bits.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rheo/model/gpt.hpp"
+#include "rheo/tensor/shape.hpp"
+
+namespace rheo::inline v0 {
+
+struct data_config {
+    std::vector<std::string> paths;     ///< files or folders; empty: the C++ standard library headers
+    double validation_fraction = 0.05;  ///< of the tokens, taken from the end
+};
+
+struct train_config {
+    std::int64_t steps = 100;
+    std::uint64_t seed = 1;
+    int microbatches = 8;               ///< per step
+    microbatch_shape microbatch{4, 64};
+    std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
+    int eval_microbatches = 8;
+    bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
+};
+
+struct optimizer_config {
+    double learning_rate = 1e-3;
+    double final_learning_rate = 1e-4;  ///< at the end of the cosine
+    std::int64_t warmup_steps = 10;
+    double beta1 = 0.9;
+    double beta2 = 0.95;
+    double epsilon = 1e-8;
+    double weight_decay = 0.1;
+    double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
+};
+
+struct plan_config {
+    std::string schedule = "1f1b";      ///< gpipe or 1f1b
+    std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
+    std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
+    int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
+    int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
+};
+
+struct run_folder_config {
+    std::string folder;                 ///< empty: runs/<config stem>
+    bool trace = true;
+    bool fuse = true;                   ///< run the fused operation list
+    int threads = 1;                    ///< per rank
+    int sample_tokens = 0;              ///< tokens generated after the last step
+    std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"
+};
+
+struct run_config {
+    gpt_shape model;
+    data_config data;
+    train_config train;
+    optimizer_config optimizer;
+    plan_config plan;
+    run_folder_config run;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,48 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Tokens to train on, the same on every rank: bytes of text files, or llm.c's token files. Which tokens
+// a microbatch has is a function of (seed, step, microbatch) alone, so any rank can read any microbatch
+// and no order of execution changes the data (law 1 d).
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/tensor/digest.hpp"
+#include "rheo/tensor/shape.hpp"
+#include "rheo/topology/index.hpp"
+#include "runtime/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// Data that cannot be read or used; exit code 4.
+struct data_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+class dataset {
+public:
+    /// Reads all tokens. @throws data_error naming the file and what was expected: nothing readable, a bad
+    /// token file, a token outside the vocabulary, too few tokens for one sequence in either split.
+    dataset(data_config const& config, int vocabulary, microbatch_shape shape);
+
+    /// Tokens and next tokens of training microbatch `microbatch` of `step`; both have rows(shape) elements.
+    void training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch,
+                             std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const;
+
+    /// The same of the validation split; the same ones at every evaluation.
+    void validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens,
+                               std::span<std::int32_t> targets) const;
+
+    state_digest digest() const;        ///< of all tokens and the split; part of the fingerprint
+    std::int64_t training_tokens() const;
+    std::int64_t validation_tokens() const;
+    double unigram_entropy() const;     ///< of the training split, nats per token
+    bool is_text() const;               ///< tokens are bytes
+    std::string description() const;    ///< for people: how many files and tokens
+};
+
+}  // namespace rheo::inline v0
