@@ -1,0 +1,61 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Dropout as a property of an operation: a probability and the key of its random numbers. Whether an element
+// stays is a function of the key and the element's index in the unfused, uncut tensor of the microbatch,
+// so backward draws the mask again instead of keeping it.
+
+#include <cmath>
+#include <cstdint>
+
+#include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/random.hpp"
+
+namespace rheo::inline v0 {
+
+struct dropout {
+    double probability = 0;  ///< of an element becoming zero, 0 <= p < 1
+    random_key key{};
+
+    friend constexpr bool operator==(dropout const&, dropout const&) = default;
+};
+
+/// An element is dropped when its 32 random bits are below this: p * 2^32, rounded to nearest.
+constexpr std::uint32_t dropout_threshold(dropout const& drop)
+{
+    double const threshold = drop.probability * 4294967296.0 + 0.5;
+    return threshold >= 4294967295.0 ? 0xffffffffU : static_cast<std::uint32_t>(threshold);
+}
+
+/// What an element that stays is multiplied by: 1 / (1 - p).
+template <class Compute>
+constexpr Compute dropout_scale(dropout const& drop)
+{
+    return static_cast<Compute>(1.0 / (1.0 - drop.probability));
+}
+
+namespace definition {
+
+/// The factor of each element of a tensor: 0 or 1 / (1 - p). Reference form, one Philox per element.
+template <class Compute>
+struct dropout_factor {
+    explicit dropout_factor(dropout const& drop)
+        : stream{stream_of(drop.key)}, threshold{dropout_threshold(drop)}, scale{dropout_scale<Compute>(drop)}
+    {
+    }
+
+    Compute operator()(std::int64_t element) const
+    {
+        if (threshold == 0) {
+            return Compute{1};
+        }
+        return random_word(stream, static_cast<std::uint64_t>(element)) < threshold ? Compute{0} : scale;
+    }
+
+    random_stream stream;
+    std::uint32_t threshold;
+    Compute scale;
+};
+
+}  // namespace definition
+}  // namespace rheo::inline v0

@@ -1,0 +1,102 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Where a weight gradient goes: into the sums of a tensor, which under the fp32 policy are exact (see
+// rheo/tensor/exact_sum.hpp) and under the double policy of the tests are plain. Then the operations on
+// whole exact accumulators: add a float gradient, add another's sums, turn sums into floats.
+
+#include <cstdint>
+
+#include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/exact_sum.hpp"
+
+namespace rheo::inline v0 {
+
+/// The sums of one gradient tensor, in plain floating point.
+template <dtype Accumulate>
+struct gradient_sum_of {
+    element_t<Accumulate>* sums = nullptr;  // the tensor's shape
+};
+
+/// The sums of one gradient tensor, exact.
+template <>
+struct gradient_sum_of<dtype::i64> {
+    std::int64_t* sums = nullptr;        // the tensor's shape
+    accumulator_state* state = nullptr;  ///< scale in, size and flags out
+    int contributions = 1;               ///< per step, over all ranks and uses: the bound depends on it
+};
+
+template <dtype_policy Policy>
+using gradient_sum = gradient_sum_of<Policy.accumulate>;
+
+/// Adds the float gradient of one contribution to exact sums.
+struct exact_accumulate_arguments {
+    std::int64_t count;
+    float const* gradient;                // [count]
+    gradient_sum_of<dtype::i64> target;   // [count]
+};
+
+/// Adds exact sums to exact sums of the same scale; states are merged by `merged`.
+struct exact_add_arguments {
+    std::int64_t count;
+    std::int64_t const* source;  // [count]
+    std::int64_t* target;        // [count]
+};
+
+/// Turns exact sums into floats, as `value_of`.
+struct exact_convert_arguments {
+    std::int64_t count;
+    std::int64_t const* sums;  // [count]
+    int scale_log2;
+    float* gradient;           // [count]
+};
+
+namespace definition {
+
+/// One element's contribution enters its sum.
+template <class Float>
+constexpr void contribute(gradient_sum_of<dtype::i64> const& target, std::int64_t element, Float value)
+{
+    add_contribution(target.sums[element], *target.state, static_cast<float>(value), target.contributions);
+}
+
+template <dtype Accumulate, class Float>
+constexpr void contribute(gradient_sum_of<Accumulate> const& target, std::int64_t element, Float value)
+{
+    target.sums[element] += static_cast<element_t<Accumulate>>(value);
+}
+
+inline void exact_accumulate(exact_accumulate_arguments const& a)
+{
+    for (std::int64_t i = 0; i < a.count; ++i) {
+        contribute(a.target, i, a.gradient[i]);
+    }
+}
+
+inline void exact_add(exact_add_arguments const& a)
+{
+    for (std::int64_t i = 0; i < a.count; ++i) {
+        a.target[i] += a.source[i];
+    }
+}
+
+inline void exact_convert(exact_convert_arguments const& a)
+{
+    for (std::int64_t i = 0; i < a.count; ++i) {
+        a.gradient[i] = value_of(a.sums[i], a.scale_log2);
+    }
+}
+
+}  // namespace definition
+
+class tile_pool;
+
+namespace host {
+
+void exact_accumulate(tile_pool& pool, exact_accumulate_arguments const& arguments);
+void exact_add(tile_pool& pool, exact_add_arguments const& arguments);
+void exact_convert(tile_pool& pool, exact_convert_arguments const& arguments);
+void exact_zero(tile_pool& pool, std::int64_t count, std::int64_t* sums);
+
+}  // namespace host
+}  // namespace rheo::inline v0

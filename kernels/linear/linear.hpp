@@ -1,0 +1,158 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// y = x W + bias, with W as [in, out] (the orientation of GPT-2's files) or as [out, in] (a classifier tied
+// to the token table), and optionally GELU of the result in one pass: then both the pre-activation, which
+// backward needs, and the activated value are stored, each rounded as the two operations would have.
+// The grid of tiles below is part of the definition: a BLAS gives other bits for another grid.
+
+#include <cstdint>
+
+#include "kernels/exact/exact.hpp"
+#include "kernels/gelu/gelu.hpp"
+#include "rheo/tensor/dtype.hpp"
+
+namespace rheo::inline v0 {
+
+enum class weight_order : std::uint8_t { in_out, out_in };
+
+/// The tiles of the host products, in elements of the result.
+struct tile_grid {
+    std::int64_t rows;
+    std::int64_t columns;
+};
+inline constexpr tile_grid product_tiles{.rows = 256, .columns = 384};          ///< forward, input gradient
+inline constexpr tile_grid weight_gradient_tiles{.rows = 384, .columns = 768};  ///< over the stored weight
+
+template <dtype_policy Policy = fp32>
+struct linear_forward_arguments {
+    std::int64_t rows;
+    std::int64_t in;
+    std::int64_t out;
+    weight_order order = weight_order::in_out;
+    storage_t<Policy> const* input;              // [rows, in]
+    storage_t<Policy> const* weight;             // [in, out] or [out, in]
+    storage_t<Policy> const* bias = nullptr;     // [out] or null
+    storage_t<Policy>* output;                   // [rows, out], the pre-activation when activated is given
+    storage_t<Policy>* activated = nullptr;      // [rows, out] = gelu(output), or null
+};
+
+template <dtype_policy Policy = fp32>
+struct linear_backward_input_arguments {
+    std::int64_t rows;
+    std::int64_t in;
+    std::int64_t out;
+    weight_order order = weight_order::in_out;
+    storage_t<Policy> const* weight;           // [in, out] or [out, in]
+    storage_t<Policy> const* output_gradient;  // [rows, out]
+    storage_t<Policy>* input_gradient;         // [rows, in]
+    bool accumulate = false;                   ///< add to input_gradient instead of overwriting it
+};
+
+template <dtype_policy Policy = fp32>
+struct linear_backward_weight_arguments {
+    std::int64_t rows;
+    std::int64_t in;
+    std::int64_t out;
+    weight_order order = weight_order::in_out;
+    storage_t<Policy> const* input;            // [rows, in]
+    storage_t<Policy> const* output_gradient;  // [rows, out]
+    gradient_sum<Policy> weight_gradient;      // [in, out] or [out, in]
+};
+
+template <dtype_policy Policy = fp32>
+struct linear_backward_bias_arguments {
+    std::int64_t rows;
+    std::int64_t out;
+    storage_t<Policy> const* output_gradient;  // [rows, out]
+    gradient_sum<Policy> bias_gradient;        // [out]
+};
+
+namespace definition {
+
+/// Where weight (i, o) lies.
+constexpr std::int64_t weight_index(weight_order order, std::int64_t in, std::int64_t out, std::int64_t i,
+                                    std::int64_t o)
+{
+    return order == weight_order::in_out ? i * out + o : o * in + i;
+}
+
+template <dtype_policy Policy>
+void linear_forward(linear_forward_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    using storage = storage_t<Policy>;
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        for (std::int64_t o = 0; o < a.out; ++o) {
+            compute sum = 0;
+            for (std::int64_t i = 0; i < a.in; ++i) {
+                sum += compute(a.input[r * a.in + i]) * compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
+            }
+            sum += a.bias != nullptr ? compute(a.bias[o]) : compute(0);
+            a.output[r * a.out + o] = static_cast<storage>(sum);
+            if (a.activated != nullptr) {
+                a.activated[r * a.out + o] = static_cast<storage>(gelu(compute(a.output[r * a.out + o])));
+            }
+        }
+    }
+}
+
+template <dtype_policy Policy>
+void linear_backward_input(linear_backward_input_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        for (std::int64_t i = 0; i < a.in; ++i) {
+            compute sum = 0;
+            for (std::int64_t o = 0; o < a.out; ++o) {
+                sum += compute(a.output_gradient[r * a.out + o]) *
+                       compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
+            }
+            auto& target = a.input_gradient[r * a.in + i];
+            target = static_cast<storage_t<Policy>>(a.accumulate ? compute(target) + sum : sum);
+        }
+    }
+}
+
+template <dtype_policy Policy>
+void linear_backward_weight(linear_backward_weight_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    for (std::int64_t i = 0; i < a.in; ++i) {
+        for (std::int64_t o = 0; o < a.out; ++o) {
+            compute sum = 0;
+            for (std::int64_t r = 0; r < a.rows; ++r) {
+                sum += compute(a.input[r * a.in + i]) * compute(a.output_gradient[r * a.out + o]);
+            }
+            contribute(a.weight_gradient, weight_index(a.order, a.in, a.out, i, o), sum);
+        }
+    }
+}
+
+template <dtype_policy Policy>
+void linear_backward_bias(linear_backward_bias_arguments<Policy> const& a)
+{
+    for (std::int64_t o = 0; o < a.out; ++o) {
+        compute_t<Policy> sum = 0;
+        for (std::int64_t r = 0; r < a.rows; ++r) {
+            sum += compute_t<Policy>(a.output_gradient[r * a.out + o]);
+        }
+        contribute(a.bias_gradient, o, sum);
+    }
+}
+
+}  // namespace definition
+
+class tile_pool;
+
+namespace host {
+
+void linear_forward(tile_pool& pool, linear_forward_arguments<> const& arguments);
+void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> const& arguments);
+void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<> const& arguments);
+/// Plain float sums: not exact, kept to measure what exactness costs.
+void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp32_inexact> const& arguments);
+void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> const& arguments);
+
+}  // namespace host
+}  // namespace rheo::inline v0
