@@ -35,6 +35,13 @@ constexpr seconds nanoseconds(double count) { return {count * 1e-9}; }
 constexpr double in_milliseconds(seconds time) { return time.count * 1e3; }
 constexpr double in_microseconds(seconds time) { return time.count * 1e6; }
 
+/// The nearest whole number of nanoseconds: what plans count in, because integers add up the same in
+/// any order. Halved from a truncated double, a form in which no compiler can fuse two roundings.
+constexpr std::int64_t in_whole_nanoseconds(seconds time)
+{
+    return (static_cast<std::int64_t>(time.count * 2e9) + 1) / 2;
+}
+
 constexpr bytes kibibytes(std::int64_t count) { return {count << 10}; }
 constexpr bytes mebibytes(std::int64_t count) { return {count << 20}; }
 constexpr bytes gibibytes(std::int64_t count) { return {count << 30}; }
