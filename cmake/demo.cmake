@@ -11,4 +11,4 @@ rheo_configure_and_build(rheo)
 
 # It defines rheo_demo(<executable> <mpirun> <work folder>), which fails by message(FATAL_ERROR).
 include("${RHEO_ROOT}/examples/demo/demo.cmake")
-rheo_demo("${RHEO_BINARY}/rheo" "${RHEO_MPI_HOME}/bin/mpirun" "${BUILD}/demo")
+rheo_demo("${RHEO_BINARY}/bin/rheo" "${RHEO_MPI_HOME}/bin/mpirun" "${BUILD}/demo")

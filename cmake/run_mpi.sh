@@ -5,6 +5,7 @@
 # Every process of the test carries RHEO_TEST_RUN in its environment, by which it is found and ended at the time-out. One
 # that is still there two seconds after a good end makes the test fail: no process may stay behind.
 set -u
+ulimit -c 0 # tests that kill ranks leave no core files
 if [[ $1 == --without-ulfm ]]; then
   echo "skipped: this test needs an MPI with ULFM ($2)"
   [[ ${CI:-} == true ]] && { echo "CI=true: a missing ULFM is a failure"; exit 1; }
@@ -16,7 +17,6 @@ shift 4
 export RHEO_MPIRUN=$mpirun
 RHEO_TEST_RUN="$$-$(date +%s%N)"
 export RHEO_TEST_RUN
-export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 work=$(mktemp -d) || exit 1
 export TMPDIR=$work # the launcher's session files go away with it
 flags=()
@@ -25,17 +25,13 @@ flags=()
 flags+=(--oversubscribe --bind-to none)
 ((EUID == 0)) && flags+=(--allow-run-as-root)
 
-ours() { # process ids that carry our mark, this shell and its own children excepted
-  local f pid
-  for f in /proc/[0-9]*/environ; do
-    pid=${f//[!0-9]/}
-    [[ $pid == "$$" || $pid == "$BASHPID" ]] && continue
-    if tr '\0' '\n' 2>/dev/null <"$f" | grep -qx "RHEO_TEST_RUN=$RHEO_TEST_RUN" 2>/dev/null; then
-      [[ $(readlink "/proc/$pid/exe" 2>/dev/null) == */bash && $(ps_parent "$pid") == "$$" ]] || echo "$pid"
-    fi
-  done
+ours() { # the processes that carry our mark: this shell got it only after its start, so its own environ file has it not
+  local files=(/proc/[0-9]*/environ) file pid # listed before grep starts, which carries it too
+  while read -r file; do
+    pid=${file//[!0-9]/}
+    [[ $pid == "$BASHPID" ]] || echo "$pid"
+  done < <(grep -lszx "RHEO_TEST_RUN=$RHEO_TEST_RUN" "${files[@]}")
 }
-ps_parent() { awk '{ sub(/^.*\) /, ""); print $2 }' "/proc/$1/stat" 2>/dev/null; }
 end_all() {
   local pids i
   for i in 1 2 3 4 5; do
@@ -52,18 +48,16 @@ trap 'exit 143' TERM INT HUP
 if ((ranks > 0)); then set -- "$mpirun" "${flags[@]}" -n "$ranks" "$@"; fi
 setsid "$@" </dev/null &
 leader=$!
-# A child of its own measures the time, so that `wait` below returns as soon as the run ends.
-( exec -c sleep "$seconds" ) &
+# A clock without our mark; `wait` returns as soon as either ends.
+env -i sleep "$seconds" &
 clock=$!
 wait -n "$leader" "$clock"
 rc=$?
-if kill -0 "$leader" 2>/dev/null; then
+if ! kill -0 "$clock" 2>/dev/null; then
   echo "run_mpi.sh: not done after $seconds s"
   exit 124
 fi
-wait "$leader"
-rc=$?
-kill "$clock" 2>/dev/null
+kill "$clock"
 wait "$clock" 2>/dev/null
 
 for _ in 1 2 3 4 5 6 7 8 9 10; do

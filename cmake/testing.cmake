@@ -7,6 +7,22 @@ endif()
 
 set(rheo_cmake_folder "${CMAKE_CURRENT_LIST_DIR}")
 
+# Under the sanitizers everything takes several times as long, and MPI's own leaks are suppressed by name.
+set(rheo_patience 1)
+set(rheo_test_environment "")
+if(RHEO_SANITIZE)
+  set(rheo_patience 5)
+  set(rheo_test_environment "ASAN_OPTIONS=abort_on_error=1:detect_leaks=1:detect_stack_use_after_return=0"
+    "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1"
+    "LSAN_OPTIONS=suppressions=${rheo_cmake_folder}/leaks_of_mpi.txt:print_suppressions=0")
+endif()
+
+# rheo_limit(<test> <seconds> labels...): time-out, labels and environment of a test.
+function(rheo_limit test seconds)
+  math(EXPR seconds "${seconds} * ${rheo_patience}")
+  set_tests_properties(${test} PROPERTIES TIMEOUT ${seconds} LABELS "${ARGN}" ENVIRONMENT "${rheo_test_environment}")
+endfunction()
+
 # rheo_add_test_folder(<name> <folder> [libraries...]): one executable test_<name> from all *.cpp below the folder, one
 # ctest entry per file. Cases tagged [.long] run in an entry of their own, labelled long.
 function(rheo_add_test_folder name folder)
@@ -32,11 +48,11 @@ function(rheo_add_test_folder name folder)
     list(LENGTH long long_count)
     if(long_count LESS case_count)
       add_test(NAME ${name}.${stem} COMMAND test_${name} -\# "[#${stem}]~[long]" ${no_match_fails})
-      set_tests_properties(${name}.${stem} PROPERTIES TIMEOUT 120 LABELS "${name}")
+      rheo_limit(${name}.${stem} 120 ${name})
     endif()
     if(long)
       add_test(NAME ${name}.${stem}.long COMMAND test_${name} -\# "[#${stem}][long]" ${no_match_fails})
-      set_tests_properties(${name}.${stem}.long PROPERTIES TIMEOUT 1200 LABELS "${name};long")
+      rheo_limit(${name}.${stem}.long 1200 ${name} long)
     endif()
   endforeach()
 endfunction()
@@ -64,15 +80,17 @@ function(rheo_add_mpi_test)
     if(arg_PLAIN)
       set(ft --plain)
     endif()
+    math(EXPR seconds "${arg_TIMEOUT} * ${rheo_patience}")
     add_test(NAME ${arg_NAME} COMMAND "${rheo_cmake_folder}/run_mpi.sh"
-      "${RHEO_MPIRUN}" ${ft} ${arg_RANKS} ${arg_TIMEOUT} "${program}" ${arg_COMMAND})
+      "${RHEO_MPIRUN}" ${ft} ${arg_RANKS} ${seconds} "${program}" ${arg_COMMAND})
   endif()
   math(EXPR beyond "${arg_TIMEOUT} + 30") # the runner ends the ranks by itself; ctest's own limit is only the last resort
   set(processors ${arg_RANKS})
   if(processors LESS 1)
     set(processors 2)
   endif()
-  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${beyond} PROCESSORS ${processors} SKIP_RETURN_CODE 77 LABELS "mpi;${arg_LABELS}")
+  rheo_limit(${arg_NAME} ${beyond} mpi ${arg_LABELS})
+  set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS ${processors} SKIP_RETURN_CODE 77)
   if(arg_SERIAL)
     set_tests_properties(${arg_NAME} PROPERTIES RUN_SERIAL ON)
   endif()
@@ -89,5 +107,5 @@ function(rheo_add_compile_fail_test file)
   endif()
   add_test(NAME compile_fail.${stem} COMMAND "${CMAKE_COMMAND}" "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DFLAGS=${flags}"
     "-DFILE=${file}" -P "${rheo_cmake_folder}/compile_fail.cmake")
-  set_tests_properties(compile_fail.${stem} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+  rheo_limit(compile_fail.${stem} 240 compile_fail)
 endfunction()

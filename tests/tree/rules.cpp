@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the folders and the house rules, tried on the sources of this project and on texts that break each of them.
+#include "rules.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include "catch.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(fs::path const& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string const opening = "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n// What this is.\n";
+std::string const space = "namespace rheo::inline v0 {}\n";
+
+std::size_t wrong(std::string const& path, std::string const& text) { return tree::complaints_about_header(path, text).size(); }
+
+}  // namespace
+
+TEST_CASE("the headers of the library keep the rules") {
+  fs::path const root = fs::path(RHEO_SOURCE_DIR) / "include" / "rheo";
+  int seen = 0;
+  for (auto const& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) {
+      auto const path = entry.path().lexically_relative(root).generic_string();
+      CAPTURE(path);
+      CHECK(tree::ends(path, ".hpp"));
+      for (auto const& complaint : tree::complaints_about_header(path, read(entry.path()))) {
+        FAIL_CHECK(complaint);
+      }
+      ++seen;
+    }
+  }
+  CHECK(seen > 0);
+}
+
+TEST_CASE("all other sources keep the rules") {
+  fs::path const root = RHEO_SOURCE_DIR;
+  for (auto const* folder : {"executor", "kernels", "examples", "bench", "tests", "cmake"}) {
+    if (!fs::exists(root / folder)) {
+      continue;
+    }
+    for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+      auto const path = entry.path().lexically_relative(root).generic_string();
+      if (entry.is_regular_file() && (tree::ends(path, ".hpp") || tree::ends(path, ".cpp") || tree::ends(path, ".cu"))) {
+        CAPTURE(path);
+        for (auto const& complaint : tree::complaints_about_source(path, read(entry.path()))) {
+          FAIL_CHECK(complaint);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("each rule catches a text that breaks it") {
+  REQUIRE(wrong("model/layer.hpp", opening + "#include <rheo/tensor/shape.hpp>\n#include <vector>\n" + space) == 0);
+  REQUIRE(wrong("model.hpp", opening + "#include <rheo/model/layer.hpp>\n") == 0);
+
+  CHECK(wrong("model/layer.hpp", opening.substr(13) + space) == 1);                                       // no #pragma once
+  CHECK(wrong("model/layer.hpp", "#pragma once\n// What this is.\n" + space) == 1);                       // no SPDX line
+  CHECK(wrong("model/layer.hpp", "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n" + space) == 1); // no paragraph
+  CHECK(wrong("model/layer.hpp", opening + space + std::string(400, '\n')) == 1);                         // too long
+  CHECK(wrong("model/layer.hpp", opening) == 1);                                                          // no namespace
+  CHECK(wrong("misc/layer.hpp", opening + space) == 1);                                                   // no such folder
+  CHECK(wrong("model/layer.hpp", opening + "#include <rheo/schedule/program.hpp>\n" + space) == 1);       // order
+  CHECK(wrong("model/layer.hpp", opening + "#include \"rheo/planner/x.hpp\"\n" + space) == 1);            // order
+  CHECK(wrong("model/layer.hpp", opening + "#include \"op.hpp\"\n" + space) == 1);                        // path
+  CHECK(wrong("model/layer.hpp", opening + "#include <rheo/tensor.hpp>\n" + space) == 1);                 // umbrella
+  CHECK(wrong("model/layer.hpp", opening + "#include <mpi.h>\n" + space) == 1);                           // MPI
+  CHECK(wrong("model/layer.hpp", opening + "#include <range/v3/all.hpp>\n" + space) == 1);                // all ranges
+  CHECK(wrong("model/layer.hpp", opening + "struct s { virtual void f(); };\n" + space) == 1);            // virtual
+  CHECK(wrong("model/layer.hpp", opening + "#define RHEO_X 1\n" + space) == 1);                           // macro
+  CHECK(wrong("model/layer.hpp", opening + "inline void f() { std::abort(); }\n" + space) == 1);          // abort
+  CHECK(wrong("model/layer.hpp", opening + "// a virtual table is not meant: abort(), exit()\n" + space) == 0);
+  CHECK(wrong("model.hpp", opening + "int x;\n") == 1);                                                   // only includes
+  CHECK(wrong("model.hpp", opening + "#include <rheo/tensor/shape.hpp>\n") == 1);                         // its own folder
+
+  CHECK(tree::complaints_about_source("executor/a.cpp", "#include <vector>\n").size() == 1);
+  CHECK(tree::complaints_about_source("executor/a.cpp", "// SPDX-License-Identifier: Apache-2.0\n#include <rheo/model.hpp>\n").size() == 1);
+  CHECK(tree::complaints_about_source("examples/01_a.cpp", "// SPDX-License-Identifier: Apache-2.0\n" + std::string(60, '\n')).size() == 1);
+}
