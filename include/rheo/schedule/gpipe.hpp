@@ -1,0 +1,43 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// GPipe (Huang et al., NeurIPS 2019, section 2.3): all forwards, then all backwards. Every rank holds
+// the activations of all microbatches. Backwards run in the order of the forwards, as in PyTorch,
+// where the paper reverses it; bubble and peak are the same.
+
+#include <span>
+#include <string_view>
+
+#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/schedule.hpp"
+
+namespace rheo::inline v0 {
+
+struct gpipe {
+    static constexpr std::string_view name = "gpipe";
+
+    /// The compute program of a whole step. @pre ranks >= 1, microbatches >= 0
+    static constexpr rheo::program program(schedule_shape shape)
+    {
+        return program(shape.ranks, whole_step(shape.microbatches));
+    }
+
+    /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
+    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
+    {
+        auto result = detail::one_stage_per_rank(ranks, work);
+        for (int rank = 0; rank < ranks; ++rank) {
+            for (auto const& w : work) {
+                detail::add_forward(result, stage_id{rank}, w);
+            }
+            for (auto const& w : work) {
+                detail::add_backward(result, stage_id{rank}, w);
+            }
+        }
+        return result;
+    }
+
+    friend constexpr bool operator==(gpipe, gpipe) = default;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,303 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The meaning of a set of programs, in one place: the ranks of all pipelines run their rows in order,
+// each instruction waits for what it needs, a reduction waits for all its holders. The deadlock check,
+// the timeline and the simulator are observers of this one run.
+//
+// Any order of progress ends in the same state: what one rank may do is never taken away by another
+// (a receive names its sender), so one run decides for all runs, in time linear in the instructions
+// times the passes.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/transport.hpp"
+#include "rheo/schedule/verdict.hpp"
+
+namespace rheo::inline v0 {
+
+/// One rank of the product: pipeline and position in it, and its number among the rows of all pipelines.
+struct row_ref {
+    pipeline_id pipeline;
+    int position;
+    std::size_t row;
+};
+
+namespace detail {
+
+/// What is known of (stage, microbatch) in a pipeline.
+enum fact : std::uint8_t {
+    forward_done = 1,
+    gradient_done = 2,   ///< the gradient of the stage's input exists (B or I)
+    weight_done = 4,
+    activation_here = 8,   ///< the stage's input has arrived
+    gradient_here = 16,    ///< the gradient of the stage's output has arrived
+    activation_sent = 32,
+    gradient_sent = 64,
+};
+
+struct pipeline_facts {
+    std::size_t stages = 0;
+    std::size_t items = 0;
+    std::size_t first_row = 0;
+    std::vector<std::uint8_t> facts;
+
+    constexpr std::uint8_t& of(int stage, int item)
+    {
+        return facts[static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)];
+    }
+    constexpr bool holds(int stage, int item, int bits) { return (of(stage, item) & bits) == bits; }
+};
+
+constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
+{
+    pipeline_facts result{p.placement.size(), 0, first_row, {}};
+    for (auto const& row : p.rows) {
+        for (auto const& i : row) {
+            if (!is_reduction(i.kind) && static_cast<std::size_t>(i.item) >= result.items) {
+                result.items = static_cast<std::size_t>(i.item) + 1;
+            }
+        }
+    }
+    result.facts.resize(result.stages * result.items);
+    return result;
+}
+
+/// The instruction that a transfer meets, on the row where it should be.
+constexpr instruction counterpart(instruction i)
+{
+    switch (i.kind) {
+    case instruction_kind::send_activation:
+        return {instruction_kind::receive_activation, static_cast<std::int16_t>(i.stage + 1), i.item};
+    case instruction_kind::receive_activation:
+        return {instruction_kind::send_activation, static_cast<std::int16_t>(i.stage - 1), i.item};
+    case instruction_kind::send_gradient:
+        return {instruction_kind::receive_gradient, static_cast<std::int16_t>(i.stage - 1), i.item};
+    case instruction_kind::receive_gradient:
+        return {instruction_kind::send_gradient, static_cast<std::int16_t>(i.stage + 1), i.item};
+    default: return i;
+    }
+}
+
+template <class Transport, class Observer>
+class interpretation {
+public:
+    constexpr interpretation(std::span<program const> programs, Observer& observer) : programs_{programs}, observer_{&observer}
+    {
+        for (std::size_t p = 0; p < programs.size(); ++p) {
+            facts_.push_back(facts_of(programs[p], rows_.size()));
+            for (std::size_t position = 0; position < programs[p].rows.size(); ++position) {
+                rows_.push_back({pipeline_id{static_cast<int>(p)}, static_cast<int>(position), rows_.size()});
+                count_holders(programs[p].rows[position]);
+            }
+        }
+        next_.resize(rows_.size());
+    }
+
+    constexpr verdict run()
+    {
+        for (auto const& r : rows_) {
+            for (auto const& i : row(r)) {
+                if (!has_meaning(r, i)) {
+                    return refused(program_fault::misplaced, {r.pipeline, r.position, i});
+                }
+            }
+        }
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (auto const& r : rows_) {
+                while (next_[r.row] < row(r).size() && advance(r)) {
+                    progress = true;
+                }
+            }
+        }
+        return judge();
+    }
+
+private:
+    constexpr std::vector<instruction> const& row(row_ref r) const
+    {
+        return programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)];
+    }
+
+    constexpr int position_of(row_ref r, int stage) const
+    {
+        return programs_[at(r.pipeline)].placement[static_cast<std::size_t>(stage)];
+    }
+
+    constexpr void count_holders(std::vector<instruction> const& instructions)
+    {
+        std::vector<std::uint8_t> seen;
+        for (auto const& i : instructions) {
+            auto const unit = static_cast<std::size_t>(i.item);
+            if (!is_reduction(i.kind) || i.item < 0) {
+                continue;
+            }
+            if (unit >= holders_.size()) {
+                holders_.resize(unit + 1);
+                posted_.resize(unit + 1);
+            }
+            if (unit >= seen.size()) {
+                seen.resize(unit + 1);
+            }
+            holders_[unit] += seen[unit] == 0 ? 1 : 0;
+            seen[unit] = 1;
+        }
+    }
+
+    constexpr bool has_meaning(row_ref r, instruction i) const
+    {
+        if (i.item < 0 || i.stage < 0) {
+            return false;
+        }
+        auto const stages = static_cast<int>(facts_[at(r.pipeline)].stages);
+        auto const other = counterpart(i).stage;
+        return i.stage < stages && other >= 0 && other < stages && position_of(r, i.stage) == r.position;
+    }
+
+    /// True when the instruction's inputs exist; those of a transfer are looked at where it is performed.
+    constexpr bool has_inputs(row_ref r, instruction i)
+    {
+        auto& f = facts_[at(r.pipeline)];
+        auto const local = [&](int stage) {
+            return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position;
+        };
+        switch (i.kind) {
+        case instruction_kind::forward:
+            return i.stage == 0 || f.holds(i.stage, i.item, activation_here)
+                || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done));
+        case instruction_kind::backward:
+        case instruction_kind::input_gradient:
+            return f.holds(i.stage, i.item, forward_done)
+                && (i.stage + 1 == static_cast<int>(f.stages) || f.holds(i.stage, i.item, gradient_here)
+                    || (local(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
+        case instruction_kind::weight_gradient:
+        case instruction_kind::send_gradient: return f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::send_activation: return f.holds(i.stage, i.item, forward_done);
+        default: return true;
+        }
+    }
+
+    constexpr void note(row_ref r, instruction i)
+    {
+        constexpr int facts[] = {forward_done, gradient_done | weight_done, gradient_done, weight_done,
+            activation_sent, activation_here, gradient_sent, gradient_here};
+        auto& known = facts_[at(r.pipeline)].of(i.stage, i.item);
+        known = static_cast<std::uint8_t>(known | facts[static_cast<std::size_t>(i.kind)]);
+    }
+
+    constexpr bool advance(row_ref r)
+    {
+        auto const i = row(r)[next_[r.row]];
+        if (i.kind == instruction_kind::post_reduction) {
+            posted_[static_cast<std::size_t>(i.item)] += 1;
+            observer_->post(r, i);
+        } else if (i.kind == instruction_kind::await_reduction) {
+            if (posted_[static_cast<std::size_t>(i.item)] < holders_[static_cast<std::size_t>(i.item)]) {
+                return false;
+            }
+            observer_->await(r, i);
+        } else if (is_compute(i.kind)) {
+            if (!has_inputs(r, i)) {
+                return false;
+            }
+            note(r, i);
+            observer_->compute(r, i);
+        } else {
+            return transfer(r, i);
+        }
+        ++next_[r.row];
+        return true;
+    }
+
+    constexpr bool transfer(row_ref r, instruction i)
+    {
+        auto const met = counterpart(i);
+        auto& f = facts_[at(r.pipeline)];
+        if constexpr (std::is_same_v<Transport, buffered>) {
+            if (is_send(i.kind)) {
+                if (!has_inputs(r, i)) {
+                    return false;
+                }
+                observer_->send(r, i);
+            } else {
+                auto const sent = i.kind == instruction_kind::receive_activation ? activation_sent : gradient_sent;
+                if (!f.holds(met.stage, met.item, sent)) {
+                    return false;
+                }
+                observer_->receive(r, i);
+            }
+            note(r, i);
+            ++next_[r.row];
+            return true;
+        } else {
+            auto const other = rows_[f.first_row + static_cast<std::size_t>(position_of(r, met.stage))];
+            if (other.row == r.row || next_[other.row] == row(other).size() || row(other)[next_[other.row]] != met) {
+                return false;
+            }
+            auto const sender = is_send(i.kind) ? r : other;
+            auto const receiver = is_send(i.kind) ? other : r;
+            auto const sent = is_send(i.kind) ? i : met;
+            if (!has_inputs(sender, sent)) {
+                return false;
+            }
+            note(receiver, counterpart(sent));
+            observer_->transfer(sender, receiver, sent);
+            ++next_[r.row];
+            ++next_[other.row];
+            return true;
+        }
+    }
+
+    constexpr verdict judge() const
+    {
+        verdict result;
+        for (auto const& r : rows_) {
+            if (next_[r.row] < row(r).size()) {
+                result.culprits.push_back({r.pipeline, r.position, row(r)[next_[r.row]]});
+            }
+        }
+        if (!result.culprits.empty()) {
+            result.ok = false;
+            result.fault = program_fault::hang;
+        }
+        return result;
+    }
+
+    std::span<program const> programs_;
+    Observer* observer_;
+    std::vector<pipeline_facts> facts_;
+    std::vector<row_ref> rows_;
+    std::vector<std::size_t> next_;  ///< row -> its next instruction
+    std::vector<int> holders_;       ///< unit -> rows that name it
+    std::vector<int> posted_;
+};
+
+}  // namespace detail
+
+/// An observer that looks at nothing; base of those that look at something.
+struct no_observer {
+    constexpr void compute(row_ref, instruction) {}
+    constexpr void transfer(row_ref, row_ref, instruction) {}  ///< rendezvous: sender, receiver, the send
+    constexpr void send(row_ref, instruction) {}               ///< buffered
+    constexpr void receive(row_ref, instruction) {}            ///< buffered
+    constexpr void post(row_ref, instruction) {}
+    constexpr void await(row_ref, instruction) {}
+};
+
+/// Runs the product of the programs, one per pipeline, to its end or until nothing moves. The observer
+/// hears of every instruction in an order in which each comes after all that it waits for.
+/// Returns ok, or `misplaced`, or `hang` with the stuck state.
+template <class Transport, class Observer>
+constexpr verdict interpret(std::span<program const> programs, Observer& observer)
+{
+    return detail::interpretation<Transport, Observer>{programs, observer}.run();
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,107 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Events in the Chrome trace format, which Perfetto and chrome://tracing open: a process per rank, a
+// thread per stream (compute, transfers, reductions, step, recovery), a complete ("X") event for each
+// event, all ranks on one time line in microseconds since launch.
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rheo/trace/event.hpp"
+#include "rheo/trace/json_lines.hpp"
+
+namespace rheo::inline v0 {
+
+/// What can go on at the same time on one rank.
+enum class trace_stream : std::uint8_t { compute, send, receive, reduction, step, recovery };
+
+inline constexpr std::string_view trace_stream_names[] = {"compute", "send", "receive", "reduction", "step", "recovery"};
+
+constexpr trace_stream stream_of(activity a)
+{
+    if (is_recovery(a)) {
+        return trace_stream::recovery;
+    }
+    if (!is_instruction(a)) {
+        return trace_stream::step;
+    }
+    auto const kind = static_cast<instruction_kind>(a);
+    if (is_compute(kind)) {
+        return trace_stream::compute;
+    }
+    if (is_reduction(kind)) {
+        return trace_stream::reduction;
+    }
+    return is_send(kind) ? trace_stream::send : trace_stream::receive;
+}
+
+namespace detail {
+
+inline void write_microseconds(std::ostream& out, seconds time)
+{
+    write_number(out, in_microseconds(time));
+}
+
+inline void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
+{
+    out << R"({"ph":"M","name":")" << what << R"(","pid":)";
+    write_number(out, process);
+    out << R"(,"tid":)";
+    write_number(out, thread);
+    out << R"(,"args":{"name":")" << name << "\"}},\n";
+}
+
+}  // namespace detail
+
+/// Writes a whole trace of any number of ranks. Events may come in any order.
+inline void write_chrome_trace(std::ostream& out, std::span<trace_event const> events)
+{
+    std::vector<std::vector<bool>> seen;  // rank -> stream -> named already
+    out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+    bool first = true;
+    for (auto const& e : events) {
+        auto const rank = at(e.rank);
+        auto const stream = static_cast<std::size_t>(stream_of(e.what));
+        if (!first) {
+            out << ",\n";
+        }
+        first = false;
+        if (rank >= seen.size()) {
+            seen.resize(rank + 1);
+        }
+        if (seen[rank].empty()) {
+            seen[rank].resize(std::size(trace_stream_names));
+            detail::write_metadata(out, "process_name", e.rank.value, 0, "rank " + std::to_string(e.rank.value));
+        }
+        if (!seen[rank][stream]) {
+            seen[rank][stream] = true;
+            detail::write_metadata(out, "thread_name", e.rank.value, static_cast<int>(stream), trace_stream_names[stream]);
+        }
+        out << R"({"ph":"X","name":")" << label_of(e) << R"(","pid":)";
+        detail::write_number(out, e.rank.value);
+        out << R"(,"tid":)";
+        detail::write_number(out, static_cast<int>(stream));
+        out << R"(,"ts":)";
+        detail::write_microseconds(out, e.start);
+        out << R"(,"dur":)";
+        detail::write_microseconds(out, e.end - e.start);
+        out << R"(,"args":{"pipeline":)";
+        detail::write_number(out, e.pipeline.value);
+        out << R"(,"stage":)";
+        detail::write_number(out, e.stage.value);
+        out << R"(,"generation":)";
+        detail::write_number(out, e.generation.value);
+        out << R"(,"step":)";
+        detail::write_number(out, e.step.value);
+        out << R"(,"attempt":)";
+        detail::write_number(out, e.attempt.value);
+        out << "}}";
+    }
+    out << "\n]}\n";
+}
+
+}  // namespace rheo::inline v0

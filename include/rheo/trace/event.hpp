@@ -1,0 +1,116 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The one event type: what a rank did, on what, in which attempt of which step, from when to when. The
+// executor records it, the simulator predicts it, the writers and the report read it; so a measured and
+// a modelled step are compared event by event. Activities are the instructions, the phases of a step
+// and the phases of a recovery.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rheo/schedule/instruction.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// What a rank spends time on. The first ten are the instruction kinds, in their order.
+enum class activity : std::uint8_t {
+    forward,
+    backward,
+    input_gradient,
+    weight_gradient,
+    send_activation,
+    receive_activation,
+    send_gradient,
+    receive_gradient,
+    post_reduction,
+    await_reduction,
+    decide,  ///< phases of a step
+    update,
+    evaluate,
+    detect,  ///< phases of a recovery
+    revoke,
+    shrink,
+    link,
+    tell,
+    plan,
+    copy,
+    merge,
+    first_instruction,
+};
+
+inline constexpr int activity_count = static_cast<int>(activity::first_instruction) + 1;
+
+constexpr activity activity_of(instruction_kind kind)
+{
+    return static_cast<activity>(kind);
+}
+
+constexpr bool is_instruction(activity a)
+{
+    return a <= activity::await_reduction;
+}
+
+/// True for the phases of a recovery. Votes are taken in undisturbed steps too, so `decide` is not one.
+constexpr bool is_recovery(activity a)
+{
+    return a >= activity::detect;
+}
+
+/// The name in every record: that of the instruction (`F`, `SEND_F`), or of the phase.
+constexpr std::string_view name_of(activity a)
+{
+    constexpr std::string_view phases[] = {"decide", "update", "evaluate", "detect", "revoke", "shrink", "link", "tell", "plan",
+        "copy", "merge", "first_instruction"};
+    if (is_instruction(a)) {
+        return name_of(static_cast<instruction_kind>(a));
+    }
+    return phases[static_cast<std::size_t>(a) - static_cast<std::size_t>(activity::decide)];
+}
+
+/// The activity of that name.
+constexpr std::optional<activity> activity_named(std::string_view name)
+{
+    for (int a = 0; a < activity_count; ++a) {
+        if (name_of(static_cast<activity>(a)) == name) {
+            return static_cast<activity>(a);
+        }
+    }
+    return std::nullopt;
+}
+
+inline constexpr std::int32_t no_item = -1;
+inline constexpr stage_id no_stage{-1};
+inline constexpr pipeline_id no_pipeline{-1};
+
+struct trace_event {
+    rank_id rank;
+    activity what;
+    pipeline_id pipeline = no_pipeline;
+    stage_id stage = no_stage;
+    std::int32_t item = no_item;  ///< microbatch, or unit of a reduction
+    generation_id generation;
+    step_id step;
+    attempt_id attempt;
+    seconds start;  ///< since launch, as is the end
+    seconds end;
+
+    friend constexpr bool operator==(trace_event const&, trace_event const&) = default;
+};
+
+/// The event's name as people read it: `F 3`, `AWAIT 5`, `shrink`.
+inline std::string label_of(trace_event const& event)
+{
+    std::string label{name_of(event.what)};
+    if (event.item != no_item) {
+        label += " " + std::to_string(event.item);
+    }
+    return label;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,156 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Events as JSON lines: one object per line, units in the key names, the same keys in the same order
+// every time. Each rank appends to a file of its own, so a killed rank's record ends in the middle of a
+// line at worst; the reader takes what is whole and says that the end is torn. Numbers are written in
+// the shortest form that reads back to the same bits.
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <istream>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "rheo/trace/event.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+template <class Number>
+void write_number(std::ostream& out, Number value)
+{
+    std::array<char, 32> text{};
+    auto const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    out.write(text.data(), end - text.data());
+}
+
+/// Reads one line from the left; any deviation leaves `expected` set.
+struct line_reader {
+    std::string_view rest;
+    std::string expected;
+
+    void literal(std::string_view text)
+    {
+        if (!expected.empty()) {
+            return;
+        }
+        if (!rest.starts_with(text)) {
+            expected = "'" + std::string{text} + "'";
+            return;
+        }
+        rest.remove_prefix(text.size());
+    }
+
+    template <class Number>
+    void number(std::string_view key, Number& value)
+    {
+        literal(key);
+        if (!expected.empty()) {
+            return;
+        }
+        auto const [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+        if (error != std::errc{}) {
+            expected = "a number after '" + std::string{key} + "'";
+            return;
+        }
+        rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    }
+
+    void name(activity& what)
+    {
+        auto const length = rest.find('"');
+        auto const found = expected.empty() && length != rest.npos ? activity_named(rest.substr(0, length)) : std::nullopt;
+        if (!found) {
+            expected = expected.empty() ? "the name of an activity" : expected;
+            return;
+        }
+        what = *found;
+        rest.remove_prefix(length);
+    }
+};
+
+}  // namespace detail
+
+/// Writes one event as one line.
+inline void write_json_line(std::ostream& out, trace_event const& e)
+{
+    auto const field = [&](std::string_view key, auto value) {
+        out << key;
+        detail::write_number(out, value);
+    };
+    field(R"({"rank":)", e.rank.value);
+    out << R"(,"name":")" << name_of(e.what) << '"';
+    field(R"(,"pipeline":)", e.pipeline.value);
+    field(R"(,"stage":)", e.stage.value);
+    field(R"(,"item":)", e.item);
+    field(R"(,"generation":)", e.generation.value);
+    field(R"(,"step":)", e.step.value);
+    field(R"(,"attempt":)", e.attempt.value);
+    field(R"(,"start_s":)", e.start.count);
+    field(R"(,"end_s":)", e.end.count);
+    out << "}\n";
+}
+
+/// Writes the events, one a line, in their order.
+inline void write_json_lines(std::ostream& out, std::span<trace_event const> events)
+{
+    for (auto const& e : events) {
+        write_json_line(out, e);
+    }
+}
+
+/// What a file of JSON lines holds.
+struct trace_record {
+    std::vector<trace_event> events;
+    bool torn = false;   ///< the last line has no end and was left out
+    std::string reason;  ///< why reading stopped, with the line's number; empty when all is well
+
+    explicit operator bool() const { return reason.empty(); }
+};
+
+/// Reads what write_json_lines wrote. Stops at the first bad line, with the line's number and what was expected.
+inline trace_record read_json_lines(std::istream& in)
+{
+    trace_record record;
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+        if (in.eof()) {
+            record.torn = true;
+            break;
+        }
+        trace_event e{};
+        detail::line_reader reader{line, {}};
+        reader.number(R"({"rank":)", e.rank.value);
+        reader.literal(R"(,"name":")");
+        reader.name(e.what);
+        reader.number(R"(",)" R"("pipeline":)", e.pipeline.value);
+        reader.number(R"(,"stage":)", e.stage.value);
+        reader.number(R"(,"item":)", e.item);
+        reader.number(R"(,"generation":)", e.generation.value);
+        reader.number(R"(,"step":)", e.step.value);
+        reader.number(R"(,"attempt":)", e.attempt.value);
+        reader.number(R"(,"start_s":)", e.start.count);
+        reader.number(R"(,"end_s":)", e.end.count);
+        reader.literal("}");
+        if (reader.expected.empty() && !reader.rest.empty()) {
+            reader.expected = "the end of the line";
+        }
+        if (!reader.expected.empty()) {
+            auto const column = line.size() - reader.rest.size() + 1;
+            record.reason = "line " + std::to_string(number) + ", column " + std::to_string(column) + ": expected " + reader.expected;
+            break;
+        }
+        record.events.push_back(e);
+    }
+    return record;
+}
+
+}  // namespace rheo::inline v0
