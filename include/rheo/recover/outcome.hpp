@@ -1,0 +1,65 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// How an attempt of a step ends, and how a job ends. The outcome is read from flags that were reduced
+// over all ranks inside the attempt, so every rank whose attempt ran to its end reads the same one;
+// it counts only after the agreement said that this was every rank.
+
+#include <cstdint>
+
+namespace rheo::inline v0 {
+
+enum class outcome : std::uint8_t {
+    commit,  ///< the optimizer's update, then the next step
+    redo,    ///< a contribution overflowed its scale: the same step again with a scale from its own maxima
+    skip,    ///< not finite, and configured to go on: the next step with the parameters as they are
+    error,   ///< not finite, and configured to end: nothing is updated
+    stop,    ///< commit, then end in order
+};
+
+/// What the ranks reduce in a section besides gradients (each flag by "or").
+struct step_flags {
+    bool not_finite = false;
+    bool overflow = false;
+    bool stop_requested = false;
+
+    friend constexpr bool operator==(step_flags, step_flags) = default;
+};
+
+enum class when_not_finite : std::uint8_t { end, skip_step };
+
+/// The outcome of an attempt. Not finite comes first, since no scale mends it; a request to stop waits
+/// for the first attempt that would commit.
+constexpr outcome outcome_of(step_flags flags, when_not_finite policy)
+{
+    if (flags.not_finite) {
+        return policy == when_not_finite::end ? outcome::error : outcome::skip;
+    }
+    if (flags.overflow) {
+        return outcome::redo;
+    }
+    return flags.stop_requested ? outcome::stop : outcome::commit;
+}
+
+enum class leave_reason : std::uint8_t {
+    finished,    ///< all steps are committed
+    stopped,     ///< asked to stop; the job can be resumed
+    not_finite,  ///< a loss or gradient is not finite
+    state_lost,  ///< no survivor holds a copy of some layer
+    fenced,      ///< another membership has begun the generation: this rank must not go on at all
+};
+
+/// The exit code of the job. A fenced rank has none: it sends itself SIGKILL, so that nothing of it
+/// (buffers, exit handlers, a farewell to the launcher) reaches those who go on.
+/// @pre the reason is not `fenced`
+constexpr int exit_code(leave_reason reason)
+{
+    switch (reason) {
+    case leave_reason::finished: return 0;
+    case leave_reason::stopped: return 75;
+    case leave_reason::not_finite: return 7;
+    default: return 6;
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,22 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The rules that the protocol stands on, each of which can be taken away. Nobody runs a protocol without
+// them: the exploration in tests/recover takes them away one at a time and must find the harm, which
+// shows both that the rule is needed and that the exploration sees.
+
+namespace rheo::inline v0 {
+
+struct protocol_rules {
+    bool success_counts = true;     ///< settled means return code success and bit 0, not the vote alone
+    bool senders_clear = true;      ///< accumulators are moved, not copied
+    bool stamps_count = true;       ///< a message of another generation, step or attempt is not taken
+    bool one_decide = true;         ///< a rank that leaves makes the same call with vote 0, no other one
+    bool leaving_revokes = true;    ///< whoever leaves a generation early revokes it first
+    bool decide_then_merge = true;  ///< what was moved counts only after all have it
+    bool copies_are_kept = true;    ///< a layer that was received counts as held although the recovery failed
+
+    friend constexpr bool operator==(protocol_rules, protocol_rules) = default;
+};
+
+}  // namespace rheo::inline v0
