@@ -7,6 +7,8 @@
 // rest (plan, threads, records) may differ between runs that end with the same bits.
 
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -66,5 +68,27 @@ struct run_config {
     plan_config plan;
     run_folder_config run;
 };
+
+/// A config that cannot be taken; exit code 2.
+struct config_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The key at fault, as in TOML ("train.steps"), and one sentence that says what was expected.
+struct config_fault {
+    std::string key;
+    std::string sentence;
+
+    friend bool operator==(config_fault const&, config_fault const&) = default;
+};
+
+/// The first fault of anything but [model]: values out of their limits, keys that contradict each other.
+std::optional<config_fault> check(run_config const& config);
+
+/// The first fault of [model]: for runs of the GPT that it describes.
+std::optional<config_fault> check_gpt(run_config const& config);
+
+/// Why the config cannot be run on that many ranks.
+std::optional<config_fault> check_ranks(run_config const& config, int ranks);
 
 }  // namespace rheo::inline v0

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/config.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rheo/schedule/any_schedule.hpp"
+#include "runtime/config_fields.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string expected(field_limits const& limits)
+{
+    constexpr auto open = std::numeric_limits<double>::max();
+    if (limits.most == open) {
+        return fmt::format("{} {}", limits.above_least ? "above" : "at least", limits.least);
+    }
+    return fmt::format("{} {} and {} {}", limits.above_least ? "above" : "at least", limits.least,
+                       limits.below_most ? "below" : "at most", limits.most);
+}
+
+bool within(double value, field_limits const& limits)
+{
+    return std::isfinite(value) && (limits.above_least ? value > limits.least : value >= limits.least) &&
+           (limits.below_most ? value < limits.most : value <= limits.most);
+}
+
+struct limit_check {
+    bool model;  ///< the keys of [model], or all others
+    std::optional<config_fault> fault = {};
+
+    template <class T>
+    void operator()(std::string_view key, T const& value, field_limits const& limits, std::string_view)
+    {
+        if (fault || key.starts_with("model.") != model) {
+            return;
+        }
+        if constexpr (std::is_same_v<T, std::vector<int>>) {
+            for (auto const element : value) {
+                judge(key, element, limits, "each element of ");
+            }
+        } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+            judge(key, value, limits, "");
+        }
+    }
+
+    void operator()(std::string_view key, per_mille<int const> value, field_limits const& limits, std::string_view)
+    {
+        if (!fault && key.starts_with("model.") == model) {
+            judge(key, value.count / 1000.0, limits, "");
+        }
+    }
+
+    template <class T>
+    void judge(std::string_view key, T value, field_limits const& limits, std::string_view which)
+    {
+        if (!fault && !within(static_cast<double>(value), limits)) {
+            fault = {std::string{key}, fmt::format("{}{} must be {}, not {}", which, key, expected(limits), value)};
+        }
+    }
+};
+
+std::optional<config_fault> check_limits(run_config const& config, bool model)
+{
+    limit_check visitor{model};
+    for_each_field(config, visitor);
+    return visitor.fault;
+}
+
+/// kill:<rank>@<step>[:<phase>]
+bool is_injection(std::string_view text)
+{
+    constexpr std::string_view phases[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+    auto const digits = [&text] {
+        auto const count = std::min(text.find_first_not_of("0123456789"), text.size());
+        text.remove_prefix(count);
+        return count > 0 && count < 10;
+    };
+    auto const takes = [&text](std::string_view prefix) {
+        auto const starts = text.starts_with(prefix);
+        text.remove_prefix(starts ? prefix.size() : 0);
+        return starts;
+    };
+    if (!takes("kill:") || !digits() || !takes("@") || !digits()) {
+        return false;
+    }
+    if (text.empty()) {
+        return true;
+    }
+    if (!takes(":")) {
+        return false;
+    }
+    for (auto const phase : phases) {
+        if (text == phase) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+std::optional<config_fault> check(run_config const& config)
+{
+    if (auto fault = check_limits(config, false)) {
+        return fault;
+    }
+    auto const& plan = config.plan;
+    if (auto const schedule = parse_schedule(plan.schedule); !schedule) {
+        return config_fault{"plan.schedule", schedule.reason};
+    }
+    for (auto const ranks : plan.pipelines) {
+        if (ranks < plan.min_ranks) {
+            return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks",
+                                                              plan.pipelines, plan.min_ranks)};
+        }
+    }
+    if (!plan.shares.empty()) {
+        if (plan.shares.size() != plan.pipelines.size()) {
+            return config_fault{"plan.shares", fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines",
+                                                           plan.shares, plan.pipelines)};
+        }
+        if (auto const sum = std::accumulate(plan.shares.begin(), plan.shares.end(), std::int64_t{0}); sum != config.train.microbatches) {
+            return config_fault{"plan.shares", fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}",
+                                                           plan.shares, config.train.microbatches, sum)};
+        }
+    }
+    for (auto const& injection : config.run.inject) {
+        if (!is_injection(injection)) {
+            return config_fault{"run.inject", fmt::format("a fault is written kill:<rank>@<step>[:<phase>] with a phase of forward, backward, "
+                                                          "reduce, decide, shrink, copy, commit, idle, not '{}'", injection)};
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<config_fault> check_gpt(run_config const& config)
+{
+    if (auto fault = check_limits(config, true)) {
+        return fault;
+    }
+    auto const& model = config.model;
+    if (model.width % model.heads != 0) {
+        return config_fault{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
+    }
+    if (config.train.microbatch.tokens > model.context) {
+        return config_fault{"train.microbatch.tokens", fmt::format("train.microbatch.tokens = {} must be at most model.context = {}",
+                                                                   config.train.microbatch.tokens, model.context)};
+    }
+    return std::nullopt;
+}
+
+std::optional<config_fault> check_ranks(run_config const& config, int ranks)
+{
+    auto const& pipelines = config.plan.pipelines;
+    auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{0});
+    if (!pipelines.empty() && sum != ranks) {
+        return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {} asks for {} ranks, but {} {} started", pipelines, sum, ranks,
+                                                          ranks == 1 ? "is" : "are")};
+    }
+    return std::nullopt;
+}
+
+}  // namespace rheo::inline v0

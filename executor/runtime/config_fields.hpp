@@ -1,0 +1,79 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The one list of all config keys: name, member, limits, meaning. Reading, writing back, checking and the
+// nearest known key all walk it, so a key cannot be known in one place and unknown in another.
+
+#include <limits>
+#include <string_view>
+
+#include "runtime/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// Which numbers a key takes; for lists: each element. Text and truth values have none.
+struct field_limits {
+    double least = std::numeric_limits<double>::lowest();
+    double most = std::numeric_limits<double>::max();
+    bool above_least = false;  ///< least itself is out
+    bool below_most = false;   ///< most itself is out
+};
+
+constexpr field_limits at_least(double least) { return {.least = least}; }
+constexpr field_limits between(double least, double most) { return {.least = least, .most = most}; }
+
+/// A fraction kept as an integer number of thousandths, so that it is the same everywhere.
+template <class Int>
+struct per_mille {
+    Int& count;
+};
+
+/// Calls `visit(key, member, limits, meaning)` for every key in the order in which it is written.
+/// Config is run_config or const.
+template <class Config, class Visit>
+void for_each_field(Config& c, Visit&& visit)
+{
+    visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "tokens that exist; bytes: 256");
+    visit("model.context", c.model.context, between(1, 1 << 20), "longest sequence, in tokens");
+    visit("model.width", c.model.width, between(1, 1 << 16), "columns between the layers");
+    visit("model.heads", c.model.heads, between(1, 1 << 10), "of the attention; divides the width");
+    visit("model.blocks", c.model.blocks, between(0, 1 << 10), "transformer blocks between embedding and classifier");
+    visit("model.dropout", per_mille{c.model.dropout_per_mille}, field_limits{0, 1, false, true}, "fraction, in thousandths");
+    visit("model.tied", c.model.tied, field_limits{}, "the classifier's weight is the token table");
+
+    visit("data.paths", c.data.paths, field_limits{}, "files or folders; none: the C++ standard library headers");
+    visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "of the tokens, taken from the end");
+
+    visit("train.steps", c.train.steps, at_least(0), "");
+    visit("train.seed", c.train.seed, at_least(0), "");
+    visit("train.microbatches", c.train.microbatches, between(1, 1 << 20), "per step");
+    visit("train.microbatch.sequences", c.train.microbatch.sequences, between(1, 1 << 20), "");
+    visit("train.microbatch.tokens", c.train.microbatch.tokens, between(1, 1 << 20), "per sequence");
+    visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
+    visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
+    visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");
+
+    visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "after the warm-up");
+    visit("optimizer.final_learning_rate", c.optimizer.final_learning_rate, at_least(0), "at the end of the cosine");
+    visit("optimizer.warmup_steps", c.optimizer.warmup_steps, at_least(0), "");
+    visit("optimizer.beta1", c.optimizer.beta1, field_limits{0, 1, false, true}, "");
+    visit("optimizer.beta2", c.optimizer.beta2, field_limits{0, 1, false, true}, "");
+    visit("optimizer.epsilon", c.optimizer.epsilon, field_limits{.least = 0, .above_least = true}, "");
+    visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "");
+    visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "global norm of the mean gradient; 0: no clipping");
+
+    visit("plan.schedule", c.plan.schedule, field_limits{}, "gpipe or 1f1b");
+    visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "ranks of each, e.g. [2, 3]; none: chosen by the planner");
+    visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
+    visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
+    visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
+
+    visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");
+    visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
+    visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
+    visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
+    visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");
+    visit("run.inject", c.run.inject, field_limits{}, "faults for tests, e.g. [\"kill:2@3:backward\"]");
+}
+
+}  // namespace rheo::inline v0
