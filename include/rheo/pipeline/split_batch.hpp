@@ -1,12 +1,19 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The microbatches of a step over unequal pipelines.
+// The microbatches of a step over unequal pipelines: find the earliest deadline by which together they
+// can do the batch, give everyone what it can do by then, and take back the excess where it helps the
+// next slowest most. Everyone's time grows with its share, so that is optimal: at the deadline each
+// pipeline has at most one microbatch that ends exactly then, and all others are needed.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "rheo/pipeline/cost.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -18,9 +25,74 @@ struct batch_split {
     friend constexpr bool operator==(batch_split const&, batch_split const&) = default;
 };
 
+namespace detail {
+
+constexpr std::int64_t share_by(cost_in_nanoseconds cost, std::int64_t deadline, std::int64_t least)
+{
+    auto const share = done_by(cost, deadline);
+    return share < least ? least : share;
+}
+
+/// The earliest time by which the pipelines, each with at least `least` microbatches, can do them all. The
+/// bound is on what is above the least: it may be before some pipeline has done its least.
+constexpr std::int64_t earliest_deadline(std::span<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
+{
+    std::int64_t early = -1;
+    auto late = time_of(costs[0], microbatches);
+    while (late - early > 1) {
+        auto const middle = early + (late - early) / 2;
+        std::int64_t done = 0;
+        for (auto const cost : costs) {
+            done += std::min(microbatches, share_by(cost, middle, least));
+        }
+        (done >= microbatches ? late : early) = middle;
+    }
+    return late;
+}
+
+}  // namespace detail
+
 /// The shares that minimise the slowest pipeline, then the next slowest and so on; among equals the
 /// lower pipeline takes more. Every pipeline gets at least one microbatch when there are enough.
-/// @pre there is a pipeline, and microbatches >= 0
-constexpr batch_split split_batch(std::span<pipeline_cost const> pipelines, int microbatches);
+/// @pre there is a pipeline, no cost is negative, microbatches >= 0
+/// Cost: O(pipelines x (log of the time in nanoseconds + pipelines)).
+constexpr batch_split split_batch(std::span<pipeline_cost const> pipelines, int microbatches)
+{
+    expects(!pipelines.empty(), "a batch cannot be split over no pipelines");
+    expects(microbatches >= 0, "a batch cannot have a negative number of microbatches");
+    std::vector<detail::cost_in_nanoseconds> costs;
+    for (auto const& pipeline : pipelines) {
+        expects(pipeline.fixed.count >= 0 && pipeline.per_microbatch.count >= 0, "a pipeline cannot have a negative cost");
+        costs.push_back(detail::in_nanoseconds(pipeline));
+    }
+    std::int64_t const least = static_cast<std::size_t>(microbatches) >= pipelines.size() ? 1 : 0;
+    auto const deadline = detail::earliest_deadline(costs, microbatches, least);
+    batch_split split;
+    std::int64_t excess = -microbatches;
+    for (auto const cost : costs) {
+        split.shares.push_back(static_cast<int>(detail::share_by(cost, deadline, least)));
+        excess += split.shares.back();
+    }
+    for (; excess > 0; --excess) {
+        auto chosen = costs.size();
+        std::int64_t time_left = 0;
+        for (std::size_t p = 0; p < costs.size(); ++p) {
+            if (split.shares[p] > least && detail::time_of(costs[p], split.shares[p]) == deadline) {
+                auto const without_one = detail::time_of(costs[p], split.shares[p] - 1);
+                if (chosen == costs.size() || without_one <= time_left) {
+                    chosen = p;
+                    time_left = without_one;
+                }
+            }
+        }
+        --split.shares[chosen];
+    }
+    for (std::size_t p = 0; p < costs.size(); ++p) {
+        auto const time = time_of(pipelines[p], split.shares[p]);
+        split.time = split.time < time ? time : split.time;
+        split.without_work += split.shares[p] == 0 ? 1 : 0;
+    }
+    return split;
+}
 
 }  // namespace rheo::inline v0

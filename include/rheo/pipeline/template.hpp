@@ -2,14 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A pipeline template (Oobleck, SOSP'23, section 4.1): how a pipeline of a certain size cuts the model. It
-// is prepared before anything fails; a loss only chooses among templates. As a type it names model, cuts and schedule;
-// as a value it has the cuts and what planning needs to compare it: its cost.
+// is prepared before anything fails; a loss only chooses among templates. As a type it names model, cuts
+// and schedule; as a value it has the cuts and what planning compares it by: its cost.
 
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/cost.hpp"
+#include "rheo/schedule/schedule.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -22,5 +27,51 @@ struct template_value {
 
 /// The number of ranks that an instance of the template takes: one per stage.
 constexpr int size(template_value const& shape) { return stage_count(shape.cuts); }
+
+/// The template with these cuts, its cost estimated from forward and backward times per layer.
+/// @pre the cuts end with the number of layers
+constexpr template_value make_template(std::vector<layer_id> bounds, std::span<seconds const> layer_times)
+{
+    expects(are_cuts(bounds) && at(bounds.back()) == layer_times.size(),
+            "a template's cuts must ascend from layer 0 to the number of layers");
+    std::vector<seconds> stage_times;
+    for (int s = 0; s < stage_count(bounds); ++s) {
+        auto const span = layers_of(bounds, stage_id{s});
+        seconds time;
+        for (auto l = span.begin; l < span.end; ++l) {
+            time += layer_times[at(l)];
+        }
+        stage_times.push_back(time);
+    }
+    return {std::move(bounds), cost_of_stages(stage_times)};
+}
+
+namespace detail {
+
+template <int LastCut, int LayersOfTheModel>
+struct cuts_of_model_check {
+    static_assert(LastCut == LayersOfTheModel, "rheo: a template's cuts must end with the number of layers of its model");
+    static constexpr bool passed = true;
+};
+
+}  // namespace detail
+
+/// A template as a type. Cuts that are not the model's do not compile.
+template <described_model Model, class Cuts, Schedule ScheduleType>
+struct pipeline_template {
+    using model_type = Model;
+    using cuts_type = Cuts;
+    using schedule_type = ScheduleType;
+
+    static constexpr int size = Cuts::stages;
+
+    static_assert(detail::cuts_of_model_check<Cuts::describe().back().value, static_cast<int>(Model::describe().layers.size())>::passed);
+
+    /// Its value, given forward and backward times per layer. @pre one time per layer
+    static constexpr template_value describe(std::span<seconds const> layer_times)
+    {
+        return make_template(Cuts::describe(), layer_times);
+    }
+};
 
 }  // namespace rheo::inline v0

@@ -1,0 +1,118 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The coverage theorem. N' ranks are covered when some choice of at least f + 1 templates takes all of
+// them. For consecutive sizes n0 .. n_max that is so exactly when k = floor(N' / n0) has k >= f + 1 and
+// N' <= k * n_max: k pipelines can have every total between k * n0 and k * n_max, and no other number of
+// pipelines reaches further (Oobleck, SOSP'23, section 4.1.1, proves the case N' <= N). Sets with holes are
+// decided exactly, by the most templates that sum up to each total.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+struct coverage_request {
+    int from;      ///< fewest ranks
+    int to;        ///< most ranks, inclusive
+    int failures;  ///< f: at least f + 1 pipelines
+
+    friend constexpr bool operator==(coverage_request, coverage_request) = default;
+};
+
+struct coverage_verdict {
+    int first_uncovered = 0;  ///< the least number of ranks in the range that is not covered; 0: all are
+    int pipelines = 0;        ///< that were asked for
+
+    friend constexpr bool operator==(coverage_verdict, coverage_verdict) = default;
+    constexpr explicit operator bool() const { return first_uncovered == 0; }
+};
+
+/// True when some choice of at least `pipelines` of these sizes has exactly this total.
+/// @pre sizes ascend strictly from 1. Cost: O(1) for consecutive sizes, else O(total x sizes).
+constexpr bool covers_total(std::span<int const> sizes, int total, int pipelines)
+{
+    expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
+    if (sizes.empty() || total < sizes.front()) {
+        return false;
+    }
+    if (sizes.back() - sizes.front() + 1 == static_cast<int>(sizes.size())) {
+        auto const most = total / sizes.front();
+        return most >= pipelines && total <= most * sizes.back();
+    }
+    std::vector<int> most(static_cast<std::size_t>(total) + 1, -1);  // templates that sum up to each total
+    most[0] = 0;
+    for (int sum = 1; sum <= total; ++sum) {
+        for (auto const n : sizes) {
+            if (n <= sum && most[static_cast<std::size_t>(sum - n)] >= 0) {
+                most[static_cast<std::size_t>(sum)] =
+                    std::max(most[static_cast<std::size_t>(sum)], most[static_cast<std::size_t>(sum - n)] + 1);
+            }
+        }
+    }
+    return most.back() >= pipelines && most.back() > 0;
+}
+
+/// Whether templates of these sizes cover every number of ranks in the range by at least f + 1 pipelines.
+/// @pre sizes ascend strictly from 1; 1 <= from <= to; failures >= 0
+constexpr coverage_verdict covers(std::span<int const> sizes, coverage_request request)
+{
+    expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
+    expects(1 <= request.from && request.from <= request.to, "a range of ranks must go from at least 1 upwards");
+    expects(request.failures >= 0, "the number of failures to survive cannot be negative");
+    for (int ranks = request.from; ranks <= request.to; ++ranks) {
+        if (!covers_total(sizes, ranks, request.failures + 1)) {
+            return {ranks, request.failures + 1};
+        }
+    }
+    return {0, request.failures + 1};
+}
+
+/// The same for a set of templates.
+constexpr coverage_verdict covers(template_set_value const& ready, coverage_request request)
+{
+    auto const sizes = sizes_of(ready);
+    return covers(std::span<int const>{sizes}, request);
+}
+
+/// The same for a type: a predicate of the compiler.
+template <class Set>
+constexpr coverage_verdict covers(coverage_request request)
+{
+    return covers(std::span<int const>{Set::sizes}, request);
+}
+
+/// The verdict as a sentence; empty when all is covered.
+inline std::string to_string(coverage_verdict verdict)
+{
+    return verdict ? std::string{}
+                   : std::to_string(verdict.first_uncovered) + " ranks cannot be covered by at least " +
+                         std::to_string(verdict.pipelines) + " pipelines of these templates";
+}
+
+namespace detail {
+
+template <int Ranks, int Pipelines>
+struct ranks_covered_check {
+    static_assert(Ranks == 0, "rheo: this number of ranks (the check's first parameter) cannot be covered by at least this number of "
+                              "pipelines (its second) of these templates");
+    static constexpr bool passed = true;
+};
+
+template <coverage_verdict Verdict>
+inline constexpr bool coverage_passed = ranks_covered_check<Verdict.first_uncovered, Verdict.pipelines>::passed;
+
+}  // namespace detail
+
+/// `static_assert(covered<set, coverage_request{.from = 4, .to = 16, .failures = 1}>)`: as covers, and
+/// when it fails, the compiler's message is the sentence with the first number of ranks not covered.
+template <class Set, coverage_request Request>
+inline constexpr bool covered = detail::coverage_passed<covers<Set>(Request)>;
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,193 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The linear assignment problem, exactly: give each row a column of its own at the least total cost. The
+// method is the Hungarian one by shortest augmenting paths with potentials (Jonker and Volgenant, "A
+// shortest augmenting path algorithm for dense and sparse linear assignment problems", Computing 38, 1987).
+// Among cheapest assignments the lexicographically smallest is returned: the pairs without
+// reduced cost are exactly those of the cheapest assignments, so the tie is broken inside their graph.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+struct assignment {
+    std::vector<int> column_of;  ///< row -> column
+    std::int64_t cost = 0;
+
+    friend constexpr bool operator==(assignment const&, assignment const&) = default;
+};
+
+/// A dense matrix of costs.
+struct assignment_costs {
+    int rows;
+    int columns;
+    std::vector<std::int64_t> values;  ///< row-major
+
+    friend constexpr bool operator==(assignment_costs const&, assignment_costs const&) = default;
+};
+
+namespace detail {
+
+/// A perfect matching of a square matrix (rows without costs are added) with the potentials that prove it cheapest.
+struct matching {
+    std::size_t size;
+    std::vector<std::size_t> column_of;
+    std::vector<std::size_t> row_of;
+    std::vector<std::int64_t> row_price;
+    std::vector<std::int64_t> column_price;
+};
+
+constexpr std::int64_t cost_at(assignment_costs const& costs, std::size_t row, std::size_t column)
+{
+    auto const columns = static_cast<std::size_t>(costs.columns);
+    return row < static_cast<std::size_t>(costs.rows) ? costs.values[row * columns + column] : 0;
+}
+
+constexpr matching cheapest_matching(assignment_costs const& costs)
+{
+    auto const n = static_cast<std::size_t>(costs.columns);
+    auto const none = n;
+    constexpr auto far = std::numeric_limits<std::int64_t>::max();
+    matching m{n, std::vector<std::size_t>(n, none), std::vector<std::size_t>(n + 1, none), std::vector<std::int64_t>(n, 0),
+               std::vector<std::int64_t>(n + 1, 0)};
+    std::vector<std::int64_t> distance(n);
+    std::vector<std::size_t> previous(n);
+    std::vector<char> reached(n + 1);
+    for (std::size_t start = 0; start < n; ++start) {
+        for (std::size_t c = 0; c < n; ++c) {
+            distance[c] = far;
+            reached[c] = 0;
+        }
+        auto column = none;  // a column of no cost that stands for the beginning of the path
+        reached[none] = 0;
+        m.row_of[none] = start;
+        do {
+            reached[column] = 1;
+            auto const row = m.row_of[column];
+            auto step = far;
+            auto next = none;
+            for (std::size_t c = 0; c < n; ++c) {
+                if (reached[c] != 0) {
+                    continue;
+                }
+                auto const reduced = cost_at(costs, row, c) - m.row_price[row] - m.column_price[c];
+                if (reduced < distance[c]) {
+                    distance[c] = reduced;
+                    previous[c] = column;
+                }
+                if (distance[c] < step) {
+                    step = distance[c];
+                    next = c;
+                }
+            }
+            for (std::size_t c = 0; c <= n; ++c) {
+                if (reached[c] != 0) {
+                    m.row_price[m.row_of[c]] += step;
+                    m.column_price[c] -= step;
+                } else if (c < n) {
+                    distance[c] -= step;
+                }
+            }
+            column = next;
+        } while (m.row_of[column] != none);
+        while (column != none) {
+            auto const before = previous[column];
+            m.row_of[column] = m.row_of[before];
+            column = before;
+        }
+    }
+    for (std::size_t c = 0; c < n; ++c) {
+        m.column_of[m.row_of[c]] = c;
+    }
+    return m;
+}
+
+/// Exchanges columns along alternating paths of pairs without reduced cost until row after row has the
+/// lowest column that a cheapest matching can give it.
+constexpr void take_lowest_columns(matching& m, assignment_costs const& costs)
+{
+    auto const n = m.size;
+    std::vector<std::size_t> takes(n);  // what a row would take if its column were taken
+    std::vector<char> can_move(n);
+    std::vector<std::size_t> open;
+    auto const free_of_cost = [&](std::size_t row, std::size_t column) {
+        return cost_at(costs, row, column) == m.row_price[row] + m.column_price[column];
+    };
+    for (std::size_t row = 0; row < static_cast<std::size_t>(costs.rows); ++row) {
+        auto const mine = m.column_of[row];
+        bool lower = false;
+        for (std::size_t c = 0; c < mine && !lower; ++c) {
+            lower = m.row_of[c] > row && free_of_cost(row, c);
+        }
+        if (!lower) {
+            continue;
+        }
+        for (std::size_t r = 0; r < n; ++r) {
+            can_move[r] = 0;
+        }
+        open.assign(1, mine);
+        while (!open.empty()) {
+            auto const column = open.back();
+            open.pop_back();
+            for (std::size_t r = row + 1; r < n; ++r) {
+                if (can_move[r] == 0 && free_of_cost(r, column)) {
+                    can_move[r] = 1;
+                    takes[r] = column;
+                    open.push_back(m.column_of[r]);
+                }
+            }
+        }
+        for (std::size_t c = 0; c < mine; ++c) {
+            auto owner = m.row_of[c];
+            if (owner > row && can_move[owner] != 0 && free_of_cost(row, c)) {
+                m.column_of[row] = c;
+                m.row_of[c] = row;
+                while (true) {
+                    auto const column = takes[owner];
+                    auto const next = m.row_of[column];
+                    m.column_of[owner] = column;
+                    m.row_of[column] = owner;
+                    if (column == mine) {
+                        break;
+                    }
+                    owner = next;
+                }
+                break;
+            }
+        }
+    }
+}
+
+constexpr assignment to_assignment(matching const& m, assignment_costs const& costs)
+{
+    assignment result;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(costs.rows); ++row) {
+        result.column_of.push_back(static_cast<int>(m.column_of[row]));
+        result.cost += cost_at(costs, row, m.column_of[row]);
+    }
+    return result;
+}
+
+}  // namespace detail
+
+/// The cheapest assignment of rows to columns, ties to the lexicographically smallest list of columns.
+/// @pre 0 <= rows <= columns, and rows x columns costs are given, none near the limits of its type
+/// Cost: O(columns^3), far less when most rows have a column of no cost.
+constexpr assignment cheapest_assignment(assignment_costs const& costs)
+{
+    expects(0 <= costs.rows && costs.rows <= costs.columns, "an assignment needs at least as many columns as rows");
+    expects(costs.values.size() == static_cast<std::size_t>(costs.rows) * static_cast<std::size_t>(costs.columns),
+            "an assignment needs a cost for each row and column");
+    auto m = detail::cheapest_matching(costs);
+    detail::take_lowest_columns(m, costs);
+    return detail::to_assignment(m, costs);
+}
+
+}  // namespace rheo::inline v0
