@@ -28,8 +28,8 @@ struct launch_id {
 enum class section_work : std::uint8_t {
     whole,      ///< all microbatches of the step, by the plan in force
     remainder,  ///< `plan.salvage.work`; contributions count only where `misses(plan.salvage, use, microbatch)`
-    closing,    ///< no step: put records (after `stopped` and `finished` a checkpoint) on disk. Uses no peer,
-                ///< except that a checkpoint or a digest may; the plan in force may name lost ranks when state is lost
+    closing,    ///< no step: put records on disk, and a checkpoint where the reason (`state.reason`) and the copies allow.
+                ///< After state_lost and no_plan the plan in force has no pipelines, and holdings are as they were
 };
 
 /// The interpretation of my program for one attempt: computations, transfers, the posting and awaiting of

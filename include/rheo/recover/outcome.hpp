@@ -46,6 +46,7 @@ enum class leave_reason : std::uint8_t {
     stopped,     ///< asked to stop; the job can be resumed
     not_finite,  ///< a loss or gradient is not finite
     state_lost,  ///< no survivor holds a copy of some layer
+    no_plan,     ///< the survivors are too few for any pipeline
     fenced,      ///< another membership has begun the generation: this rank must not go on at all
 };
 
@@ -58,6 +59,7 @@ constexpr int exit_code(leave_reason reason)
     case leave_reason::finished: return 0;
     case leave_reason::stopped: return 75;
     case leave_reason::not_finite: return 7;
+    case leave_reason::no_plan: return 3;
     default: return 6;
     }
 }

@@ -42,6 +42,7 @@
 // For the executor: a loss per microbatch is a sum over microbatches as gradients are, so give it a use
 // of its own in the last layer, and it is salvaged and made again like them.
 
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -96,6 +97,16 @@ constexpr rank_holdings const& holdings_of(std::vector<rank_holdings> const& all
         }
     }
     throw precondition_error{"a plan says for each member what it holds"};
+}
+
+/// Why a job ends that has this plan; nothing when it goes on.
+template <RecoveryPlan Plan>
+constexpr std::optional<leave_reason> end_of(Plan const& plan)
+{
+    if (!plan.salvage.lost.empty()) {
+        return leave_reason::state_lost;
+    }
+    return plan.cannot.empty() ? std::nullopt : std::optional{leave_reason::no_plan};
 }
 
 template <RecoveryPlan Plan>
@@ -195,9 +206,9 @@ constexpr transition<Plan> after_decide(protocol_state<Plan> state, decided answ
         return end_generation(std::move(state));
     }
     if (state.next) {
-        if (!state.next->salvage.lost.empty()) {
-            state.next.reset();
-            state.reason = leave_reason::state_lost;
+        if (auto const end = end_of(*state.next)) {
+            state.plan = *std::exchange(state.next, std::nullopt);
+            state.reason = end;
             return begin_section(std::move(state), section_work::closing);
         }
         if (!Rules.decide_then_merge) {
@@ -244,7 +255,7 @@ constexpr transition<Plan> after_told(protocol_state<Plan> state, std::vector<ra
         expects(holds.version == state.now.step, "survivors hold one version of the state");
     }
     state.next = planner(all);
-    if (!state.next->salvage.lost.empty()) {
+    if (end_of(*state.next)) {
         return vote(std::move(state), 1);
     }
     auto const action = copy_state{state.now};

@@ -16,13 +16,15 @@
 
 namespace rheo::inline v0 {
 
-/// A plan for the members of a generation: who holds what and does which work, salvage included.
+/// A plan for the members of a generation: who holds what and does which work, salvage included; or the
+/// reason why there is none: `salvage.lost` names layers without a copy, `cannot` says it otherwise.
 template <class P>
 concept RecoveryPlan = std::copyable<P> && std::default_initializable<P> && requires(P const& plan) {
     { plan.salvage } -> std::convertible_to<salvage_plan const&>;
+    { plan.cannot.empty() } -> std::convertible_to<bool>;
 };
 
-/// A pure function from what all members told to a plan; `salvage.lost` is its way to say that there is none.
+/// A pure function from what all members told to a plan.
 template <class F, class P>
 concept RecoveryPlanner = requires(F const& planner, std::vector<rank_holdings> const& told) {
     { planner(told) } -> std::convertible_to<P>;

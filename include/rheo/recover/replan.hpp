@@ -1,0 +1,113 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The plan of a recovery: from what the members told to new pipelines, the copies that they need and the
+// salvage of the step. It is a pure function of the told holdings and of what all ranks know since the
+// start, so every member computes the same value and no rank has to be asked.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/pipeline/recompose.hpp"
+#include "rheo/recover/salvage.hpp"
+#include "rheo/reshard/copy_plan.hpp"
+#include "rheo/tensor/box.hpp"
+
+namespace rheo::inline v0 {
+
+struct recovery_plan {
+    std::vector<pipeline_instance> pipelines;
+    std::vector<int> shares;                ///< of a whole step's microbatches
+    std::vector<rank_id> spares;            ///< members without a place
+    bool degraded = false;                  ///< fewer than f + 1 copies of each layer
+    std::vector<std::vector<copy>> rounds;  ///< copies of state; a round begins when the one before it has ended
+    bytes moved;                            ///< by the copies
+    salvage_plan salvage;
+    std::string cannot;  ///< why there are no pipelines
+
+    friend bool operator==(recovery_plan const&, recovery_plan const&) = default;
+};
+
+/// What all ranks know since the start.
+struct replanning {
+    collection state;                     ///< of the model
+    int layers;                           ///< of the model
+    template_set_value ready;             ///< what pipelines can be made
+    recomposition_request wanted;         ///< how many to keep; microbatches of a step
+    bytes element_bytes;                  ///< of an element of a parameter with all that travels with it
+    std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
+};
+
+namespace detail {
+
+/// The state tensors of a rank's layers, each whole.
+inline rank_parts parts_of(rank_holdings const& holds, collection const& state)
+{
+    rank_parts parts{holds.rank, {}};
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+        auto const& tensor = state.tensors[t];
+        bool held = false;
+        for (auto const layer : tensor.layers) {
+            held = held || holds_layer(holds, layer);
+        }
+        if (held && tensor.is_parameter) {
+            parts.parts.push_back({tensor_id{static_cast<std::int32_t>(t)}, whole(tensor.shape)});
+        }
+    }
+    return parts;
+}
+
+inline std::vector<tensor_bytes> bytes_of(replanning const& known)
+{
+    std::vector<tensor_bytes> result;
+    for (auto const& tensor : known.state.tensors) {
+        if (tensor.is_parameter) {
+            result.push_back({tensor.layers, known.element_bytes * elements(tensor.shape)});
+        }
+    }
+    return result;
+}
+
+}  // namespace detail
+
+/// The plan for the members that told. @pre told ascends by rank
+inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known)
+{
+    recovery_plan plan;
+    auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches};
+    plan.salvage = salvage(request);
+    if (!plan.salvage.lost.empty()) {
+        return plan;
+    }
+    auto chosen = recompose(told, known.ready, detail::bytes_of(known), known.wanted);
+    plan.cannot = std::move(chosen.cannot);
+    if (!plan.cannot.empty()) {
+        return plan;
+    }
+    plan.pipelines = std::move(chosen.pipelines);
+    plan.shares = std::move(chosen.shares);
+    plan.spares = std::move(chosen.spares);
+    plan.degraded = chosen.degraded;
+    request.pipelines = plan.pipelines;
+    request.shares = plan.shares;
+    plan.salvage = salvage(request);
+
+    copy_plan_request copies;
+    for (std::size_t r = 0; r < told.size(); ++r) {
+        copies.held.push_back(detail::parts_of(told[r], known.state));
+        copies.wanted.push_back(detail::parts_of(plan.salvage.after[r], known.state));
+    }
+    copies.element_bytes.assign(known.state.tensors.size(), known.element_bytes);
+    copies.round_budget = known.round_budget;
+    auto answer = copy_plan(copies);
+    expects(answer.lost.empty(), "what is not lost has a holder to copy it from");
+    plan.rounds = std::move(answer.rounds);
+    plan.moved = answer.moved;
+    return plan;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,221 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What to keep of a half-done step. Accumulators belong to uses, and the sets of different holders of a
+// use are disjoint; so what is missing of a use is the complement of their union, wherever they are.
+// A microbatch runs again only as deep as some use misses it, and contributes only where it is missed.
+// An accumulator whose layer its rank no longer holds moves to one of the layer's new holders.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/recover/salvage_plan.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+struct salvage_request {
+    std::span<rank_holdings const> told;            ///< of all survivors, ascending by rank, of one version
+    collection const* state;                        ///< of the model
+    std::span<pipeline_instance const> pipelines;   ///< the new ones, of survivors only; none when there is no plan
+    std::span<int const> shares;                    ///< per pipeline, its part of the microbatches
+    int layers;                                     ///< of the model
+    int microbatches;                               ///< of a step
+};
+
+namespace detail {
+
+constexpr bool holds_layer(rank_holdings const& holds, layer_id layer)
+{
+    for (auto const held : holds.layers) {
+        if (held == layer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The rank that runs a layer in a pipeline.
+constexpr rank_id runner_of(pipeline_instance const& pipeline, layer_id layer)
+{
+    for (int s = 0; s < stage_count(pipeline.cuts); ++s) {
+        if (contains(layers_of(pipeline.cuts, stage_id{s}), layer)) {
+            return pipeline.stages[static_cast<std::size_t>(s)].front();
+        }
+    }
+    throw precondition_error{"a pipeline has all layers of the model"};
+}
+
+/// The layers of parameters that no survivor holds, by tensor: a tied tensor lives while one of its layers does.
+inline std::vector<layer_id> lost_layers(salvage_request const& of)
+{
+    std::vector<char> lost(static_cast<std::size_t>(of.layers), 0);
+    for (auto const& tensor : of.state->tensors) {
+        bool lives = !tensor.is_parameter;
+        for (auto const& holds : of.told) {
+            for (auto const layer : tensor.layers) {
+                lives = lives || holds_layer(holds, layer);
+            }
+        }
+        for (auto const layer : tensor.layers) {
+            lost[at(layer)] |= lives ? 0 : 1;
+        }
+    }
+    std::vector<layer_id> result;
+    for (layer_id layer{0}; layer.value < of.layers; ++layer) {
+        if (lost[at(layer)] != 0) {
+            result.push_back(layer);
+        }
+    }
+    return result;
+}
+
+/// Per use, what nobody has.
+inline std::vector<use_holding> missing_contributions(salvage_request const& of)
+{
+    std::vector<microbatch_set> done(of.state->uses.size());
+    for (auto const& holds : of.told) {
+        for (auto const& use : holds.uses) {
+            expects(disjoint(done[at(use.use)], use.done), "a contribution is in one accumulator only");
+            done[at(use.use)] = done[at(use.use)] | use.done;
+        }
+    }
+    std::vector<use_holding> result;
+    for (std::size_t u = 0; u < done.size(); ++u) {
+        result.push_back({use_id{static_cast<std::int32_t>(u)}, complement(done[u], of.microbatches)});
+    }
+    return result;
+}
+
+/// What each rank holds when it has taken up its places, accumulators that stay included.
+inline std::vector<rank_holdings> holdings_after(salvage_request const& of)
+{
+    std::vector<rank_holdings> after;
+    for (auto const& before : of.told) {
+        rank_holdings holds{before.rank, before.version, {}, {}};
+        for (layer_id layer{0}; layer.value < of.layers; ++layer) {
+            for (auto const& pipeline : of.pipelines) {
+                if (runner_of(pipeline, layer) == before.rank && !holds_layer(holds, layer)) {
+                    holds.layers.push_back(layer);
+                }
+            }
+        }
+        for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
+            use_holding mine{use_id{static_cast<std::int32_t>(u)}, {}};
+            if (!holds_layer(holds, of.state->uses[u].layer)) {
+                continue;
+            }
+            for (auto const& use : before.uses) {
+                if (use.use == mine.use) {
+                    mine.done = use.done;
+                }
+            }
+            holds.uses.push_back(std::move(mine));
+        }
+        after.push_back(std::move(holds));
+    }
+    return after;
+}
+
+/// Moves what cannot stay, each to the new holder that has received least so far, and books it there.
+inline std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::vector<rank_holdings>& after)
+{
+    std::vector<accumulator_move> moves;
+    std::vector<std::int64_t> load(after.size(), 0);
+    for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
+        use_id const id{static_cast<std::int32_t>(u)};
+        auto const layer = of.state->uses[u].layer;
+        for (std::size_t from = 0; from < of.told.size(); ++from) {
+            if (holds_layer(after[from], layer)) {
+                continue;
+            }
+            for (auto const& use : of.told[from].uses) {
+                if (use.use != id || use.done.empty()) {
+                    continue;
+                }
+                auto best = after.size();
+                for (std::size_t to = 0; to < after.size(); ++to) {
+                    if (holds_layer(after[to], layer) && (best == after.size() || load[to] < load[best])) {
+                        best = to;
+                    }
+                }
+                expects(best < after.size(), "each layer has a new holder");
+                load[best] += elements(of.state->tensors[at(of.state->uses[u].tensor)].shape);
+                for (auto& target : after[best].uses) {
+                    if (target.use == id) {
+                        target.done = target.done | use.done;
+                    }
+                }
+                moves.push_back({id, of.told[from].rank, after[best].rank, use.done});
+            }
+        }
+    }
+    return moves;
+}
+
+/// Deals microbatches to the pipelines: the largest work first, to the one that it delays least for its
+/// share (d'Hondt's rule: a step of which all is missing is dealt exactly by the shares).
+inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, std::vector<use_holding> const& missing)
+{
+    std::vector<std::vector<microbatch_work>> work(of.pipelines.size());
+    std::vector<std::int64_t> load(of.pipelines.size(), 0);
+    std::vector<char> dealt(static_cast<std::size_t>(of.microbatches), 0);
+    for (layer_id deepest{0}; deepest.value < of.layers; ++deepest) {
+        std::int64_t const cost = 3 * std::int64_t{of.layers} - 2 * std::int64_t{deepest.value};  // forward 1, backward 2 per layer
+        for (microbatch_id m{0}; m.value < of.microbatches; ++m) {
+            bool here = false;
+            for (auto const& use : missing) {
+                here = here || (of.state->uses[at(use.use)].layer == deepest && use.done.contains(m));
+            }
+            if (!here || dealt[at(m)] != 0) {
+                continue;
+            }
+            dealt[at(m)] = 1;
+            std::size_t best = 0;
+            for (std::size_t p = 1; p < work.size(); ++p) {
+                if ((load[p] + cost) * of.shares[best] < (load[best] + cost) * of.shares[p]) {
+                    best = p;
+                }
+            }
+            load[best] += cost;
+            auto place = work[best].begin();
+            while (place != work[best].end() && place->microbatch < m) {
+                ++place;
+            }
+            work[best].insert(place, microbatch_work{m, deepest});
+        }
+    }
+    return work;
+}
+
+}  // namespace detail
+
+/// The salvage of a step: what stays, what moves, what is missing and who makes it. When layers are lost
+/// only `lost` is filled; without pipelines `missing` besides.
+/// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage;
+///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
+inline salvage_plan salvage(salvage_request const& of)
+{
+    expects(of.pipelines.size() == of.shares.size(), "each pipeline has a share of the microbatches");
+    salvage_plan plan;
+    plan.lost = detail::lost_layers(of);
+    if (!plan.lost.empty()) {
+        return plan;
+    }
+    plan.missing = detail::missing_contributions(of);
+    if (of.pipelines.empty()) {
+        return plan;
+    }
+    plan.after = detail::holdings_after(of);
+    plan.moves = detail::move_accumulators(of, plan.after);
+    plan.work = detail::deal_work(of, plan.missing);
+    return plan;
+}
+
+}  // namespace rheo::inline v0
