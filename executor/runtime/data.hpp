@@ -3,13 +3,15 @@
 
 // Tokens to train on, the same on every rank: bytes of text files, or llm.c's token files. Which tokens
 // a microbatch has is a function of (seed, step, microbatch) alone, so any rank can read any microbatch
-// and no order of execution changes the data (law 1 d).
+// and no order of execution changes the data (law 1 d). Files are taken in the order they are named,
+// folders recursively in the order of their paths, without hidden files; a name that ends in `.bin` is a
+// token file. Large files are mapped, not read: they must not be cut while a run goes on.
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -25,7 +27,7 @@ struct data_error : std::runtime_error {
 
 class dataset {
 public:
-    /// Reads all tokens. @throws data_error naming the file and what was expected: nothing readable, a bad
+    /// Reads all tokens, once. Cost: one pass over them. @throws data_error naming the file and what was expected: nothing readable, a bad
     /// token file, a token outside the vocabulary, too few tokens for one sequence in either split.
     dataset(data_config const& config, int vocabulary, microbatch_shape shape);
 
@@ -43,6 +45,14 @@ public:
     double unigram_entropy() const;     ///< of the training split, nats per token
     bool is_text() const;               ///< tokens are bytes
     std::string description() const;    ///< for people: how many files and tokens
+
+private:
+    struct impl;
+    std::shared_ptr<impl const> impl_;
 };
+
+/// The folder of the newest C++ standard library headers on this machine; what no data paths mean.
+/// @throws data_error when there is none
+std::string default_data_folder();
 
 }  // namespace rheo::inline v0
