@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The switches of the build, and the two flag sets: rheo_warnings for all of our own code, rheo_kernel_flags for kernels.
+# The switches of the build, and rheo_warnings: the flags of all of our own code. The kernels add theirs in kernels/CMakeLists.txt.
 option(RHEO_TESTS "build the tests and the examples" ${PROJECT_IS_TOP_LEVEL})
 option(RHEO_BENCH "build the benchmarks" OFF)
 option(RHEO_SANITIZE "address and undefined-behaviour sanitizers" OFF)
@@ -38,20 +38,3 @@ if(RHEO_SANITIZE)
   target_compile_options(rheo_warnings INTERFACE ${rheo_sanitizers})
   target_link_options(rheo_warnings INTERFACE ${rheo_sanitizers})
 endif()
-
-# Kernels: one set of flags for all of them, since the bits of a result belong to the numerics fingerprint.
-set(rheo_march "")
-if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND EXISTS /proc/cpuinfo)
-  file(STRINGS /proc/cpuinfo rheo_cpu_flags REGEX "^flags" LIMIT_COUNT 1)
-  set(rheo_march x86-64-v3)
-  foreach(flag avx2 fma bmi1 bmi2 f16c movbe)
-    if(NOT " ${rheo_cpu_flags} " MATCHES " ${flag} ")
-      set(rheo_march "")
-    endif()
-  endforeach()
-endif()
-set(RHEO_MARCH "${rheo_march}" CACHE STRING "-march of the kernels; empty: the compiler's own")
-add_library(rheo_kernel_flags INTERFACE)
-add_library(rheo::kernel_flags ALIAS rheo_kernel_flags)
-target_compile_options(rheo_kernel_flags INTERFACE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-  $<$<BOOL:${RHEO_MARCH}>:-march=${RHEO_MARCH}>)
