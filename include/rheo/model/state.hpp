@@ -62,7 +62,7 @@ inline collection state_of(model_description const& model)
                 detail::add_use(state, tensor, {{}, id, number});
             }
             if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
-                tensor_info const loss{std::string{loss_name}, {1, 1}, {}, false, false, {}, {}};
+                tensor_info const loss{std::string{loss_name}, {1, 2}, {}, false, false, {}, {}};
                 detail::add_use(state, loss, {{}, id, no_parameter});
             }
         }

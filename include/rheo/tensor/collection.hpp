@@ -8,7 +8,8 @@
 //
 // A use is an (operation, parameter) pair. Gradients are summed per use, so each use has accumulators
 // and the set of microbatches they hold; a tensor's gradient is the sum over its uses and holders. The
-// training loss is a tensor of one element with one use, that of the loss operation, and no parameter.
+// training loss is a tensor of two elements (the fixed-point sum and the count of targets) with one use,
+// that of the loss operation, and no parameter.
 
 #include <cstdint>
 #include <string>

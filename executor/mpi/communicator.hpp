@@ -1,0 +1,147 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A communicator that frees itself, and the five operations of user-level failure mitigation (ULFM: Bland
+// et al., "Post-failure recovery of MPI communication capability", IJHPCA 2013). With an MPI that has no
+// ULFM they are the plain operations that make sense without failures: nobody is ever lost.
+
+#include <utility>
+
+#include "mpi/error.hpp"
+
+#if defined(MPIX_ERR_PROC_FAILED)
+#define RHEO_HAS_ULFM 1
+#else
+#define RHEO_HAS_ULFM 0
+#endif
+
+namespace rheo::inline v0::mpi {
+
+class communicator {
+public:
+    communicator() = default;
+    explicit communicator(MPI_Comm owned) : handle_{owned} { MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN); }
+    communicator(communicator&& other) noexcept : handle_{std::exchange(other.handle_, MPI_COMM_NULL)} {}
+    communicator& operator=(communicator&& other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~communicator()
+    {
+        if (handle_ != MPI_COMM_NULL) {
+            MPI_Comm_free(&handle_);
+        }
+    }
+
+    MPI_Comm handle() const { return handle_; }
+
+    int rank() const
+    {
+        int value = 0;
+        MPI_Comm_rank(handle_, &value);
+        return value;
+    }
+
+    int size() const
+    {
+        int value = 0;
+        MPI_Comm_size(handle_, &value);
+        return value;
+    }
+
+    /// Gives the handle away: the caller frees it.
+    MPI_Comm release() { return std::exchange(handle_, MPI_COMM_NULL); }
+
+private:
+    MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+/// A copy of a communicator, with errors returned. @throws peer_lost, error
+inline communicator duplicate(MPI_Comm original)
+{
+    MPI_Comm copy = MPI_COMM_NULL;
+    check(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
+    return communicator{copy};
+}
+
+/// Ends every pending and future operation of all members on this communicator.
+inline void revoke([[maybe_unused]] communicator const& comm)
+{
+#if RHEO_HAS_ULFM
+    MPIX_Comm_revoke(comm.handle());
+#endif
+}
+
+/// True when a member is known to have failed or somebody has revoked the communicator. Cheap enough for
+/// polling loops; it makes no progress itself.
+inline bool is_broken([[maybe_unused]] communicator const& comm)
+{
+#if RHEO_HAS_ULFM
+    int revoked = 0;
+    MPIX_Comm_is_revoked(comm.handle(), &revoked);
+    if (revoked != 0) {
+        return true;
+    }
+    MPI_Group failed = MPI_GROUP_NULL;
+    if (MPIX_Comm_get_failed(comm.handle(), &failed) != MPI_SUCCESS) {
+        return true;
+    }
+    int size = 0;
+    MPI_Group_size(failed, &size);
+    if (failed != MPI_GROUP_EMPTY) {  // freeing the empty group breaks later calls
+        MPI_Group_free(&failed);
+    }
+    return size > 0;
+#else
+    return false;
+#endif
+}
+
+struct agreement {
+    bool success;  ///< no member was lost: the same at all survivors
+    int bits;      ///< the AND of all votes: the same at all survivors
+};
+
+/// Agrees on the AND of all members' votes; returns even when members are lost or the communicator is revoked.
+inline agreement agree(communicator const& comm, int vote)
+{
+#if RHEO_HAS_ULFM
+    int const code = MPIX_Comm_agree(comm.handle(), &vote);
+    if (code != MPI_SUCCESS && !is_loss(code)) {
+        check(code, "MPIX_Comm_agree");
+    }
+    return {code == MPI_SUCCESS, vote};
+#else
+    int bits = 0;
+    check(MPI_Allreduce(&vote, &bits, 1, MPI_INT, MPI_BAND, comm.handle()), "MPI_Allreduce");
+    return {true, bits};
+#endif
+}
+
+/// A communicator of the members that live, in the same order. @throws peer_lost, error
+inline communicator shrink(communicator const& comm)
+{
+#if RHEO_HAS_ULFM
+    MPI_Comm survivors = MPI_COMM_NULL;
+    check(MPIX_Comm_shrink(comm.handle(), &survivors), "MPIX_Comm_shrink");
+    return communicator{survivors};
+#else
+    return duplicate(comm.handle());
+#endif
+}
+
+/// True when failures of peers are really survived: the library has ULFM and the launcher switched it on.
+inline bool survives_losses()
+{
+#if RHEO_HAS_ULFM && defined(MPI_FT)
+    void* value = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, &value, &found);
+    return found != 0 && value != nullptr && *static_cast<int*>(value) != 0;
+#else
+    return false;
+#endif
+}
+
+}  // namespace rheo::inline v0::mpi

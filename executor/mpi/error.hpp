@@ -1,0 +1,54 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The two ways in which an MPI call can end badly. A lost peer is an event: it has its own type, which
+// is no std::exception, and is caught in exactly one place (runtime/trainer.cpp). Everything else is an
+// error with code, call and sentence.
+
+#include <stdexcept>
+#include <string>
+
+#include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+namespace rheo::inline v0::mpi {
+
+/// A rank of this generation is gone, or somebody has noticed it and revoked the communicators.
+struct peer_lost {};
+
+/// An MPI call failed for another reason; exit code 5.
+struct error : std::runtime_error {
+    error(int error_code, std::string const& sentence) : std::runtime_error{sentence}, code{error_code} {}
+    int code;
+};
+
+/// True for the error classes that a failure of a peer causes.
+inline bool is_loss([[maybe_unused]] int code)
+{
+#ifdef MPIX_ERR_PROC_FAILED
+    int error_class = code;
+    MPI_Error_class(code, &error_class);
+    return error_class == MPIX_ERR_PROC_FAILED || error_class == MPIX_ERR_PROC_FAILED_PENDING || error_class == MPIX_ERR_REVOKED;
+#else
+    return false;
+#endif
+}
+
+/// Returns on success. @throws peer_lost, error
+inline void check(int code, char const* call)
+{
+    if (code == MPI_SUCCESS) {
+        return;
+    }
+    if (is_loss(code)) {
+        throw peer_lost{};
+    }
+    char text[MPI_MAX_ERROR_STRING + 1] = {};
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw error{code, std::string{call} + " failed: " + text};
+}
+
+}  // namespace rheo::inline v0::mpi

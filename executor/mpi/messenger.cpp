@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/messenger.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <sched.h>
+
+namespace rheo::inline v0::mpi {
+
+namespace {
+
+// MPI counts are ints; longer messages go as several of the same tag, which MPI keeps in order.
+constexpr std::size_t largest_message = std::size_t{1} << 30;
+
+template <class Start>
+void in_pieces(std::size_t size, std::vector<MPI_Request>& requests, Start start)
+{
+    std::size_t offset = 0;
+    do {
+        auto const piece = std::min(largest_message, size - offset);
+        requests.push_back(MPI_REQUEST_NULL);
+        start(offset, static_cast<int>(piece), requests.back());
+        offset += piece;
+    } while (offset < size);
+}
+
+}  // namespace
+
+messenger::ticket messenger::fresh()
+{
+    ticket which = pending_.size();
+    if (free_.empty()) {
+        pending_.emplace_back();
+    } else {
+        which = free_.back();
+        free_.pop_back();
+    }
+    pending_[which].in_use = true;
+    pending_[which].requests.clear();
+    return which;
+}
+
+messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, std::size_t size)
+{
+    auto const which = fresh();
+    in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
+        check(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->position_of(to), tag,
+                        generation_->data.handle(), &request),
+              "MPI_Isend");
+    });
+    return which;
+}
+
+messenger::ticket messenger::start_receive(rank_id from, int tag, void* data, std::size_t size)
+{
+    auto const which = fresh();
+    in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
+        check(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->position_of(from), tag,
+                        generation_->data.handle(), &request),
+              "MPI_Irecv");
+    });
+    return which;
+}
+
+bool messenger::done(ticket which)
+{
+    auto& entry = pending_[which];
+    if (!entry.in_use) {
+        return true;
+    }
+    for (auto& request : entry.requests) {
+        if (request == MPI_REQUEST_NULL) {
+            continue;
+        }
+        int flag = 0;
+        check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        if (flag == 0) {
+            return false;
+        }
+    }
+    entry.in_use = false;
+    free_.push_back(which);
+    return true;
+}
+
+void messenger::wait(ticket which)
+{
+    wait_until([&] { return done(which); });
+}
+
+void messenger::pause(unsigned spins)
+{
+    // A short spin keeps the latency of a message that is about to come; then the core is given to whoever
+    // shares it, and the generation is looked at a few thousand times a second.
+    if (spins < 200) {
+        return;
+    }
+    if (spins % 64 == 0 && generation_->broken()) {
+        throw peer_lost{};
+    }
+    if (spins < 2000) {
+        sched_yield();
+    } else {
+        std::this_thread::sleep_for(std::chrono::microseconds{20});
+    }
+}
+
+void messenger::drain() noexcept
+{
+    for (auto& entry : pending_) {
+        for (auto& request : entry.requests) {
+            if (entry.in_use && request != MPI_REQUEST_NULL) {
+                MPI_Wait(&request, MPI_STATUS_IGNORE);
+                if (request != MPI_REQUEST_NULL) {
+                    MPI_Request_free(&request);
+                }
+            }
+        }
+        entry.in_use = false;
+    }
+    pending_.clear();
+    free_.clear();
+}
+
+}  // namespace rheo::inline v0::mpi

@@ -1,0 +1,94 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Non-blocking point-to-point messages of one generation. Every wait polls, and ends with peer_lost as soon
+// as the generation is broken, whoever the message was to come from. A tag says what a message is
+// and in which section of the generation it was sent; a section is entered by all members together, once
+// per try of a step, so an old message cannot be taken for a new one: (communicator, tag) is
+// (generation, step and attempt, kind, item).
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "mpi/generation.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::mpi {
+
+enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_values, scalars, control, copy, move };
+
+class messenger {
+public:
+    using ticket = std::size_t;
+
+    /// @pre the generation outlives the messenger
+    explicit messenger(generation const& members) : generation_{&members} {}
+    ~messenger() { drain(); }
+    messenger(messenger const&) = delete;
+    messenger& operator=(messenger const&) = delete;
+
+    /// Begins a section: messages sent in it match only receives of the same section.
+    void begin_section() { section_ = (section_ + 1) % 32; }
+
+    /// The buffer must live until the ticket is done. @pre item < 2^22
+    template <class T>
+    ticket send(rank_id to, channel kind, int item, std::span<T const> data)
+    {
+        return start_send(to, tag_of(kind, item), data.data(), data.size_bytes());
+    }
+
+    template <class T>
+    ticket receive(rank_id from, channel kind, int item, std::span<T> data)
+    {
+        static_assert(std::is_trivially_copyable_v<T>);
+        return start_receive(from, tag_of(kind, item), data.data(), data.size_bytes());
+    }
+
+    /// True when the message is there (receive) or its buffer is free (send). Makes progress. @throws peer_lost
+    bool done(ticket which);
+
+    /// Polls until the message is done. @throws peer_lost
+    void wait(ticket which);
+
+    /// Calls `progress` while nothing happens; returns when `ready()`. @throws peer_lost
+    template <class Ready>
+    void wait_until(Ready&& ready)
+    {
+        for (unsigned spins = 0; !ready(); ++spins) {
+            pause(spins);
+        }
+    }
+
+    /// Completes everything pending, after a revocation: all of it ends, mostly with an error.
+    void drain() noexcept;
+
+    generation const& members() const { return *generation_; }
+
+private:
+    struct pending {
+        std::vector<MPI_Request> requests;
+        bool in_use = false;
+    };
+
+    int tag_of(channel kind, int item) const
+    {
+        expects(item >= 0 && item < (1 << 22), "a message's item number must be below 2^22");
+        return (static_cast<int>(kind) << 27) | (section_ << 22) | item;
+    }
+
+    ticket start_send(rank_id to, int tag, void const* data, std::size_t size);
+    ticket start_receive(rank_id from, int tag, void* data, std::size_t size);
+    ticket fresh();
+    void pause(unsigned spins);  ///< looks at the generation, yields. @throws peer_lost
+
+    generation const* generation_;
+    std::vector<pending> pending_;
+    std::vector<ticket> free_;
+    int section_ = 0;
+};
+
+}  // namespace rheo::inline v0::mpi

@@ -1,0 +1,64 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// plan.json, the plan on disk: versioned, complete, readable. `rheo plan --json` prints it, `rheo train --plan`
+// reads it (the reader is the executor's, over a JSON library; the writer needs none).
+
+#include <cstddef>
+#include <ostream>
+#include <string_view>
+
+#include "rheo/plan/plan.hpp"
+#include "rheo/tensor/digest.hpp"
+
+namespace rheo::inline v0 {
+
+inline constexpr int plan_schema = 1;
+
+namespace detail {
+
+template <class List, class Write>
+void write_list(std::ostream& out, List const& list, Write write)
+{
+    out << '[';
+    std::string_view separator;
+    for (auto const& item : list) {
+        out << separator;
+        write(item);
+        separator = ", ";
+    }
+    out << ']';
+}
+
+}  // namespace detail
+
+/// Writes the plan as one JSON object. Microbatches with all of their backward are plain numbers, others
+/// are [microbatch, deepest layer].
+inline void write_json(std::ostream& out, plan const& p)
+{
+    using detail::write_list;
+    out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << p.schedule
+        << "\",\n  \"digest\": \"" << to_string(digest_of(p)) << "\",\n  \"pipelines\": [";
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        out << (i == 0 ? "\n" : ",\n") << "    {\"cuts\": ";
+        write_list(out, p.pipelines[i].cuts, [&](layer_id cut) { out << cut.value; });
+        out << ", \"ranks\": ";
+        write_list(out, p.pipelines[i].stages, [&](auto const& stage) {
+            write_list(out, stage, [&](rank_id rank) { out << rank.value; });
+        });
+        out << ", \"microbatches\": ";
+        write_list(out, p.work[i], [&](microbatch_work w) {
+            if (w.deepest == layer_id{0}) {
+                out << w.microbatch.value;
+            } else {
+                out << '[' << w.microbatch.value << ", " << w.deepest.value << ']';
+            }
+        });
+        out << '}';
+    }
+    out << "\n  ],\n  \"spares\": ";
+    write_list(out, p.spares, [&](rank_id rank) { out << rank.value; });
+    out << "\n}\n";
+}
+
+}  // namespace rheo::inline v0

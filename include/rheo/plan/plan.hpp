@@ -1,0 +1,121 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The plan: pipelines and their ranks, the schedule, and which microbatches each pipeline does. It is the
+// one value that is made by planning, rehearsed by the simulator, run by the workers and drawn in the
+// report. Every rank computes it from the same inputs, so there is no master; its digest shows it.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/tensor/digest.hpp"
+#include "rheo/topology/microbatch_work.hpp"
+
+namespace rheo::inline v0 {
+
+struct plan {
+    std::string schedule;                           ///< name of the family, see schedule/any_schedule.hpp
+    std::vector<pipeline_instance> pipelines;
+    std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
+    std::vector<rank_id> spares;                    ///< members without a place, ascending
+
+    friend constexpr bool operator==(plan const&, plan const&) = default;
+};
+
+/// The place of a rank: its pipeline and stage; `found` is false for spares.
+struct plan_position {
+    bool found = false;
+    pipeline_id pipeline;
+    stage_id stage;
+
+    friend constexpr bool operator==(plan_position, plan_position) = default;
+};
+
+/// Where a rank works.
+constexpr plan_position position_of(plan const& p, rank_id rank)
+{
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        for (std::size_t s = 0; s < p.pipelines[i].stages.size(); ++s) {
+            for (auto const member : p.pipelines[i].stages[s]) {
+                if (member == rank) {
+                    return {true, pipeline_id{static_cast<int>(i)}, stage_id{static_cast<int>(s)}};
+                }
+            }
+        }
+    }
+    return {};
+}
+
+/// The layers [first, last) of a stage.
+struct layer_range {
+    layer_id first;
+    layer_id last;
+
+    friend constexpr bool operator==(layer_range, layer_range) = default;
+};
+
+/// The layers of a rank; none for spares.
+constexpr layer_range layers_of(plan const& p, rank_id rank)
+{
+    auto const place = position_of(p, rank);
+    if (!place.found) {
+        return {};
+    }
+    auto const& cuts = p.pipelines[at(place.pipeline)].cuts;
+    return {cuts[at(place.stage)], cuts[at(place.stage) + 1]};
+}
+
+/// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.
+constexpr std::vector<std::vector<microbatch_work>> deal(std::span<int const> shares)
+{
+    std::vector<std::vector<microbatch_work>> work;
+    int next = 0;
+    for (auto const share : shares) {
+        work.emplace_back();
+        for (int i = 0; i < share; ++i) {
+            work.back().push_back({microbatch_id{next++}, layer_id{0}});
+        }
+    }
+    return work;
+}
+
+/// A digest of everything in the plan; equal plans have equal digests.
+constexpr state_digest digest_of(plan const& p)
+{
+    std::uint64_t hash = hash_text(p.schedule);
+    state_digest sum;
+    auto const mix = [&](std::int64_t value) {
+        hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U));
+        sum += {mix_bits(hash + 1), hash};
+    };
+    mix(static_cast<std::int64_t>(p.pipelines.size()));
+    for (auto const& pipeline : p.pipelines) {
+        mix(static_cast<std::int64_t>(pipeline.cuts.size()));
+        for (auto const cut : pipeline.cuts) {
+            mix(cut.value);
+        }
+        for (auto const& stage : pipeline.stages) {
+            mix(static_cast<std::int64_t>(stage.size()));
+            for (auto const rank : stage) {
+                mix(rank.value);
+            }
+        }
+    }
+    for (auto const& list : p.work) {
+        mix(static_cast<std::int64_t>(list.size()));
+        for (auto const& w : list) {
+            mix(w.microbatch.value);
+            mix(w.deepest.value);
+        }
+    }
+    mix(static_cast<std::int64_t>(p.spares.size()));
+    for (auto const spare : p.spares) {
+        mix(spare.value);
+    }
+    return sum;
+}
+
+}  // namespace rheo::inline v0
