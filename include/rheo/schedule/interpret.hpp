@@ -36,8 +36,8 @@ enum fact : std::uint8_t {
     forward_done = 1,
     gradient_done = 2,   ///< the gradient of the stage's input exists (B or I)
     weight_done = 4,
-    activation_here = 8,   ///< the stage's input has arrived
-    gradient_here = 16,    ///< the gradient of the stage's output has arrived
+    activation_here = 8,   ///< the receive of the stage's input is done (non-blocking: posted)
+    gradient_here = 16,    ///< the same for the gradient of the stage's output
     activation_sent = 32,
     gradient_sent = 64,
 };
@@ -88,7 +88,8 @@ constexpr instruction counterpart(instruction i)
 template <class Transport, class Observer>
 class interpretation {
 public:
-    constexpr interpretation(std::span<program const> programs, Observer& observer) : programs_{programs}, observer_{&observer}
+    constexpr interpretation(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits)
+        : programs_{programs}, observer_{&observer}
     {
         for (std::size_t p = 0; p < programs.size(); ++p) {
             facts_.push_back(facts_of(programs[p], rows_.size()));
@@ -98,6 +99,9 @@ public:
             }
         }
         next_.resize(rows_.size());
+        for (auto const& r : rows_) {
+            limits_.push_back(limits.empty() ? row(r).size() : std::min(limits[r.row], row(r).size()));
+        }
     }
 
     constexpr verdict run()
@@ -112,7 +116,7 @@ public:
         for (bool progress = true; progress;) {
             progress = false;
             for (auto const& r : rows_) {
-                while (next_[r.row] < row(r).size() && advance(r)) {
+                while (next_[r.row] < limits_[r.row] && advance(r)) {
                     progress = true;
                 }
             }
@@ -168,14 +172,17 @@ private:
         auto const local = [&](int stage) {
             return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position;
         };
+        auto const received = [&](int source, int here, int sent) {
+            return f.holds(i.stage, i.item, here) && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
+        };
         switch (i.kind) {
         case instruction_kind::forward:
-            return i.stage == 0 || f.holds(i.stage, i.item, activation_here)
+            return i.stage == 0 || received(i.stage - 1, activation_here, activation_sent)
                 || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done));
         case instruction_kind::backward:
         case instruction_kind::input_gradient:
             return f.holds(i.stage, i.item, forward_done)
-                && (i.stage + 1 == static_cast<int>(f.stages) || f.holds(i.stage, i.item, gradient_here)
+                && (i.stage + 1 == static_cast<int>(f.stages) || received(i.stage + 1, gradient_here, gradient_sent)
                     || (local(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
         case instruction_kind::weight_gradient:
         case instruction_kind::send_gradient: return f.holds(i.stage, i.item, gradient_done);
@@ -218,27 +225,22 @@ private:
 
     constexpr bool transfer(row_ref r, instruction i)
     {
-        auto const met = counterpart(i);
-        auto& f = facts_[at(r.pipeline)];
-        if constexpr (std::is_same_v<Transport, buffered>) {
-            if (is_send(i.kind)) {
-                if (!has_inputs(r, i)) {
-                    return false;
-                }
+        if constexpr (std::is_same_v<Transport, nonblocking>) {
+            if (is_receive(i.kind)) {
+                observer_->receive(r, i);
+            } else if (has_inputs(r, i)) {
                 observer_->send(r, i);
             } else {
-                auto const sent = i.kind == instruction_kind::receive_activation ? activation_sent : gradient_sent;
-                if (!f.holds(met.stage, met.item, sent)) {
-                    return false;
-                }
-                observer_->receive(r, i);
+                return false;
             }
             note(r, i);
             ++next_[r.row];
             return true;
         } else {
+            auto const met = counterpart(i);
+            auto& f = facts_[at(r.pipeline)];
             auto const other = rows_[f.first_row + static_cast<std::size_t>(position_of(r, met.stage))];
-            if (other.row == r.row || next_[other.row] == row(other).size() || row(other)[next_[other.row]] != met) {
+            if (other.row == r.row || next_[other.row] == limits_[other.row] || row(other)[next_[other.row]] != met) {
                 return false;
             }
             auto const sender = is_send(i.kind) ? r : other;
@@ -266,8 +268,31 @@ private:
         if (!result.culprits.empty()) {
             result.ok = false;
             result.fault = program_fault::hang;
+            for (auto const& r : rows_) {
+                if (auto const crossed = crossing(r); !crossed.empty()) {
+                    return {false, program_fault::crossed, crossed};
+                }
+            }
         }
         return result;
+    }
+
+    /// A stuck send of row r and the receive of something else that would take its message; empty when there is none.
+    constexpr std::vector<waiting_row> crossing(row_ref r) const
+    {
+        if (std::is_same_v<Transport, nonblocking> || next_[r.row] == row(r).size() || !is_send(row(r)[next_[r.row]].kind)) {
+            return {};
+        }
+        auto const i = row(r)[next_[r.row]];
+        auto const other = rows_[facts_[at(r.pipeline)].first_row + static_cast<std::size_t>(position_of(r, counterpart(i).stage))];
+        if (next_[other.row] == row(other).size()) {
+            return {};
+        }
+        auto const met = row(other)[next_[other.row]];
+        if (!is_receive(met.kind) || met == counterpart(i) || position_of(other, counterpart(met).stage) != r.position) {
+            return {};
+        }
+        return {{r.pipeline, r.position, i}, {other.pipeline, other.position, met}};
     }
 
     std::span<program const> programs_;
@@ -275,6 +300,7 @@ private:
     std::vector<pipeline_facts> facts_;
     std::vector<row_ref> rows_;
     std::vector<std::size_t> next_;  ///< row -> its next instruction
+    std::vector<std::size_t> limits_;
     std::vector<int> holders_;       ///< unit -> rows that name it
     std::vector<int> posted_;
 };
@@ -285,19 +311,20 @@ private:
 struct no_observer {
     constexpr void compute(row_ref, instruction) {}
     constexpr void transfer(row_ref, row_ref, instruction) {}  ///< rendezvous: sender, receiver, the send
-    constexpr void send(row_ref, instruction) {}               ///< buffered
-    constexpr void receive(row_ref, instruction) {}            ///< buffered
+    constexpr void send(row_ref, instruction) {}               ///< nonblocking
+    constexpr void receive(row_ref, instruction) {}            ///< nonblocking
     constexpr void post(row_ref, instruction) {}
     constexpr void await(row_ref, instruction) {}
 };
 
 /// Runs the product of the programs, one per pipeline, to its end or until nothing moves. The observer
 /// hears of every instruction in an order in which each comes after all that it waits for.
-/// Returns ok, or `misplaced`, or `hang` with the stuck state.
+/// `limits` (empty: none) stops row k of the product after limits[k] instructions, as the loss of its rank does.
+/// Returns ok, or `misplaced`, or `crossed`, or `hang` with the stuck state.
 template <class Transport, class Observer>
-constexpr verdict interpret(std::span<program const> programs, Observer& observer)
+constexpr verdict interpret(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits = {})
 {
-    return detail::interpretation<Transport, Observer>{programs, observer}.run();
+    return detail::interpretation<Transport, Observer>{programs, observer, limits}.run();
 }
 
 }  // namespace rheo::inline v0

@@ -147,4 +147,12 @@ constexpr program lower_lazily(program const& compute)
     return result;
 }
 
+/// The two lowerings as policies.
+struct pair_insertion {
+    static constexpr program lowered(program const& compute) { return lower(compute); }
+};
+struct lazy_insertion {
+    static constexpr program lowered(program const& compute) { return lower_lazily(compute); }
+};
+
 }  // namespace rheo::inline v0

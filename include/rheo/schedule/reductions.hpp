@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rheo/schedule/program.hpp"
+#include "rheo/schedule/verdict.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -52,6 +53,20 @@ constexpr std::size_t completed_after(std::vector<instruction> const& row, int s
         }
     }
     return after;
+}
+
+/// True when the instruction adds a gradient to the unit.
+constexpr bool adds_to(instruction i, reduction_id unit, units_by_stage const& units)
+{
+    if (i.kind != instruction_kind::backward && i.kind != instruction_kind::weight_gradient) {
+        return false;
+    }
+    for (auto const made : units[static_cast<std::size_t>(i.stage)]) {
+        if (made == unit) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /// The units of a row in the order in which they are awaited, each once.
@@ -110,6 +125,50 @@ constexpr program with_reductions(program const& lowered, units_by_stage const& 
         result.rows.push_back(whole);
     }
     return result;
+}
+
+/// Whether the program posts each unit of a rank once, not before the rank's last gradient of it, and
+/// awaits each once, in the global order, after everything else. @pre units has one entry per stage
+constexpr verdict reductions_in_place(program const& p, units_by_stage const& units, int layers)
+{
+    for (std::size_t position = 0; position < p.rows.size(); ++position) {
+        auto const& row = p.rows[position];
+        auto const held = detail::units_of_row(p, position, units, layers);
+        std::vector<int> posts(held.size());
+        std::size_t awaited = 0;
+        for (std::size_t k = 0; k < row.size(); ++k) {
+            waiting_row const culprit{pipeline_id{0}, static_cast<int>(position), row[k]};
+            if (row[k].kind == instruction_kind::post_reduction) {
+                std::size_t h = 0;
+                while (h < held.size() && held[h].unit != reduction_of(row[k])) {
+                    ++h;
+                }
+                if (h == held.size() || posts[h]++ != 0) {
+                    return refused(h == held.size() ? program_fault::misplaced : program_fault::repeated, culprit);
+                }
+                for (auto later = k + 1; later < row.size(); ++later) {
+                    if (detail::adds_to(row[later], reduction_of(row[k]), units)) {
+                        return refused(program_fault::early, culprit);
+                    }
+                }
+            } else if (row[k].kind == instruction_kind::await_reduction) {
+                if (awaited == held.size() || held[awaited].unit != reduction_of(row[k])) {
+                    return refused(program_fault::misplaced, culprit);
+                }
+                ++awaited;
+            } else if (awaited != 0) {
+                return refused(program_fault::early, {pipeline_id{0}, static_cast<int>(position), row[k - 1]});
+            }
+        }
+        for (std::size_t h = 0; h < held.size(); ++h) {
+            if (posts[h] == 0 || h >= awaited) {
+                auto const kind = posts[h] == 0 ? instruction_kind::post_reduction : instruction_kind::await_reduction;
+                return refused(program_fault::missing,
+                    {pipeline_id{0}, static_cast<int>(position), make_instruction(kind, stage_id{held[h].stage}, held[h].unit)});
+            }
+        }
+    }
+    return {};
 }
 
 /// A rank that holds a unit: its pipeline and its position there.

@@ -10,8 +10,9 @@ namespace rheo::inline v0 {
 /// the next transfer between the two ranks.
 struct rendezvous {};
 
-/// A send never waits; a receive waits for its own message.
-struct buffered {};
+/// Sends and receives are posted and never wait; a computation waits for its message, whose transfer
+/// begins when both are posted. What a worker over tagged non-blocking messages does.
+struct nonblocking {};
 
 /// No transfers at all: what one rank has computed every rank sees. For programs before lowering.
 struct shared_memory {};

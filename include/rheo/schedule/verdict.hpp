@@ -6,6 +6,7 @@
 // each unfinished rank waits in.
 
 #include <cstdint>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ enum class program_fault : std::uint8_t {
     missing,    ///< an instruction that the work needs is nowhere
     repeated,   ///< an instruction is there twice
     misplaced,  ///< an instruction is not on the rank that the placement says, or means nothing
+    early,      ///< an instruction comes before what it needs
     crossed,    ///< a send meets a receive of something else
     hang,       ///< every unfinished rank waits
 };
@@ -49,6 +51,7 @@ struct verdict {
             "an instruction is missing:",
             "an instruction is there twice:",
             "an instruction is on a rank where its stage does not live:",
+            "an instruction comes before what it needs:",
             "a send meets a receive of something else:",
             "the programs hang:",
         };

@@ -5,9 +5,12 @@
 // thread per stream (compute, transfers, reductions, step, recovery), a complete ("X") event for each
 // event, all ranks on one time line in microseconds since launch.
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <ostream>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 

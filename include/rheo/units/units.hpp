@@ -17,6 +17,7 @@ struct watt_unit;
 struct megahertz_unit;
 struct byte_unit;
 struct flop_unit;
+struct byte_rate_unit;
 
 using seconds = quantity<second_unit, double>;
 using joules = quantity<joule_unit, double>;
@@ -24,9 +25,11 @@ using watts = quantity<watt_unit, double>;
 using megahertz = quantity<megahertz_unit, double>;
 using bytes = quantity<byte_unit, std::int64_t>;
 using flops = quantity<flop_unit, std::int64_t>;
+using bytes_per_second = quantity<byte_rate_unit, double>;
 
 constexpr joules operator*(watts power, seconds time) { return {power.count * time.count}; }
 constexpr joules operator*(seconds time, watts power) { return power * time; }
+constexpr seconds operator/(bytes size, bytes_per_second rate) { return {static_cast<double>(size.count) / rate.count}; }
 constexpr watts operator/(joules energy, seconds time) { return {energy.count / time.count}; }
 
 constexpr seconds milliseconds(double count) { return {count * 1e-3}; }

@@ -1,0 +1,93 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Whether a program does its work: every forward, and every backward that is needed, once and where
+// the placement says, and no other. A backward may be whole (B) or in two parts (I and W).
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/stage_work.hpp"
+#include "rheo/schedule/verdict.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// The part of a microbatch's work on a stage that is not done, as the kind to name; `await_reduction` when all is.
+constexpr instruction_kind undone(std::uint8_t done, bool with_backward)
+{
+    if ((done & forward_done) == 0) {
+        return instruction_kind::forward;
+    }
+    if (with_backward && (done & gradient_done) == 0) {
+        return instruction_kind::backward;
+    }
+    if (with_backward && (done & weight_done) == 0) {
+        return instruction_kind::weight_gradient;
+    }
+    return instruction_kind::await_reduction;
+}
+
+}  // namespace detail
+
+/// Whether the program's computations are exactly those of `work`; if not, an instruction that is
+/// missing, there twice (or unasked for), or not on its rank. Transfers and reductions are not looked at.
+constexpr verdict complete(program const& p, std::span<stage_work const> work)
+{
+    auto done = detail::facts_of(p, 0);
+    auto const stages = static_cast<int>(done.stages);
+    auto asked = done;  // bit forward_done: wanted; bit gradient_done: its backward as well
+    for (auto const& w : work) {
+        for (int stage = 0; stage < stages; ++stage) {
+            if (at(w.microbatch) >= done.items) {
+                return refused(program_fault::missing,
+                    {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
+            }
+            asked.of(stage, w.microbatch.value) = detail::forward_done
+                | (stage >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
+        }
+    }
+    for (std::size_t row = 0; row < p.rows.size(); ++row) {
+        for (auto const& i : p.rows[row]) {
+            if (!is_compute(i.kind)) {
+                continue;
+            }
+            waiting_row const culprit{pipeline_id{0}, static_cast<int>(row), i};
+            if (i.stage < 0 || i.stage >= stages || p.placement[static_cast<std::size_t>(i.stage)] != culprit.position) {
+                return refused(program_fault::misplaced, culprit);
+            }
+            constexpr std::uint8_t adds[] = {detail::forward_done, detail::gradient_done | detail::weight_done,
+                detail::gradient_done, detail::weight_done};
+            auto const bits = adds[static_cast<std::size_t>(i.kind)];
+            auto& known = done.of(i.stage, i.item);
+            if ((known & bits) != 0 || !asked.holds(i.stage, i.item, bits)) {
+                return refused(program_fault::repeated, culprit);
+            }
+            known = static_cast<std::uint8_t>(known | bits);
+        }
+    }
+    for (auto const& w : work) {
+        for (int stage = 0; stage < stages; ++stage) {
+            auto const kind = detail::undone(done.of(stage, w.microbatch.value), stage >= w.deepest.value);
+            if (kind != instruction_kind::await_reduction) {
+                return refused(program_fault::missing, {pipeline_id{0}, p.placement[static_cast<std::size_t>(stage)],
+                    make_instruction(kind, stage_id{stage}, w.microbatch)});
+            }
+        }
+    }
+    return {};
+}
+
+/// The same for a whole step of microbatches 0 .. microbatches-1.
+constexpr verdict complete(program const& p, int microbatches)
+{
+    auto const work = whole_step(microbatches);
+    return complete(p, work);
+}
+
+}  // namespace rheo::inline v0

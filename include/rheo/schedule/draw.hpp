@@ -1,0 +1,80 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A program as a picture in text: a line per rank, a column per time slot, `=` where an instruction goes
+// on, a dot where the rank waits. Transfers are not drawn, only the waits that they cause.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/schedule/cost.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/text.hpp"
+#include "rheo/schedule/timeline.hpp"
+#include "rheo/schedule/transport.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// `F3`; with the stage in front where a rank has several.
+inline std::string label_of(instruction i, bool with_stage)
+{
+    return (with_stage ? std::to_string(i.stage) : "") + std::string{name_of(i.kind)} + std::to_string(i.item);
+}
+
+inline std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)
+{
+    auto const column = [&](seconds time) { return static_cast<std::size_t>(std::llround(time / slot)); };
+    std::vector<std::string> cells(count, ".");
+    for (auto const& t : row.instructions) {
+        for (auto c = column(t.start); is_compute(t.what.kind) && c < column(t.end); ++c) {
+            cells[c] = c == column(t.start) ? label_of(t.what, with_stage) : "=";
+        }
+    }
+    return cells;
+}
+
+}  // namespace detail
+
+/// The drawing of one pipeline. Times are rounded to slots. @pre the program is sound under the transport, slot > 0
+template <class Transport = shared_memory>
+std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0})
+{
+    expects(slot > seconds{0.0}, "a slot of a drawing takes time");
+    auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+    expects(times.sound.ok, "a program that hangs cannot be drawn");
+    auto const count = static_cast<std::size_t>(std::llround(makespan(times) / slot));
+    bool const with_stage = p.placement.size() > p.rows.size();
+    std::vector<std::vector<std::string>> grid;
+    std::size_t width = 1;
+    for (auto const& row : times.rows) {
+        grid.push_back(detail::slots_of(row, count, slot, with_stage));
+        for (auto const& cell : grid.back()) {
+            width = std::max(width, cell.size());
+        }
+    }
+    std::string picture;
+    for (std::size_t rank = 0; rank < grid.size(); ++rank) {
+        picture += std::to_string(rank) + " |";
+        for (auto const& cell : grid[rank]) {
+            picture += " " + cell + std::string(width - cell.size(), ' ');
+        }
+        picture.erase(picture.find_last_not_of(' ') + 1);
+        picture += '\n';
+    }
+    return picture;
+}
+
+/// The drawing at unit costs.
+inline std::string draw(program const& p)
+{
+    return draw(p, unit_costs(static_cast<int>(p.placement.size())));
+}
+
+}  // namespace rheo::inline v0

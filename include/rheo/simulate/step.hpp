@@ -1,0 +1,125 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A step rehearsed: the programs of all pipelines with their reductions, run on modelled time by the
+// same interpretation that proves them, written down as the events that the executor would record.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "rheo/schedule/cost.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/timeline.hpp"
+#include "rheo/schedule/transport.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/trace/event.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// One pipeline of a rehearsal.
+struct modelled_pipeline {
+    rheo::program program;        ///< lowered, with its reductions
+    std::vector<rank_id> ranks;   ///< position -> rank
+    stage_costs costs;          ///< stage -> times
+
+    friend constexpr bool operator==(modelled_pipeline const&, modelled_pipeline const&) = default;
+};
+
+/// One attempt of a step, from `begin` on.
+struct modelled_step {
+    std::vector<modelled_pipeline> pipelines;
+    std::vector<seconds> reductions;  ///< unit -> from its last post to its sum
+    seconds decide;                   ///< the vote, after the last rank has come to it
+    seconds update;
+    generation_id generation;
+    step_id step;
+    attempt_id attempt;
+    seconds begin;
+
+    friend constexpr bool operator==(modelled_step const&, modelled_step const&) = default;
+};
+
+namespace detail {
+
+inline std::vector<program> programs_of(modelled_step const& step)
+{
+    std::vector<program> programs;
+    for (auto const& pipeline : step.pipelines) {
+        expects(pipeline.ranks.size() == pipeline.program.rows.size(), "a rehearsed pipeline needs a rank for every row");
+        programs.push_back(pipeline.program);
+    }
+    return programs;
+}
+
+inline step_cost costs_of(modelled_step const& step)
+{
+    step_cost costs{{}, step.reductions};
+    for (auto const& pipeline : step.pipelines) {
+        costs.pipelines.push_back(pipeline.costs);
+    }
+    return costs;
+}
+
+inline rank_id rank_of(modelled_step const& step, timed_row const& row)
+{
+    return step.pipelines[at(row.pipeline)].ranks[static_cast<std::size_t>(row.position)];
+}
+
+inline trace_event event_of(modelled_step const& step, timed_row const& row, timed_instruction const& t)
+{
+    return {rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation, step.step,
+        step.attempt, step.begin + t.start, step.begin + t.end};
+}
+
+inline trace_event phase_event(modelled_step const& step, rank_id rank, activity what, seconds start, seconds end)
+{
+    return {rank, what, no_pipeline, no_stage, no_item, step.generation, step.step, step.attempt, start, end};
+}
+
+/// The time from which a row has nothing to do.
+inline seconds end_of(timed_row const& row)
+{
+    return row.instructions.empty() ? seconds{0.0} : row.instructions.back().end;
+}
+
+}  // namespace detail
+
+/// A rehearsed attempt: what happened, and when the last rank was through.
+struct rehearsal {
+    verdict sound;  ///< when not, the events end in the stuck state
+    std::vector<trace_event> events;
+    seconds end;
+};
+
+/// Rehearses one undisturbed attempt with its vote and update.
+/// @pre ranks and costs for every pipeline
+template <class Transport = nonblocking>
+rehearsal rehearse_step(modelled_step const& step)
+{
+    auto const programs = detail::programs_of(step);
+    auto const times = make_timeline<Transport>(programs, detail::costs_of(step));
+    rehearsal result{times.sound, {}, step.begin};
+    for (auto const& row : times.rows) {
+        for (auto const& t : row.instructions) {
+            result.events.push_back(detail::event_of(step, row, t));
+        }
+        result.end = std::max(result.end, step.begin + detail::end_of(row));
+    }
+    if (!times.sound.ok) {
+        return result;
+    }
+    auto const voted = result.end + step.decide;
+    for (auto const& row : times.rows) {
+        auto const rank = detail::rank_of(step, row);
+        result.events.push_back(detail::phase_event(step, rank, activity::decide, step.begin + detail::end_of(row), voted));
+        result.events.push_back(detail::phase_event(step, rank, activity::update, voted, voted + step.update));
+    }
+    result.end = voted + step.update;
+    return result;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,8 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The record of a run: one event type, JSON lines, Chrome trace.
+
+#include "rheo/trace/chrome.hpp"
+#include "rheo/trace/event.hpp"
+#include "rheo/trace/json_lines.hpp"
