@@ -1,0 +1,122 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// How many bytes a survivor misses for a stage: the tensors of its layers that it does not hold. Tensors
+// of one layer are summed up in advance, so that a stage is a difference; the few that layers share are looked at one by one.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/reshard/tensor_bytes.hpp"
+#include "rheo/topology/holdings.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::detail {
+
+struct shared_tensor {
+    std::vector<layer_id> layers;
+    std::int64_t size;
+    std::vector<char> held_by;  ///< survivor -> whether
+};
+
+struct place_costs {
+    std::vector<std::vector<std::int64_t>> missing_before;  ///< [survivor][layer]
+    std::vector<shared_tensor> shared;
+
+    constexpr std::int64_t of(std::size_t survivor, layer_span span) const
+    {
+        auto const& before = missing_before[survivor];
+        auto cost = before[at(span.end)] - before[at(span.begin)];
+        for (auto const& tensor : shared) {
+            bool needed = false;
+            for (auto const l : tensor.layers) {
+                needed = needed || contains(span, l);
+            }
+            if (needed && tensor.held_by[survivor] == 0) {
+                cost += tensor.size;
+            }
+        }
+        return cost;
+    }
+};
+
+/// @pre no tensor has a layer that the model has not
+constexpr place_costs make_place_costs(std::span<rank_holdings const* const> survivors, std::span<tensor_bytes const> tensors, int layers)
+{
+    place_costs costs;
+    for (auto const& tensor : tensors) {
+        for (auto const l : tensor.layers) {
+            expects(l.value >= 0 && l.value < layers, "a tensor names a layer that the templates do not have");
+        }
+        if (tensor.layers.size() > 1) {
+            costs.shared.push_back({tensor.layers, tensor.size.count, {}});
+        }
+    }
+    std::vector<char> holds(static_cast<std::size_t>(layers));
+    for (auto const* survivor : survivors) {
+        holds.assign(holds.size(), 0);
+        for (auto const l : survivor->layers) {
+            expects(l.value >= 0 && l.value < layers, "a rank holds a layer that the templates do not have");
+            holds[at(l)] = 1;
+        }
+        std::vector<std::int64_t> before(holds.size() + 1, 0);
+        for (auto const& tensor : tensors) {
+            if (tensor.layers.size() == 1 && holds[at(tensor.layers[0])] == 0) {
+                before[at(tensor.layers[0]) + 1] += tensor.size.count;
+            }
+        }
+        for (std::size_t l = 0; l < holds.size(); ++l) {
+            before[l + 1] += before[l];
+        }
+        costs.missing_before.push_back(std::move(before));
+        for (auto& tensor : costs.shared) {
+            char held = 0;
+            for (auto const l : tensor.layers) {
+                held = holds[at(l)] != 0 ? 1 : held;
+            }
+            tensor.held_by.push_back(held);
+        }
+    }
+    return costs;
+}
+
+/// For one size of pipeline: what the k cheapest survivors for each stage miss at least, summed over the
+/// stages, for k = 0, 1, ... A bound from below for k pipelines of that size.
+constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, std::span<layer_id const> bounds, int most_pipelines)
+{
+    auto const survivors = costs.missing_before.size();
+    auto const most = static_cast<std::size_t>(most_pipelines);
+    std::vector<std::int64_t> least(most + 1, 0);
+    std::vector<std::int64_t> cheapest;  // ascending
+    for (int s = 0; s < stage_count(bounds); ++s) {
+        auto const span = layers_of(bounds, stage_id{s});
+        cheapest.clear();
+        for (std::size_t r = 0; r < survivors; ++r) {
+            auto const cost = costs.of(r, span);
+            if (cheapest.size() == most && cost >= cheapest.back()) {
+                continue;
+            }
+            if (cheapest.size() == most) {
+                cheapest.pop_back();
+            }
+            auto place = cheapest.size();
+            cheapest.push_back(cost);
+            for (; place > 0 && cheapest[place - 1] > cost; --place) {
+                cheapest[place] = cheapest[place - 1];
+            }
+            cheapest[place] = cost;
+        }
+        std::int64_t sum = 0;
+        for (std::size_t k = 0; k < cheapest.size(); ++k) {
+            sum += cheapest[k];
+            least[k + 1] += sum;
+        }
+    }
+    return least;
+}
+
+}  // namespace rheo::inline v0::detail
