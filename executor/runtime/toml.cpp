@@ -55,6 +55,17 @@ bool is_table(std::string_view name, std::vector<std::string_view> const& keys)
     });
 }
 
+std::string_view nearest_table(std::string_view name, std::vector<std::string_view> const& keys)
+{
+    std::vector<std::string_view> tables;
+    for (auto const key : keys) {
+        for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.', dot + 1)) {
+            tables.push_back(key.substr(0, dot));
+        }
+    }
+    return nearest_name(name, tables);
+}
+
 /// A key of the same last part in another table was most likely meant; else the one of least edit distance.
 std::string_view nearest_key(std::string_view key, std::vector<std::string_view> const& keys)
 {
@@ -212,6 +223,9 @@ void apply(setting const& from, read_config_result& result, std::vector<std::str
     if (!visitor.taken) {
         if (is_table(from.key, keys)) {
             refuse(from.place, fmt::format("{} is a table of keys, not a value", from.key));
+        }
+        if (from.value->is_table()) {
+            refuse(from.place, fmt::format("unknown table {}; the nearest known one is {}", from.key, nearest_table(from.key, keys)));
         }
         refuse(from.place, fmt::format("unknown key {}; the nearest known one is {}", from.key, nearest_key(from.key, keys)));
     }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "runtime/config_fields.hpp"
+#include "runtime/toml.hpp"
+
+using namespace rheo;
+
+namespace {
+
+std::string refusal(std::string const& text, std::vector<std::string> const& settings = {})
+{
+    try {
+        read_config(text, "c.toml", settings);
+    } catch (config_error const& error) {
+        return error.what();
+    }
+    return "taken";
+}
+
+std::string setting_refusal(std::string const& setting) { return refusal("schema = 1\n", {setting}); }
+
+/// Every key as the text in which it is written back.
+std::string written(run_config const& config) { return to_toml(config); }
+
+}  // namespace
+
+TEST_CASE("an empty config is the defaults")
+{
+    auto const read = read_config("schema = 1", "c.toml");
+    CHECK(written(read.config) == written(run_config{}));
+    CHECK(read.places.empty());
+}
+
+TEST_CASE("what is written back reads as the same config")
+{
+    run_config config;
+    config.model = {.vocabulary = 300, .context = 77, .width = 96, .heads = 3, .blocks = 5, .dropout_per_mille = 123, .tied = false};
+    config.data = {.paths = {"a \"quoted\" path", "back\\slash", "line\nbreak \x01\x7f", "\xc3\xbc"}, .validation_fraction = 1.0 / 3};
+    config.train = {.steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
+    config.optimizer = {.learning_rate = 0.1 + 0.2, .final_learning_rate = 1e-300, .warmup_steps = 8, .beta1 = 0, .beta2 = 0.5, .epsilon = 5, .weight_decay = 0, .clip_norm = 1e10};
+    config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
+    config.run = {.folder = "f", .trace = false, .fuse = false, .threads = 2, .sample_tokens = 9, .inject = {"kill:1@2", "kill:0@3:idle"}};
+    auto const read = read_config(to_toml(config), "c.toml").config;
+    CHECK(written(read) == written(config));
+    CHECK(read.data.paths == config.data.paths);
+    CHECK(read.data.validation_fraction == config.data.validation_fraction);
+    CHECK(read.train.seed == config.train.seed);
+    CHECK(read.optimizer.learning_rate == config.optimizer.learning_rate);
+    CHECK(read.optimizer.final_learning_rate == config.optimizer.final_learning_rate);
+    CHECK(read.model == config.model);
+    CHECK(read.plan.shares == config.plan.shares);
+    CHECK(read.run.inject == config.run.inject);
+}
+
+TEST_CASE("every key is known to the reader and can be set to what it is")
+{
+    run_config const defaults;
+    for_each_field(defaults, [](std::string_view key, auto const&, field_limits const&, std::string_view) {
+        // A date fits no key: the refusal must be one about the type, not about the name.
+        auto const sentence = refusal("schema = 1\n" + std::string{key} + " = 2020-01-01\n");
+        CHECK(sentence.find("c.toml:2: " + std::string{key} + " must be ") == 0);
+        CHECK(sentence.find("not a date or time") != std::string::npos);
+    });
+}
+
+TEST_CASE("settings come after the file, in their order, and need no quotes")
+{
+    auto const read = read_config("schema = 1\n[train]\nsteps = 3\n", "c.toml",
+                                  std::vector<std::string>{"train.steps=4", "train.steps=5", "run.folder=runs/a#b", "plan.pipelines=[1, 2]",
+                                                           "data.paths=/a", "model.dropout=0.25", "train.microbatch={sequences=2,tokens=3}", "optimizer.clip_norm=2"});
+    CHECK(read.config.train.steps == 5);
+    CHECK(read.config.run.folder == "runs/a#b");
+    CHECK(read.config.plan.pipelines == std::vector{1, 2});
+    CHECK(read.config.data.paths == std::vector<std::string>{"/a"});
+    CHECK(read.config.model.dropout_per_mille == 250);
+    CHECK(read.config.train.microbatch == microbatch_shape{2, 3});
+    CHECK(read.config.optimizer.clip_norm == 2);
+    CHECK(read.places.at("train.steps") == "--set train.steps=5");
+    CHECK(read_config("schema = 1", "c", std::vector<std::string>{"run.folder=2026"}).config.run.folder == "2026");
+}
+
+TEST_CASE("a microbatch may be an inline table, dotted keys or a table")
+{
+    for (auto const* text : {"schema = 1\n[train]\nmicrobatch = { sequences = 2, tokens = 3 }", "schema = 1\n[train]\nmicrobatch.sequences = 2\nmicrobatch.tokens = 3",
+                             "schema = 1\n[train.microbatch]\nsequences = 2\ntokens = 3"}) {
+        CHECK(read_config(text, "c.toml").config.train.microbatch == microbatch_shape{2, 3});
+    }
+}
+
+TEST_CASE("a refusal is one sentence that names the place and what was expected")
+{
+    CHECK(refusal("") == "c.toml: schema = 1 is missing; a config begins with the version of its form");
+    CHECK(refusal("schema = 2") == "c.toml:1: schema = 2 is not known; this version reads schema = 1");
+    CHECK(refusal("schema = \"1\"") == "c.toml:1: schema must be the number 1");
+    CHECK(refusal("schema = 1\n[train]\n\nstep = 4") == "c.toml:4: unknown key train.step; the nearest known one is train.steps");
+    CHECK(refusal("schema = 1\n[trian]\nseed = 4") == "c.toml:2: unknown table trian; the nearest known one is train");
+    CHECK(refusal("schema = 1\n[train.microbatches]\ntokens = 4") == "c.toml:2: train.microbatches must be a whole number, not a table");
+    CHECK(refusal("schema = 1\n[model]\nsteps = 4") == "c.toml:3: unknown key model.steps; the nearest known one is train.steps");
+    CHECK(refusal("schema = 1\ntrain = 4") == "c.toml:2: train is a table of keys, not a value");
+    CHECK(refusal("schema = 1\n[train]\nsteps = \"many\"") == "c.toml:3: train.steps must be a whole number, not a text");
+    CHECK(refusal("schema = 1\n[train]\nsteps = 1.0") == "c.toml:3: train.steps must be a whole number, not a number with a fraction");
+    CHECK(refusal("schema = 1\n[train]\nsteps = -1") == "c.toml:3: train.steps must be at least 0, not -1");
+    CHECK(refusal("schema = 1\n[train]\nseed = -1") == "c.toml:3: train.seed = -1 is outside of what can be kept, 0 to 18446744073709551615");
+    CHECK(refusal("schema = 1\n[train]\nmicrobatches = 3000000000") == "c.toml:3: train.microbatches = 3000000000 is outside of what can be kept, -2147483648 to 2147483647");
+    CHECK(refusal("schema = 1\n[model]\ntied = 1") == "c.toml:3: model.tied must be true or false, not a whole number");
+    CHECK(refusal("schema = 1\n[run]\nfolder = 7") == "c.toml:3: run.folder must be a text, not a whole number");
+    CHECK(refusal("schema = 1\n[data]\npaths = \"x\"") == "c.toml:3: data.paths must be a list of texts, not a text");
+    CHECK(refusal("schema = 1\n[data]\npaths = [\"x\", 1]") == "c.toml:3: data.paths must be a list of texts, but holds a whole number");
+    CHECK(refusal("schema = 1\n[plan]\npipelines = [2, \"3\"]") == "c.toml:3: plan.pipelines must be a list of whole numbers, not a text");
+    CHECK(refusal("schema = 1\n[plan]\npipelines = [2, 0]") == "c.toml:3: each element of plan.pipelines must be at least 1 and at most 1048576, not 0");
+    CHECK(refusal("schema = 1\n[optimizer]\nbeta1 = 1") == "c.toml:3: optimizer.beta1 must be at least 0 and below 1, not 1");
+    CHECK(refusal("schema = 1\n[optimizer]\nepsilon = 0.0") == "c.toml:3: optimizer.epsilon must be above 0, not 0");
+    CHECK(refusal("schema = 1\n[optimizer]\nlearning_rate = nan") == "c.toml:3: optimizer.learning_rate must be at least 0, not nan");
+    CHECK(refusal("schema = 1\n[optimizer]\nlearning_rate = inf") == "c.toml:3: optimizer.learning_rate must be at least 0, not inf");
+    CHECK(refusal("schema = 1\n[model]\ndropout = 0.0001") == "c.toml:3: model.dropout must be a multiple of 0.001, not 0.0001");
+    CHECK(refusal("schema = 1\n[model]\ndropout = 1") == "c.toml:3: model.dropout must be at least 0 and below 1, not 1");
+    CHECK(refusal("schema = 1\n[model]\ndropout = inf") == "c.toml:3: model.dropout must be a multiple of 0.001, not inf");
+    CHECK(refusal("schema = 1\n[model]\nwidth = 65\nheads = 4") == "c.toml:3: model.width = 65 must be a multiple of model.heads = 4");
+    CHECK(refusal("schema = 1\n[train]\nmicrobatch.tokens = 200") == "c.toml:3: train.microbatch.tokens = 200 must be at most model.context = 128");
+    CHECK(refusal("schema = 1\n[train\nsteps = 1").find("c.toml:2: no valid TOML: ") == 0);
+    CHECK(refusal("schema = 1\nschema = 1").find("c.toml:2: no valid TOML: ") == 0);
+    CHECK(refusal(std::string("schema = 1\n\0x", 13)).find("c.toml:2: no valid TOML: ") == 0);
+}
+
+TEST_CASE("the keys of the plan may not contradict each other")
+{
+    CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
+    CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
+          "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");
+    CHECK(refusal("schema = 1\n[plan]\nshares = [3, 5]") == "c.toml:3: plan.shares = [3, 5] must name as many shares as plan.pipelines = [] names pipelines");
+    CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 1]\nshares = [3, 4]") ==
+          "c.toml:4: plan.shares = [3, 4] must add up to train.microbatches = 8, not to 7");
+    CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 1]\nshares = [3, 5]") == "taken");
+
+    auto const read = read_config("schema = 1\n[plan]\npipelines = [2, 3]", "c.toml");
+    CHECK_FALSE(check_ranks(read.config, 5));
+    REQUIRE(check_ranks(read.config, 4));
+    CHECK(read.sentence(*check_ranks(read.config, 4)) == "c.toml:3: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
+    CHECK_FALSE(check_ranks(run_config{}, 4));
+}
+
+TEST_CASE("a fault to inject names rank, step and phase")
+{
+    for (auto const* good : {"kill:0@0", "kill:12@34", "kill:2@3:forward", "kill:2@3:idle", "kill:2@3:copy"}) {
+        CHECK(setting_refusal("run.inject=[\"" + std::string{good} + "\"]") == "taken");
+    }
+    for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "stop:1@2", "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
+        CHECK(setting_refusal("run.inject=[\"" + std::string{bad} + "\"]").find("--set run.inject=[\"" + std::string{bad} + "\"]: a fault is written kill:<rank>@<step>[:<phase>]") == 0);
+    }
+}
+
+TEST_CASE("a setting that is none is refused as it was written")
+{
+    CHECK(setting_refusal("train.steps") == "--set train.steps: expected key=value, for example train.steps=5");
+    CHECK(setting_refusal("=5") == "--set =5: expected key=value, for example train.steps=5");
+    CHECK(setting_refusal("train.steps=") == "--set train.steps=: train.steps must be a whole number, not a text");
+    CHECK(setting_refusal("steps=4") == "--set steps=4: unknown key steps; the nearest known one is train.steps");
+    CHECK(setting_refusal("train={seed=1,step=2}") == "--set train={seed=1,step=2}: unknown key train.step; the nearest known one is train.steps");
+    CHECK(setting_refusal("schema=2") == "--set schema=2: schema = 2 is not known; this version reads schema = 1");
+}
+
+TEST_CASE("a config that cannot be read is refused by its name")
+{
+    CHECK_THROWS_WITH(read_config_file("/nowhere/c.toml"), "/nowhere/c.toml: cannot be read: No such file or directory");
+    CHECK_THROWS_WITH(read_config_file("/"), "/: is a folder; expected a config file in TOML");
+}
