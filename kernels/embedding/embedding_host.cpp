@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/embedding/embedding.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "kernels/detail/tile_ranges.hpp"
+
+namespace rheo::inline v0::host {
+
+using namespace detail;
+
+namespace {
+
+constexpr std::int64_t row_tile = 16;
+
+/// Writes dy times its dropout factor, of one row, where the caller wants it; or points at dy itself.
+float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<> const& a,
+                          dropping const& drop, std::int64_t row, float* room)
+{
+    float const* const dy = a.output_gradient + row * a.width;
+    if (!drop.active()) {
+        return dy;
+    }
+    loops().drop(a.width, dy, drop.rule(pool, worker, row * a.width, a.width), room);
+    return room;
+}
+
+/// The rows' sum in the order given, then one contribution to table row `target`.
+template <class NextRow>
+void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_arguments<> const& a, dropping const& drop,
+                     std::int64_t count, NextRow row_at, exact_run& run, std::int64_t target)
+{
+    float* const sum = pool.scratch_of<float>(worker, 2 * a.width, row_slot);
+    float* const room = sum + a.width;
+    std::memset(sum, 0, static_cast<std::size_t>(a.width) * sizeof(float));
+    for (std::int64_t i = 0; i < count; ++i) {
+        loops().add(a.width, sum, row_gradient(pool, worker, a, drop, row_at(i), room), sum);
+    }
+    run.add(target * a.width, sum, a.width);
+}
+
+struct token_row {
+    std::int32_t token;
+    std::int32_t row;
+    friend bool operator<(token_row a, token_row b) { return std::pair{a.token, a.row} < std::pair{b.token, b.row}; }
+};
+
+}  // namespace
+
+void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& a)
+{
+    dropping const drop{a.drop};
+    std::int64_t const all_rows = a.batch * a.length;
+    pool.run(tiles_in(all_rows, row_tile), [&](std::int64_t t, int worker) {
+        auto const rows = range_of(t, row_tile, all_rows);
+        for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
+            expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
+            float* const out = a.output + r * a.width;
+            loops().add(a.width, a.token_table + a.tokens[r] * a.width, a.position_table + r % a.length * a.width, out);
+            if (drop.active()) {
+                loops().drop(a.width, out, drop.rule(pool, worker, r * a.width, a.width), out);
+            }
+        }
+    });
+}
+
+void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<> const& a)
+{
+    dropping const drop{a.drop};
+    std::int64_t const rows = a.batch * a.length;
+    std::mutex mutex;
+    if (a.token_gradient.sums != nullptr) {
+        // rows in order of token, then of row: a run of one token is one row of the table
+        auto* const order = pool.scratch_of<token_row>(0, rows, order_slot);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
+            order[r] = {.token = a.tokens[r], .row = static_cast<std::int32_t>(r)};
+        }
+        std::sort(order, order + rows);
+        // a tile owns the runs that begin in it
+        pool.run(tiles_in(rows, row_tile), [&](std::int64_t t, int worker) {
+            auto const range = range_of(t, row_tile, rows);
+            exact_run run{a.token_gradient};
+            for (std::int64_t i = range.begin; i < range.begin + range.count;) {
+                std::int32_t const token = order[i].token;
+                std::int64_t end = i;
+                while (end < rows && order[end].token == token) {
+                    ++end;
+                }
+                if (i == 0 || order[i - 1].token != token) {
+                    contribute_rows(pool, worker, a, drop, end - i, [&](std::int64_t k) { return order[i + k].row; }, run, token);
+                }
+                i = end;
+            }
+            run.merge(mutex);
+        });
+    }
+    if (a.position_gradient.sums != nullptr) {
+        pool.run(a.length, [&](std::int64_t position, int worker) {
+            exact_run run{a.position_gradient};
+            contribute_rows(pool, worker, a, drop, a.batch, [&](std::int64_t b) { return b * a.length + position; }, run, position);
+            run.merge(mutex);
+        });
+    }
+}
+
+}  // namespace rheo::inline v0::host
