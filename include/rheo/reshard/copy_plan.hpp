@@ -1,42 +1,26 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// From who holds what to who wants what: the copies, fewest bytes, sources spread over the holders.
+// From the layout that is there to the layout that is wanted: which copies, from whom, in which rounds. Nothing moves that is there,
+// so the bytes are the fewest for these two layouts; that the second one is well chosen is
+// the assignment's part (recompose). Sources are spread over the holders, so that no one rank feeds
+// all others (Tenplex, SOSP'24, section 4.2, splits by device instead).
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "rheo/tensor/box.hpp"
+#include "rheo/reshard/copy.hpp"
+#include "rheo/reshard/detail/missing_boxes.hpp"
+#include "rheo/reshard/layout.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
-
-/// A box of a tensor; `whole(shape)` is all of it.
-struct tensor_part {
-    tensor_id tensor;
-    index_box box;
-
-    friend constexpr bool operator==(tensor_part const&, tensor_part const&) = default;
-};
-
-/// What one rank holds or wants.
-struct rank_parts {
-    rank_id rank;
-    std::vector<tensor_part> parts;
-
-    friend constexpr bool operator==(rank_parts const&, rank_parts const&) = default;
-};
-
-struct copy {
-    rank_id from;
-    rank_id to;
-    tensor_part part;
-    bytes size;
-
-    friend constexpr bool operator==(copy const&, copy const&) = default;
-};
 
 struct copy_plan_request {
     std::vector<rank_parts> held;         ///< ascending by rank
@@ -48,14 +32,101 @@ struct copy_plan_request {
 };
 
 struct copy_plan_answer {
-    std::vector<std::vector<copy>> rounds;  ///< a round begins when the one before it has ended
-    std::vector<tensor_part> lost;          ///< wanted but held by nobody
-    bytes moved;
+    std::vector<std::vector<copy>> rounds{};  ///< ascending by receiver and tensor within a round
+    std::vector<tensor_part> lost{};          ///< wanted but held by nobody, ascending by tensor, each once
+    bytes moved{};
 
     friend constexpr bool operator==(copy_plan_answer const&, copy_plan_answer const&) = default;
 };
 
-/// Nothing is copied that is there; each wanted element comes exactly once, from a rank that holds it.
-constexpr copy_plan_answer copy_plan(copy_plan_request const& request);
+namespace detail {
+
+constexpr void expects_layout(std::span<rank_parts const> layout, std::size_t tensors)
+{
+    for (std::size_t i = 0; i < layout.size(); ++i) {
+        expects(i == 0 || layout[i - 1].rank < layout[i].rank, "a layout lists its ranks once each, ascending");
+        for (auto const& part : layout[i].parts) {
+            expects(part.tensor.value >= 0 && at(part.tensor) < tensors, "a layout names a tensor whose element size is not given");
+        }
+    }
+}
+
+}  // namespace detail
+
+/// Each wanted element that a rank does not hold comes exactly once, from a rank that holds it. Sources
+/// are chosen for the boxes with the fewest holders first, then the largest, each time the holder that
+/// sends the fewest bytes so far, ties to the lowest rank.
+/// @pre ranks ascend in both layouts, and each tensor they name has an element size
+/// @return the copies in rounds, what is lost, and the bytes moved. Cost: O(ranks x copies) for whole tensors.
+constexpr copy_plan_answer copy_plan(copy_plan_request const& request)
+{
+    detail::expects_layout(request.held, request.element_bytes.size());
+    detail::expects_layout(request.wanted, request.element_bytes.size());
+    std::vector<detail::missing_box> missing;
+    for (std::size_t t = 0; t < request.element_bytes.size(); ++t) {
+        detail::append_missing(missing, request.held, request.wanted, tensor_id{static_cast<std::int32_t>(t)});
+    }
+
+    copy_plan_answer answer;
+    std::vector<copy> copies;
+    std::vector<std::size_t> order;
+    for (auto const& box : missing) {
+        if (box.holders.empty()) {
+            bool known = false;
+            for (auto const& part : answer.lost) {
+                known = known || part == box.part;
+            }
+            if (!known) {
+                answer.lost.push_back(box.part);
+            }
+        }
+        auto const size = elements(box.part.box) * request.element_bytes[at(box.part.tensor)];
+        order.push_back(copies.size());
+        copies.push_back({box.holders.empty() ? box.to : box.holders.front(), box.to, box.part, size});
+    }
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        auto const few_a = missing[a].holders.size();
+        auto const few_b = missing[b].holders.size();
+        return few_a != few_b                     ? few_a < few_b
+               : copies[a].size != copies[b].size ? copies[a].size > copies[b].size
+                                                  : a < b;
+    });
+    std::vector<bytes> sent(request.held.size());
+    auto const sender = [&](rank_id rank) -> bytes& {
+        std::size_t i = 0;
+        while (request.held[i].rank != rank) {
+            ++i;
+        }
+        return sent[i];
+    };
+    for (auto const i : order) {
+        auto& next = copies[i];
+        for (auto const holder : missing[i].holders) {
+            if (sender(holder) < sender(next.from)) {
+                next.from = holder;
+            }
+        }
+        if (!missing[i].holders.empty()) {
+            sender(next.from) += next.size;
+        }
+    }
+
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        if (!missing[i].holders.empty()) {
+            kept.push_back(i);
+            answer.moved += copies[i].size;
+        }
+    }
+    std::sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) {
+        return copies[a].to != copies[b].to ? copies[a].to < copies[b].to : a < b;
+    });
+    std::vector<copy> ordered;
+    for (auto const i : kept) {
+        ordered.push_back(copies[i]);
+    }
+    answer.rounds = in_rounds(ordered, request.round_budget);
+    return answer;
+}
 
 }  // namespace rheo::inline v0

@@ -4,9 +4,9 @@
 // How many bytes of committed state belong to which layers. A tensor that several layers share (a tied
 // classifier) is one entry with several layers: a rank holds it when it holds any of them.
 
-#include <algorithm>
 #include <vector>
 
+#include "rheo/tensor/collection.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
 
@@ -18,5 +18,18 @@ struct tensor_bytes {
 
     friend constexpr bool operator==(tensor_bytes const&, tensor_bytes const&) = default;
 };
+
+/// The parameters of a collection with so many bytes per element (all roles that move together). The loss
+/// has no committed state and is left out.
+inline std::vector<tensor_bytes> tensor_bytes_of(collection const& state, bytes element)
+{
+    std::vector<tensor_bytes> result;
+    for (auto const& tensor : state.tensors) {
+        if (tensor.is_parameter) {
+            result.push_back({tensor.layers, elements(tensor.shape) * element});
+        }
+    }
+    return result;
+}
 
 }  // namespace rheo::inline v0
