@@ -1,12 +1,19 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run leaves behind: the effective config, metrics.jsonl, the trace and the final report in the
-// run folder, and a live progress line for people. Every rank records its own trace events; the rank
-// that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
+// What a run leaves behind, and a live progress line for people. Every rank records its own trace events;
+// the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
+// Every rank is told every record, so that any of them can speak next. The run folder:
+//   config.toml            the effective config
+//   ranks/rank-<r>.json    process id and host of each rank
+//   metrics.jsonl          one object per line, "kind": step, evaluation, recovery, note, end
+//   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
+//   trace.json             all of them on one time line, for Perfetto
+//   report.json            how it ended, with all recoveries
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +26,18 @@
 
 namespace rheo::inline v0 {
 
+/// A run folder that cannot be made or written; exit code 5.
+struct records_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Makes the folder, takes records of an earlier run out of it and writes the effective config. One rank
+/// calls it before any rank makes its `records`. @throws records_error
+void begin_run_folder(std::string const& folder, run_config const& config);
+
 struct step_record {
     step_id step;
+    std::int64_t of_steps = 0;   ///< how many the run will have; 0: not told
     attempt_id attempt;
     double loss = 0;             ///< nats per token, mean of the step
     double gradient_norm = 0;
@@ -33,7 +50,7 @@ struct step_record {
 };
 
 struct evaluation_record {
-    step_id step;
+    step_id step;                ///< steps committed
     double loss = 0;             ///< nats per token of the validation split
 };
 
@@ -54,21 +71,22 @@ struct recovery_record {
 
 struct final_record {
     int exit_code = 0;
-    std::string sentence;        ///< why it ended
-    step_id steps;
+    std::string sentence{};      ///< why it ended
+    step_id steps{};             ///< committed
     double loss = 0;
     double validation_loss = 0;
     double unigram_entropy = 0;
-    state_digest digest;
+    state_digest digest{};
     bool digest_known = false;
     std::int64_t pairs_computed = 0;     ///< weight-gradient contributions of all surviving ranks
-    std::string sample;          ///< generated text
-    std::string plan_drawing;
+    std::string sample{};        ///< generated text
+    std::string plan_drawing{};
 };
 
 class records {
 public:
-    /// @param folder the run folder (created); @param quiet no progress line (--json).
+    /// @param folder the run folder; @param quiet no progress line and no table: the end is report.json on
+    /// standard output (--json). @throws records_error. What cannot be written later is said once and given up.
     records(std::string folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;
@@ -76,12 +94,12 @@ public:
 
     void speaker(bool is_speaker);                 ///< may change after every recovery
     void event(trace_event const& event);
-    void step(step_record const& record);          ///< also flushes this rank's trace
+    void step(step_record const& record);          ///< committed; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void note(std::string_view sentence);          ///< one line for people, also kept in the folder
     void flush();                                  ///< everything recorded is in the files when it returns
-    void finish(final_record const& record);       ///< speaker: report.json, merged trace.json, the final table
+    void finish(final_record const& record);       ///< flushes; speaker: report.json, merged trace.json, the final table
 
 private:
     struct impl;

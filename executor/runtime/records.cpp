@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/records.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "rheo/trace/chrome.hpp"
+#include "rheo/trace/json_lines.hpp"
+#include "runtime/report.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// trace.json takes this much of the end of each rank's file; a viewer takes no more either.
+constexpr std::streamoff merged_bytes_per_rank = std::streamoff{64} << 20;
+
+std::string trace_file(std::string const& folder, rank_id rank) { return fmt::format("{}/trace/rank-{}.jsonl", folder, rank.value); }
+
+/// A file that is only appended to, a whole block at a time; several processes may do so one after the other.
+class appended_file {
+public:
+    appended_file() = default;
+    explicit appended_file(std::string path) : path_{std::move(path)}
+    {
+        descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (descriptor_ < 0) {
+            throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path_, std::strerror(errno))};
+        }
+    }
+    appended_file(appended_file&& other) noexcept : path_{std::move(other.path_)}, descriptor_{std::exchange(other.descriptor_, -1)} {}
+    appended_file& operator=(appended_file&& other) noexcept
+    {
+        std::swap(path_, other.path_);
+        std::swap(descriptor_, other.descriptor_);
+        return *this;
+    }
+    ~appended_file() { close(); }
+
+    explicit operator bool() const { return descriptor_ >= 0; }
+
+    void append(std::string_view block)
+    {
+        while (descriptor_ >= 0 && !block.empty()) {
+            auto const count = ::write(descriptor_, block.data(), block.size());
+            if (count >= 0) {
+                block.remove_prefix(static_cast<std::size_t>(count));
+            } else if (errno != EINTR) {
+                // A full disk is no reason to end a training.
+                fmt::print(stderr, "rheo: '{}' cannot be written and is given up: {}\n", path_, std::strerror(errno));
+                close();
+            }
+        }
+    }
+
+private:
+    void close()
+    {
+        if (descriptor_ >= 0) {
+            ::close(std::exchange(descriptor_, -1));
+        }
+    }
+
+    std::string path_;
+    int descriptor_ = -1;
+};
+
+/// The file's last bytes, from the beginning of a line on.
+std::string tail(std::string const& path, std::streamoff most)
+{
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    auto const size = static_cast<std::streamoff>(file.tellg());
+    if (!file || size <= 0) {
+        return {};
+    }
+    auto const from = std::max<std::streamoff>(0, size - most);
+    file.seekg(from);
+    std::string text(static_cast<std::size_t>(size - from), '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    if (from > 0) {
+        auto const newline = text.find('\n');
+        text.erase(0, newline == text.npos ? text.size() : newline + 1);
+    }
+    return text;
+}
+
+/// Under mpirun a rank's own output says nothing about where the launcher's goes.
+bool people_watch()
+{
+    if (std::getenv("PMIX_RANK") == nullptr) {
+        return ::isatty(STDOUT_FILENO) == 1;
+    }
+    std::error_code error;
+    auto const target = fs::read_symlink(fmt::format("/proc/{}/fd/1", ::getppid()), error).string();
+    return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
+}
+
+void write_whole(std::string const& path, std::string const& text)
+{
+    auto const partial = path + ".partial";
+    {
+        std::ofstream file(partial, std::ios::binary);
+        file << text;
+        file.close();
+        if (!file) {
+            throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, std::strerror(errno))};
+        }
+    }
+    std::error_code error;
+    fs::rename(partial, path, error);
+    if (error) {
+        throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, error.message())};
+    }
+}
+
+void make_folder(std::string const& path)
+{
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (error) {
+        throw records_error{fmt::format("run folder: '{}' cannot be made: {}", path, error.message())};
+    }
+}
+
+}  // namespace
+
+void begin_run_folder(std::string const& folder, run_config const& config)
+{
+    make_folder(folder);
+    for (auto const* name : {"metrics.jsonl", "report.json", "trace.json", "trace", "ranks"}) {
+        std::error_code error;
+        fs::remove_all(fs::path(folder) / name, error);
+        if (error) {
+            throw records_error{fmt::format("run folder: '{}/{}' of an earlier run cannot be removed: {}", folder, name, error.message())};
+        }
+    }
+    make_folder(folder + "/trace");
+    make_folder(folder + "/ranks");
+    write_whole(folder + "/config.toml", to_toml(config));
+}
+
+struct records::impl {
+    std::string folder;
+    rank_id rank;
+    bool quiet;
+    bool speaks = false;
+    bool rewrites = false;      // the progress line is one line of a terminal
+    bool line_open = false;     // the cursor stands in it
+    appended_file trace = {};
+    appended_file metrics = {};
+    std::ostringstream events = {};  // not yet in the trace file
+    std::vector<recovery_record> recoveries = {};
+    std::deque<step_record> recent = {};  // what the speaker may have died before writing
+    std::chrono::steady_clock::time_point shown{};
+
+    void write(json const& object)
+    {
+        if (speaks) {
+            metrics.append(object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+        }
+    }
+
+    void flush_trace()
+    {
+        if (trace) {
+            trace.append(events.view());
+        }
+        events.str({});
+    }
+
+    void close_line()
+    {
+        if (std::exchange(line_open, false)) {
+            fmt::print("\n");
+        }
+    }
+
+    void say(std::string_view line)
+    {
+        if (speaks && !quiet) {
+            close_line();
+            fmt::print("{}\n", line);
+            std::fflush(stdout);
+        }
+    }
+
+    void progress(step_record const& r)
+    {
+        auto const now = std::chrono::steady_clock::now();
+        auto const last = r.step.value + 1 == r.of_steps;
+        auto const pause = rewrites ? std::chrono::milliseconds{100} : std::chrono::seconds{5};
+        if (!speaks || quiet || (!last && now - shown < pause)) {
+            return;
+        }
+        shown = now;
+        auto const line = progress_line(r);
+        if (rewrites) {
+            fmt::print("\r{}\x1b[K", line);
+            line_open = true;
+        } else {
+            fmt::print("{}\n", line);
+        }
+        std::fflush(stdout);
+    }
+
+    /// Goes on with what the last speaker wrote.
+    void take_over()
+    {
+        auto const path = folder + "/metrics.jsonl";
+        auto const before = tail(path, 1 << 16);
+        metrics = appended_file{path};
+        if (!before.empty() && before.back() != '\n') {
+            metrics.append("\n");  // it was killed within a line
+        }
+        std::int64_t written = -1;
+        std::istringstream lines(before);
+        for (std::string line; std::getline(lines, line);) {
+            auto const object = json::parse(line, nullptr, false);
+            if (object.is_object() && object.value("kind", "") == "step") {
+                written = std::max(written, object.value("step", std::int64_t{-1}));
+            }
+        }
+        for (auto const& r : recent) {
+            if (r.step.value > written) {
+                write(to_json(r));
+            }
+        }
+    }
+
+    /// trace.json from the files of all ranks. Returns a sentence when something is missing.
+    std::string merge_traces() const
+    {
+        std::vector<trace_event> all;
+        std::string missing;
+        std::error_code error;
+        for (fs::directory_iterator entry(folder + "/trace", error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+            if (entry->path().extension() != ".jsonl") {
+                continue;
+            }
+            auto const path = entry->path().string();
+            std::istringstream text(tail(path, merged_bytes_per_rank));
+            auto const record = read_json_lines(text);
+            if (!record) {
+                missing = fmt::format("trace.json lacks a part of '{}': {}", path, record.reason);
+            } else if (entry->file_size(error) > static_cast<std::uintmax_t>(merged_bytes_per_rank)) {
+                missing = "trace.json holds the end of the run only, trace/ all of it";
+            }
+            all.insert(all.end(), record.events.begin(), record.events.end());
+        }
+        std::stable_sort(all.begin(), all.end(), [](trace_event const& a, trace_event const& b) {
+            return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};
+        });
+        std::ostringstream text;
+        write_chrome_trace(text, all);
+        write_whole(folder + "/trace.json", text.str());
+        return missing;
+    }
+};
+
+records::records(std::string folder, rank_id rank, bool trace, bool quiet)
+    : impl_{std::make_unique<impl>(impl{.folder = std::move(folder), .rank = rank, .quiet = quiet})}
+{
+    auto& me = *impl_;
+    make_folder(me.folder + "/ranks");
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    write_whole(fmt::format("{}/ranks/rank-{}.json", me.folder, rank.value),
+                json{{"rank", rank.value}, {"process_id", ::getpid()}, {"host", host}}.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+    if (trace) {
+        make_folder(me.folder + "/trace");
+        me.trace = appended_file{trace_file(me.folder, rank)};
+    }
+    me.rewrites = people_watch();
+}
+
+records::~records()
+{
+    if (impl_) {
+        impl_->flush_trace();
+        impl_->close_line();
+    }
+}
+records::records(records&&) noexcept = default;
+records& records::operator=(records&&) noexcept = default;
+
+void records::speaker(bool is_speaker)
+{
+    if (is_speaker && !impl_->speaks) {
+        impl_->speaks = true;
+        impl_->take_over();
+    }
+    impl_->speaks = is_speaker;
+}
+
+void records::event(trace_event const& event)
+{
+    if (impl_->trace) {
+        write_json_line(impl_->events, event);
+    }
+}
+
+void records::step(step_record const& record)
+{
+    impl_->flush_trace();
+    impl_->write(to_json(record));
+    impl_->progress(record);
+    impl_->recent.push_back(record);
+    if (impl_->recent.size() > 16) {
+        impl_->recent.pop_front();
+    }
+}
+
+void records::evaluation(evaluation_record const& record)
+{
+    impl_->write(to_json(record));
+    impl_->say(fmt::format("after step {}: validation loss {:.4f}", record.step.value, record.loss));
+}
+
+void records::recovery(recovery_record const& record)
+{
+    impl_->flush_trace();
+    impl_->recoveries.push_back(record);
+    impl_->write(to_json(record));
+    impl_->say(recovery_line(record));
+}
+
+void records::note(std::string_view sentence)
+{
+    impl_->write({{"kind", "note"}, {"sentence", sentence}});
+    impl_->say(sentence);
+}
+
+void records::flush()
+{
+    impl_->flush_trace();
+    if (impl_->speaks) {
+        std::fflush(stdout);
+    }
+}
+
+void records::finish(final_record const& record)
+{
+    auto& me = *impl_;
+    me.flush_trace();
+    if (!me.speaks) {
+        return;
+    }
+    auto end = to_json(record, {});
+    end.erase("recoveries");
+    me.write(end);
+    auto const report = to_json(record, me.recoveries);
+    auto const text = report.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+    std::string missing;
+    try {
+        write_whole(me.folder + "/report.json", text);
+        missing = me.trace ? me.merge_traces() : std::string{};
+    } catch (records_error const& error) {
+        missing = error.what();
+    }
+    me.close_line();
+    fmt::print("{}", me.quiet ? text : final_table(record, me.recoveries));
+    std::fflush(stdout);
+    if (!missing.empty()) {
+        fmt::print(stderr, "rheo: {}\n", missing);
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,33 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Records as JSON and as text for people. Pure functions: what a test can compare.
+
+#include <span>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/records.hpp"
+
+namespace rheo::inline v0 {
+
+/// One object with its "kind"; units are in the key names.
+nlohmann::ordered_json to_json(step_record const& record);
+nlohmann::ordered_json to_json(evaluation_record const& record);
+nlohmann::ordered_json to_json(recovery_record const& record);
+nlohmann::ordered_json to_json(final_record const& record, std::span<recovery_record const> recoveries);
+
+/// From the loss to the first instruction of the new generation.
+seconds total(recovery_record const& record);
+
+/// `step 12/400  loss 2.3456  1234 tokens/s  5 ranks  0 recoveries`
+std::string progress_line(step_record const& record);
+
+/// What was lost, what goes on, what was kept, in one line.
+std::string recovery_line(recovery_record const& record);
+
+/// How it ended, the phases of every recovery in milliseconds, what was salvaged, digest, sample.
+std::string final_table(final_record const& record, std::span<recovery_record const> recoveries);
+
+}  // namespace rheo::inline v0
