@@ -11,6 +11,7 @@
 #include "rheo/schedule/draw.hpp"
 #include "rheo/schedule/frozen.hpp"
 #include "rheo/schedule/gpipe.hpp"
+#include "rheo/schedule/grid.hpp"
 #include "rheo/schedule/instruction.hpp"
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/lowering.hpp"

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rheo/schedule/grid.hpp"
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/expects.hpp"
@@ -78,10 +79,12 @@ constexpr bool ready_to_place(program const& p, pipeline_facts& there, instructi
 
 }  // namespace detail
 
-/// The program with its transfers, by pair insertion; deadlock-free under untagged rendezvous.
+/// The program of a grid with its transfers, by pair insertion; deadlock-free under untagged rendezvous.
+/// An idle cell uses up its rank's turn.
 /// @pre the program only computes, and its order is acyclic (dependencies_in_order)
-constexpr program lower(program const& compute)
+constexpr program lower(program_grid const& grid)
 {
+    auto const compute = without_idle(grid);
     auto computations = detail::computations_of(compute);
     auto there = detail::facts_of(compute, 0);
     program result{compute.placement, std::vector<std::vector<instruction>>(compute.rows.size())};
@@ -93,12 +96,17 @@ constexpr program lower(program const& compute)
     for (bool progress = true, left = true; left;) {
         expects(progress, "the compute order of this program is cyclic: it cannot be lowered");
         progress = left = false;
-        for (std::size_t row = 0; row < compute.rows.size(); ++row) {
-            if (next[row] == compute.rows[row].size()) {
+        for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+            if (next[row] == grid.rows[row].size()) {
                 continue;
             }
             left = true;
-            auto const i = compute.rows[row][next[row]];
+            if (!grid.rows[row][next[row]]) {
+                progress = true;
+                ++next[row];
+                continue;
+            }
+            auto const i = *grid.rows[row][next[row]];
             if (!detail::ready_to_place(compute, there, i)) {
                 continue;
             }
@@ -117,6 +125,12 @@ constexpr program lower(program const& compute)
         progress = progress || !left;
     }
     return result;
+}
+
+/// The same for a program without idle cells.
+constexpr program lower(program const& compute)
+{
+    return lower(as_grid(compute));
 }
 
 /// The program with each receive right before its use and each send right after its producer. Not for

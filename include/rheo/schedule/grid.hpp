@@ -1,0 +1,46 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A compute order with its idle slots, as schedules are published: a row per rank, a column per slot, an
+// empty cell where the rank idles. Idle cells change nothing but the turns of pair insertion, so the
+// grid exists beside the program only to reproduce what others publish.
+
+#include <optional>
+#include <vector>
+
+#include "rheo/schedule/program.hpp"
+
+namespace rheo::inline v0 {
+
+struct program_grid {
+    std::vector<int> placement;                                   ///< stage -> row
+    std::vector<std::vector<std::optional<instruction>>> rows;  ///< row -> its cells
+
+    friend constexpr bool operator==(program_grid const&, program_grid const&) = default;
+};
+
+/// The program without its idle cells.
+constexpr program without_idle(program_grid const& grid)
+{
+    program result{grid.placement, std::vector<std::vector<instruction>>(grid.rows.size())};
+    for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+        for (auto const& cell : grid.rows[row]) {
+            if (cell) {
+                result.rows[row].push_back(*cell);
+            }
+        }
+    }
+    return result;
+}
+
+/// The program as a grid without idle cells.
+constexpr program_grid as_grid(program const& p)
+{
+    program_grid result{p.placement, std::vector<std::vector<std::optional<instruction>>>(p.rows.size())};
+    for (std::size_t row = 0; row < p.rows.size(); ++row) {
+        result.rows[row].assign(p.rows[row].begin(), p.rows[row].end());
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0
