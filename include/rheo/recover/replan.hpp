@@ -74,18 +74,14 @@ inline std::vector<tensor_bytes> bytes_of(replanning const& known)
 
 }  // namespace detail
 
-/// The plan for the members that told. @pre told ascends by rank
-inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known)
+/// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
+inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
     auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches};
     plan.salvage = salvage(request);
-    if (!plan.salvage.lost.empty()) {
-        return plan;
-    }
-    auto chosen = recompose(told, known.ready, detail::bytes_of(known), known.wanted);
     plan.cannot = std::move(chosen.cannot);
-    if (!plan.cannot.empty()) {
+    if (!plan.salvage.lost.empty() || !plan.cannot.empty()) {
         return plan;
     }
     plan.pipelines = std::move(chosen.pipelines);
@@ -108,6 +104,12 @@ inline recovery_plan replan(std::span<rank_holdings const> told, replanning cons
     plan.rounds = std::move(answer.rounds);
     plan.moved = answer.moved;
     return plan;
+}
+
+/// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
+inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known)
+{
+    return replan(told, known, recompose(told, known.ready, detail::bytes_of(known), known.wanted));
 }
 
 }  // namespace rheo::inline v0
