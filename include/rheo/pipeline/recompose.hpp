@@ -83,7 +83,7 @@ constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, p
     for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
         order.push_back(i);
     }
-    auto choices = list_choices(problem, optimum, order, 2, 0);
+    auto choices = list_choices(problem, optimum, order, 2, most_steps);
     std::vector<ranked_choice> ranked;
     if (choices.size() == 1) {
         ranked.push_back({0, std::move(choices.front())});
