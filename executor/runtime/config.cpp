@@ -12,6 +12,7 @@
 
 #include "rheo/schedule/any_schedule.hpp"
 #include "runtime/config_fields.hpp"
+#include "runtime/inject.hpp"
 
 namespace rheo::inline v0 {
 
@@ -75,37 +76,6 @@ std::optional<config_fault> check_limits(run_config const& config, bool model)
     return visitor.fault;
 }
 
-/// kill:<rank>@<step>[:<phase>]
-bool is_injection(std::string_view text)
-{
-    constexpr std::string_view phases[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
-    auto const digits = [&text] {
-        auto const count = std::min(text.find_first_not_of("0123456789"), text.size());
-        text.remove_prefix(count);
-        return count > 0 && count < 10;
-    };
-    auto const takes = [&text](std::string_view prefix) {
-        auto const starts = text.starts_with(prefix);
-        text.remove_prefix(starts ? prefix.size() : 0);
-        return starts;
-    };
-    if (!takes("kill:") || !digits() || !takes("@") || !digits()) {
-        return false;
-    }
-    if (text.empty()) {
-        return true;
-    }
-    if (!takes(":")) {
-        return false;
-    }
-    for (auto const phase : phases) {
-        if (text == phase) {
-            return true;
-        }
-    }
-    return false;
-}
-
 }  // namespace
 
 std::optional<config_fault> check(run_config const& config)
@@ -134,9 +104,8 @@ std::optional<config_fault> check(run_config const& config)
         }
     }
     for (auto const& injection : config.run.inject) {
-        if (!is_injection(injection)) {
-            return config_fault{"run.inject", fmt::format("a fault is written kill:<rank>@<step>[:<phase>] with a phase of forward, backward, "
-                                                          "reduce, decide, shrink, copy, commit, idle, not '{}'", injection)};
+        if (auto const fault = parse_fault(injection); !fault.what) {
+            return config_fault{"run.inject", fault.reason};
         }
     }
     return std::nullopt;

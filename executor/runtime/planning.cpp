@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/planning.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/plan_templates.hpp"
+#include "rheo/plan/json.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/topology/microbatch_set.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// Ranks in their order to the places of pipelines of these sizes.
+std::vector<pipeline_instance> in_order(template_set_value const& ready, std::vector<int> const& sizes)
+{
+    std::vector<pipeline_instance> pipelines;
+    int next = 0;
+    for (auto const n : sizes) {
+        pipelines.push_back({detail::template_of_size(ready, n).cuts, {}});
+        for (int s = 0; s < n; ++s) {
+            pipelines.back().stages.push_back({rank_id{next++}});
+        }
+    }
+    return pipelines;
+}
+
+[[noreturn]] void refuse(std::string const& path, std::string const& sentence) { throw config_error{fmt::format("{}: {}", path, sentence)}; }
+
+json const& member(json const& object, char const* key, std::string const& path)
+{
+    auto const found = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || found == object.end()) {
+        refuse(path, fmt::format("no plan: expected an object with '{}'", key));
+    }
+    return *found;
+}
+
+json const& list_member(json const& object, char const* key, std::string const& path)
+{
+    auto const& list = member(object, key, path);
+    if (!list.is_array()) {
+        refuse(path, fmt::format("no plan: '{}' must be a list", key));
+    }
+    return list;
+}
+
+std::int32_t number(json const& value, char const* what, std::string const& path)
+{
+    if (!value.is_number_integer() || value < 0 || value > 0x7fffffff) {
+        refuse(path, fmt::format("no plan: '{}' must hold whole numbers from 0 on", what));
+    }
+    return value.get<std::int32_t>();
+}
+
+std::vector<microbatch_work> read_work(json const& pipeline, std::string const& path)
+{
+    std::vector<microbatch_work> work;
+    for (auto const& item : list_member(pipeline, "microbatches", path)) {
+        auto const partial = item.is_array() && item.size() == 2;
+        work.push_back({microbatch_id{number(partial ? item[0] : item, "microbatches", path)}, layer_id{partial ? number(item[1], "microbatches", path) : 0}});
+    }
+    return work;
+}
+
+}  // namespace
+
+std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape)
+{
+    constexpr double flops_per_second = 50e9;
+    std::vector<seconds> times;
+    for (auto const& layer : model.layers) {
+        times.push_back({static_cast<double>((forward_flops(layer, shape) + backward_flops(layer, shape)).count) / flops_per_second});
+    }
+    return times;
+}
+
+template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
+{
+    int from = config.plan.min_ranks;
+    for (auto const n : config.plan.pipelines) {
+        from = std::min(from, n);
+    }
+    return plan_templates(modelled_layer_times(model, config.train.microbatch), {from, std::max(from, ranks)});
+}
+
+first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
+{
+    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}}};
+    auto const layers = static_cast<int>(model.layers.size());
+    auto const ready = ready_templates(model, config, ranks);
+    auto sizes = config.plan.pipelines;
+    auto shares = config.plan.shares;
+    if (sizes.empty()) {
+        auto const chosen = instantiate(ready, {ranks, config.plan.failures, config.train.microbatches});
+        if (!chosen) {
+            result.cannot = config.plan.min_ranks > layers
+                ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
+                : chosen.cannot;
+            return result;
+        }
+        sizes = chosen.sizes;
+        shares = chosen.shares;
+        result.degraded = chosen.degraded;
+    } else {
+        result.degraded = static_cast<int>(sizes.size()) < config.plan.failures + 1;
+    }
+    for (auto const n : sizes) {
+        if (n > layers) {
+            result.cannot = fmt::format("a pipeline of {} ranks cannot be cut from a model of {} layers", n, layers);
+            return result;
+        }
+    }
+    auto const costs = detail::costs_of_sizes(ready, sizes);
+    if (shares.empty()) {
+        shares = split_batch(costs, config.train.microbatches).shares;
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        result.time = std::max(result.time, time_of(costs[i], shares[i]));
+    }
+    result.what.pipelines = in_order(ready, sizes);
+    result.what.work = deal(shares);
+    int placed = 0;
+    for (auto const n : sizes) {
+        placed += n;
+    }
+    for (int r = placed; r < ranks; ++r) {
+        result.what.spares.push_back(rank_id{r});
+    }
+    return result;
+}
+
+std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
+{
+    auto const layers = static_cast<std::int32_t>(model.layers.size());
+    if (auto const schedule = parse_schedule(p.schedule); !schedule) {
+        return schedule.reason;
+    }
+    if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
+        return "a plan needs at least one pipeline";
+    }
+    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    auto const place = [&](rank_id rank) {
+        return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1;
+    };
+    for (auto const& pipeline : p.pipelines) {
+        if (!are_cuts(pipeline.cuts) || pipeline.cuts.back() != layer_id{layers}) {
+            return fmt::format("the cuts of a pipeline must ascend from 0 to the {} layers of the model", layers);
+        }
+        if (pipeline.stages.size() + 1 != pipeline.cuts.size()) {
+            return "a pipeline needs one rank for each stage between its cuts";
+        }
+        for (auto const& stage : pipeline.stages) {
+            if (stage.size() != 1) {
+                return "a stage has one rank";
+            }
+            if (!place(stage.front())) {
+                return fmt::format("the plan names rank {} twice, or it is none of the {} ranks that are started", stage.front().value, ranks);
+            }
+        }
+    }
+    for (auto const rank : p.spares) {
+        if (!place(rank)) {
+            return fmt::format("the plan names rank {} twice, or it is none of the {} ranks that are started", rank.value, ranks);
+        }
+    }
+    if (auto const missing = std::find(seen.begin(), seen.end(), 0); missing != seen.end()) {
+        return fmt::format("the plan has no place for rank {} of {}; a rank without work stands among the spares", missing - seen.begin(), ranks);
+    }
+    microbatch_set done;
+    int count = 0;
+    for (auto const& list : p.work) {
+        for (auto const w : list) {
+            if (w.microbatch.value >= config.train.microbatches || w.deepest != layer_id{0} || done.contains(w.microbatch)) {
+                return fmt::format("the plan must name each of the {} microbatches of a step once and whole", config.train.microbatches);
+            }
+            done.insert(w.microbatch);
+            ++count;
+        }
+    }
+    if (count != config.train.microbatches) {
+        return fmt::format("the plan must name each of the {} microbatches of a step once and whole", config.train.microbatches);
+    }
+    return {};
+}
+
+plan read_plan_file(std::string const& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+    }
+    auto const whole = json::parse(file, nullptr, false);
+    if (whole.is_discarded()) {
+        refuse(path, "no valid JSON; expected a plan as rheo plan --json prints it");
+    }
+    if (auto const& schema = member(whole, "schema", path); schema != plan_schema) {
+        refuse(path, fmt::format("a plan of schema {}, expected {}", schema.dump(), plan_schema));
+    }
+    auto const& schedule = member(whole, "schedule", path);
+    if (!schedule.is_string()) {
+        refuse(path, "no plan: 'schedule' must be a name");
+    }
+    plan result{.schedule = schedule.get<std::string>(), .pipelines = {}, .work = {}, .spares = {}};
+    for (auto const& pipeline : list_member(whole, "pipelines", path)) {
+        pipeline_instance instance;
+        for (auto const& cut : list_member(pipeline, "cuts", path)) {
+            instance.cuts.push_back(layer_id{number(cut, "cuts", path)});
+        }
+        for (auto const& stage : list_member(pipeline, "ranks", path)) {
+            instance.stages.emplace_back();
+            if (!stage.is_array()) {
+                refuse(path, "no plan: 'ranks' must hold one list of ranks for each stage");
+            }
+            for (auto const& rank : stage) {
+                instance.stages.back().push_back(rank_id{number(rank, "ranks", path)});
+            }
+        }
+        result.pipelines.push_back(std::move(instance));
+        result.work.push_back(read_work(pipeline, path));
+    }
+    for (auto const& rank : list_member(whole, "spares", path)) {
+        result.spares.push_back(rank_id{number(rank, "spares", path)});
+    }
+    if (member(whole, "digest", path) != to_string(digest_of(result))) {
+        refuse(path, "the plan is not the one that its digest was made of");
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0

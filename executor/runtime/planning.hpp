@@ -1,0 +1,45 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The plan with which a job begins: templates for every size that may be needed, sizes as the config says or
+// as the library chooses them, ranks in their order. A pure function of model, config and number of ranks,
+// so every rank makes the same plan; `rheo plan` shows what `rheo train` will run.
+
+#include <string>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/units/units.hpp"
+#include "runtime/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// Forward and backward time of each layer per microbatch, from its floating-point operations. Only
+/// ratios count: no measurement enters, or ranks could plan differently.
+std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape);
+
+/// A template for every size from plan.min_ranks (and the smallest of plan.pipelines) to as many ranks as there
+/// are, or layers.
+template_set_value ready_templates(model_description const& model, run_config const& config, int ranks);
+
+struct first_plan {
+    plan what;
+    seconds time{};         ///< modelled, of a step
+    bool degraded = false;  ///< fewer than plan.failures + 1 pipelines
+    std::string cannot{};   ///< why there is no plan; exit code 3
+
+    explicit operator bool() const { return cannot.empty(); }
+};
+
+/// The plan for ranks 0 .. ranks-1. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
+first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
+
+/// Why a plan, read from a file, cannot be run: wrong cuts, a rank twice or out of range, microbatches missing; else empty.
+std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks);
+
+/// Reads plan.json. @throws config_error naming the file and what was expected
+plan read_plan_file(std::string const& path);
+
+}  // namespace rheo::inline v0

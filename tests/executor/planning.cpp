@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/planning.hpp"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "executor/temporary_folder.hpp"
+#include "rheo/plan/json.hpp"
+
+using namespace rheo;
+
+namespace {
+
+run_config config_of(std::vector<int> pipelines, std::vector<int> shares = {})
+{
+    run_config config;
+    config.model.blocks = 6;
+    config.plan.pipelines = std::move(pipelines);
+    config.plan.shares = std::move(shares);
+    return config;
+}
+
+first_plan first_of(run_config const& config, int ranks) { return make_first_plan(gpt_model(config.model), config, ranks); }
+
+std::string json_of(plan const& p)
+{
+    std::ostringstream text;
+    write_json(text, p);
+    return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("every first plan can be run: each rank once, each microbatch once, f + 1 pipelines when they fit")
+{
+    for (int ranks = 1; ranks <= 20; ++ranks) {
+        for (int failures = 0; failures <= 2; ++failures) {
+            for (int least = 1; least <= 3 && least <= ranks; ++least) {
+                auto config = config_of({});
+                config.plan.failures = failures;
+                config.plan.min_ranks = least;
+                auto const first = first_of(config, ranks);
+                REQUIRE(first);
+                CHECK(why_not(first.what, gpt_model(config.model), config, ranks).empty());
+                CHECK(first.degraded == (ranks / least < failures + 1));
+                for (auto const& pipeline : first.what.pipelines) {
+                    CHECK(static_cast<int>(pipeline.stages.size()) >= least);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("the config's pipelines and shares are taken, ranks in their order")
+{
+    auto const first = first_of(config_of({2, 3}, {5, 3}), 5);
+    REQUIRE(first);
+    REQUIRE(first.what.pipelines.size() == 2);
+    CHECK(first.what.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{1}}});
+    CHECK(first.what.pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{2}}, {rank_id{3}}, {rank_id{4}}});
+    CHECK(first.what.work[0].size() == 5);
+    CHECK(first.what.work[1].size() == 3);
+    CHECK_FALSE(first.degraded);
+    CHECK(first_of(config_of({5}), 5).degraded);
+    auto const by_speed = first_of(config_of({2, 3}), 5);
+    CHECK(by_speed.what.work[0].size() < by_speed.what.work[1].size());
+}
+
+TEST_CASE("what cannot be planned is answered with the reason")
+{
+    CHECK(first_of(config_of({9}), 9).cannot == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
+    auto config = config_of({});
+    config.plan.min_ranks = 3;
+    CHECK(first_of(config, 2).cannot == "2 ranks are too few: the smallest pipeline template takes 3");
+    config.plan.min_ranks = 9;
+    CHECK(first_of(config, 9).cannot == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
+}
+
+TEST_CASE("a plan file reads as the plan that was written")
+{
+    temporary_folder folder;
+    auto const config = config_of({2, 3}, {3, 5});
+    auto first = first_of(config, 5);
+    auto p = first.what;
+    p.work[1][2].deepest = layer_id{3};
+    p.spares = {rank_id{7}};
+    CHECK(read_plan_file(folder.write("plan.json", json_of(p))) == p);
+}
+
+TEST_CASE("a bad plan file is refused in one sentence")
+{
+    temporary_folder folder;
+    auto const good = json_of(first_of(config_of({2, 3}), 5).what);
+    auto const refusal = [&](std::string const& text) {
+        auto const path = folder.write("p", text);
+        try {
+            read_plan_file(path);
+        } catch (config_error const& error) {
+            return std::string{error.what()}.substr(path.size());
+        }
+        return std::string{"taken"};
+    };
+    auto const replaced = [&](std::string const& what, std::string const& by) {
+        auto text = good;
+        auto const at = text.find(what);
+        REQUIRE(at != text.npos);
+        return text.replace(at, what.size(), by);
+    };
+    CHECK(refusal(good) == "taken");
+    CHECK(refusal("") == ": no valid JSON; expected a plan as rheo plan --json prints it");
+    CHECK(refusal(good.substr(0, good.size() / 2)) == ": no valid JSON; expected a plan as rheo plan --json prints it");
+    CHECK(refusal("[1]") == ": no plan: expected an object with 'schema'");
+    CHECK(refusal(replaced("\"schema\": 1", "\"schema\": 2")) == ": a plan of schema 2, expected 1");
+    CHECK(refusal(replaced("\"cuts\"", "\"cutz\"")) == ": no plan: expected an object with 'cuts'");
+    CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must hold whole numbers from 0 on");
+    CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must hold one list of ranks for each stage");
+    CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) == ": the plan is not the one that its digest was made of");
+    CHECK_THROWS_WITH(read_plan_file("/nowhere/p"), "/nowhere/p: cannot be read: No such file or directory");
+}
+
+TEST_CASE("a plan that does not fit the run is refused with the culprit")
+{
+    auto const config = config_of({2, 3});
+    auto const model = gpt_model(config.model);
+    auto const good = first_of(config, 5).what;
+    auto const refusal = [&](auto change, int ranks = 5) {
+        auto p = good;
+        change(p);
+        return why_not(p, model, config, ranks);
+    };
+    CHECK(refusal([](plan&) {}).empty());
+    CHECK(refusal([](plan&) {}, 6) == "the plan has no place for rank 5 of 6; a rank without work stands among the spares");
+    CHECK(refusal([](plan&) {}, 4) == "the plan names rank 4 twice, or it is none of the 4 ranks that are started");
+    CHECK(refusal([](plan& p) { p.spares = {rank_id{0}}; }) == "the plan names rank 0 twice, or it is none of the 5 ranks that are started");
+    CHECK(refusal([](plan& p) { p.schedule = "x"; }) == "no schedule is called 'x'; the nearest known name is '1f1b'");
+    CHECK(refusal([](plan& p) { p.pipelines.clear(); }) == "a plan needs at least one pipeline");
+    CHECK(refusal([](plan& p) { p.pipelines[0].cuts.back() = layer_id{7}; }) == "the cuts of a pipeline must ascend from 0 to the 8 layers of the model");
+    CHECK(refusal([](plan& p) { p.pipelines[0].cuts.insert(p.pipelines[0].cuts.begin() + 1, layer_id{1}); }) == "a pipeline needs one rank for each stage between its cuts");
+    CHECK(refusal([](plan& p) { p.work[0].pop_back(); }) == "the plan must name each of the 8 microbatches of a step once and whole");
+    CHECK(refusal([](plan& p) { p.work[0][0] = p.work[1][0]; }) == "the plan must name each of the 8 microbatches of a step once and whole");
+    CHECK(refusal([](plan& p) { p.work[0][0].deepest = layer_id{1}; }) == "the plan must name each of the 8 microbatches of a step once and whole");
+}
