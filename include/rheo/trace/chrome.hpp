@@ -5,6 +5,8 @@
 // thread per stream (compute, transfers, reductions, step, recovery), a complete ("X") event for each
 // event, all ranks on one time line in microseconds since launch.
 
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -44,9 +46,12 @@ constexpr trace_stream stream_of(activity a)
 
 namespace detail {
 
+/// All digits and no exponent: the shortest decimal that reads back to the same bits.
 inline void write_microseconds(std::ostream& out, seconds time)
 {
-    write_number(out, in_microseconds(time));
+    std::array<char, 400> text{};
+    auto const end = std::to_chars(text.data(), text.data() + text.size(), in_microseconds(time), std::chars_format::fixed).ptr;
+    out.write(text.data(), end - text.data());
 }
 
 inline void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
