@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/attention.hpp"
+
+#include <tuple>
+
+#include "support.hpp"
+
+using namespace rheo;
+using namespace support;
+
+namespace {
+
+struct shape {
+    std::int64_t batch;
+    std::int64_t length;
+    std::int64_t width;
+    std::int64_t heads;
+};
+// one token, one head, head widths that are no multiple of a vector, several blocks of queries
+constexpr shape shapes[] = {{1, 1, 4, 1}, {1, 5, 3, 1}, {2, 17, 30, 3}, {1, 64, 64, 1}, {2, 130, 24, 2}};
+
+dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .layer = layer_id{2}, .op = op_id{1}}}; }
+
+struct reference {
+    doubles output, log_sum_exp, gradient;
+
+    reference(shape s, doubles const& qkv, doubles const& dout, dropout const& drop)
+        : output(size(s.batch * s.length * s.width)), log_sum_exp(size(s.batch * s.heads * s.length)), gradient(qkv.size())
+    {
+        definition::attention_forward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = drop, .output = output.data(), .log_sum_exp = log_sum_exp.data()});
+        definition::attention_backward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = output.data(), .log_sum_exp = log_sum_exp.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("attention: the definition's gradient is the derivative of its forward")
+{
+    shape const s{2, 5, 6, 2};
+    auto qkv = wide(normal(s.batch * s.length * 3 * s.width, 1));
+    auto const dout = wide(normal(s.batch * s.length * s.width, 2));
+    for (double const p : {0.0, 0.3}) {
+        reference const r{s, qkv, dout, some_dropout(p)};
+        check_derivative(qkv, r.gradient, [&] { return dot(reference{s, qkv, dout, some_dropout(p)}.output, dout); });
+    }
+}
+
+TEST_CASE("attention: host agrees with the definition in double")
+{
+    tile_pool pool{2};
+    for (auto const& s : shapes) {
+        for (double const p : {0.0, 0.2}) {
+            INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, dropout " << p);
+            auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+            auto const dout = normal(s.batch * s.length * s.width, 2);
+            auto const drop = some_dropout(p);
+            reference const r{s, wide(qkv), wide(dout), drop};
+            auto out = poison(s.batch * s.length * s.width);
+            auto lse = poison(s.batch * s.heads * s.length);
+            auto gradient = poison(std::ssize(qkv));
+            host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
+            host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
+            // Values are normal: |v|, |dout| <= 5. A score is off by (d + 2) u |q||k| / sqrt(d) <= (d + 2) u * 5 sqrt(d); with the
+            // exponential's 3e-7 and the sum over T keys each probability is off, relatively, by
+            double const d = static_cast<double>(s.width / s.heads);
+            double const t = static_cast<double>(s.length);
+            double const score = (d + 2) * u * 5 * std::sqrt(d);
+            double const relative = 2 * score + 4e-7 + (t + 4) * u;
+            double const scale = 1 / (1 - p);
+            // out is a mean of v with weights that sum to at most `scale`
+            check_within(out, r.output, 5 * scale * (relative + (t + 2) * u));
+            check_within(lse, r.log_sum_exp, score + 4e-7 + (t + 4) * u + 10 * u);
+            // ds = p (dp - mean) / sqrt(d) with |dp|, |mean| <= 25 d scale; dq sums p-weighted terms (at most one in total), dk and dv
+            // sum over up to T queries
+            double const change = 25 * d * scale * (relative + (2 * d + 8) * u) / std::sqrt(d) * 2;
+            check_within(gradient, r.gradient, 5 * t * change + 5 * scale * t * (relative + t * u));
+        }
+    }
+}
+
+TEST_CASE("attention: the tolerance is far below an error that matters")
+{
+    // the same comparison, measured: relative to the largest gradient the host is within 1e-5
+    shape const s{2, 130, 24, 2};
+    tile_pool pool{1};
+    auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+    auto const dout = normal(s.batch * s.length * s.width, 2);
+    reference const r{s, wide(qkv), wide(dout), some_dropout(0.1)};
+    auto out = poison(s.batch * s.length * s.width);
+    auto lse = poison(s.batch * s.heads * s.length);
+    auto gradient = poison(std::ssize(qkv));
+    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
+    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
+    double largest = 0;
+    for (double const g : r.gradient) {
+        largest = std::max(largest, std::fabs(g));
+    }
+    check_within(out, r.output, 1e-5);
+    check_within(gradient, r.gradient, 1e-5 * largest);
+}
+
+TEST_CASE("attention: a later token changes no earlier output")
+{
+    shape const s{1, 70, 16, 2};
+    tile_pool pool{2};
+    auto qkv = normal(s.length * 3 * s.width, 1);
+    auto lse = poison(s.heads * s.length);
+    auto before = poison(s.length * s.width);
+    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = before.data(), .log_sum_exp = lse.data()});
+    for (std::int64_t c = 0; c < 3 * s.width; ++c) {
+        qkv[size(66 * 3 * s.width + c)] += 1.0F;
+    }
+    auto after = poison(s.length * s.width);
+    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = after.data(), .log_sum_exp = lse.data()});
+    for (std::int64_t i = 0; i < s.length * s.width; ++i) {
+        bool const same = before[size(i)] == after[size(i)];
+        if (i < 66 * s.width) {
+            CHECK(same);
+        } else if (i < 67 * s.width) {
+            CHECK_FALSE(same);
+        }
+    }
+}
+
+TEST_CASE("attention: threads change no bit")
+{
+    for (auto const& s : shapes) {
+        for (double const p : {0.0, 0.2}) {
+            auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+            auto const dout = normal(s.batch * s.length * s.width, 2);
+            check_threads_change_no_bit([&](tile_pool& pool) {
+                auto out = poison(s.batch * s.length * s.width);
+                auto lse = poison(s.batch * s.heads * s.length);
+                auto gradient = poison(std::ssize(qkv));
+                host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = some_dropout(p), .output = out.data(), .log_sum_exp = lse.data()});
+                host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(p), .qkv_gradient = gradient.data()});
+                return std::tuple{bits(out), bits(lse), bits(gradient)};
+            });
+        }
+    }
+    tile_pool pool{1};
+    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
+}
