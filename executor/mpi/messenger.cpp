@@ -46,9 +46,9 @@ messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, s
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        check(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->position_of(to), tag,
+        expect_success(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->position_of(to), tag,
                         generation_->data.handle(), &request),
-              "MPI_Isend");
+                       "MPI_Isend");
     });
     return which;
 }
@@ -57,9 +57,9 @@ messenger::ticket messenger::start_receive(rank_id from, int tag, void* data, st
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        check(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->position_of(from), tag,
+        expect_success(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->position_of(from), tag,
                         generation_->data.handle(), &request),
-              "MPI_Irecv");
+                       "MPI_Irecv");
     });
     return which;
 }
@@ -75,7 +75,7 @@ bool messenger::done(ticket which)
             continue;
         }
         int flag = 0;
-        check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        expect_success(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
         if (flag == 0) {
             return false;
         }
@@ -97,14 +97,29 @@ void messenger::pause(unsigned spins)
     if (spins < 200) {
         return;
     }
-    if (spins % 64 == 0 && generation_->broken()) {
-        throw peer_lost{};
+    if (spins % 64 == 0) {
+        look();
     }
     if (spins < 2000) {
         sched_yield();
     } else {
         std::this_thread::sleep_for(std::chrono::microseconds{20});
     }
+}
+
+void messenger::expect_success(int code, char const* call)
+{
+    if (is_loss(code)) {
+        lose();
+    }
+    check(code, call);
+}
+
+void messenger::lose()
+{
+    generation_->revoke();
+    drain();
+    throw peer_lost{};
 }
 
 void messenger::drain() noexcept

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Non-blocking point-to-point messages of one generation. Every wait polls, and ends with peer_lost as soon
-// as the generation is broken, whoever the message was to come from. A tag says what a message is
+// as the generation is broken, whoever the message was to come from. Before peer_lost is thrown the
+// generation is revoked, so that nobody waits for this rank, and everything pending is completed, so
+// that no buffer is written to after the unwinding has freed it. A tag says what a message is
 // and in which section of the generation it was sent; a section is entered by all members together, once
 // per try of a step, so an old message cannot be taken for a new one: (communicator, tag) is
 // (generation, step and attempt, kind, item).
@@ -63,8 +65,13 @@ public:
         }
     }
 
-    /// Completes everything pending, after a revocation: all of it ends, mostly with an error.
-    void drain() noexcept;
+    /// Looks whether the generation is broken. @throws peer_lost
+    void look()
+    {
+        if (generation_->broken()) {
+            lose();
+        }
+    }
 
     generation const& members() const { return *generation_; }
 
@@ -84,6 +91,9 @@ private:
     ticket start_receive(rank_id from, int tag, void* data, std::size_t size);
     ticket fresh();
     void pause(unsigned spins);  ///< looks at the generation, yields. @throws peer_lost
+    void expect_success(int code, char const* call);
+    [[noreturn]] void lose();  ///< revokes, completes what is pending, throws peer_lost
+    void drain() noexcept;
 
     generation const* generation_;
     std::vector<pending> pending_;

@@ -143,6 +143,16 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     return result;
 }
 
+replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks)
+{
+    return {.state = state,
+            .layers = static_cast<int>(model.layers.size()),
+            .ready = ready_templates(model, config, ranks),
+            .wanted = {.failures = config.plan.failures, .microbatches = config.train.microbatches},
+            .element_bytes = bytes{committed_bytes_per_parameter},
+            .round_budget = mebibytes(256)};
+}
+
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());

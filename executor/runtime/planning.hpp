@@ -11,6 +11,8 @@
 #include "rheo/model/model.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/recover/replan.hpp"
+#include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 
@@ -35,6 +37,9 @@ struct first_plan {
 
 /// The plan for ranks 0 .. ranks-1. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
+
+/// What every rank keeps to plan again after a loss. @param ranks at launch
+replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks);
 
 /// Why a plan, read from a file, cannot be run: wrong cuts, a rank twice or out of range, microbatches missing; else empty.
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks);

@@ -39,6 +39,7 @@ void resident_state::clear_accumulator(use_id use, tile_pool& pool)
     if (auto& entry = accumulators_[at(use)]; entry != nullptr) {
         host::exact_zero(pool, static_cast<std::int64_t>(entry->sums.size()), entry->sums.data());
         entry->state = {.scale_log2 = scales[at(info_->uses[at(use)].tensor)]};
+        entry->not_finite_at = microbatch_id{-1};
     }
 }
 

@@ -28,6 +28,7 @@ struct tensor_storage {
 struct gradient_accumulator {
     std::vector<std::int64_t> sums;
     accumulator_state state;
+    microbatch_id not_finite_at{-1};  ///< the first that made the state not finite
 };
 
 class resident_state {

@@ -94,7 +94,7 @@ public:
     {
         local_.max_abs = std::max(local_.max_abs, std::bit_cast<float>(largest_));
         std::lock_guard const lock{mutex};
-        *target_.state = merged(*target_.state, local_);
+        *target_.state = joined(*target_.state, local_);
     }
 
 private:

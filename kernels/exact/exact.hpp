@@ -36,7 +36,7 @@ struct exact_accumulate_arguments {
     gradient_sum_of<dtype::i64> target;   // [count]
 };
 
-/// Adds exact sums to exact sums of the same scale; states are merged by `merged`.
+/// Adds exact sums to exact sums of the same scale; states are joined by `joined`.
 struct exact_add_arguments {
     std::int64_t count;
     std::int64_t const* source;  // [count]

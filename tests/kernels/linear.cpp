@@ -200,7 +200,7 @@ TEST_CASE("linear: the weight gradient of two microbatches is the exact sum of t
     run(a, 10);
     run(b, 20);
     host::exact_add(pool, {.count = s.in * s.out, .source = b.sums.data(), .target = a.sums.data()});
-    a.state = merged(a.state, b.state);
+    a.state = joined(a.state, b.state);
     CHECK(a == ab);
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("an exact sum depends neither on order nor on composition")
         auto const cut = values.begin() + static_cast<std::ptrdiff_t>(random() % 65);
         auto const a = sum_of({values.begin(), cut}, 40, 64);
         auto const b = sum_of({cut, values.end()}, 40, 64);
-        CHECK(exact{a.sum + b.sum, merged(a.state, b.state)} == whole);
+        CHECK(exact{a.sum + b.sum, joined(a.state, b.state)} == whole);
         CHECK(whole.state.not_finite == (seed % 5 == 0));
     }
 }
@@ -169,7 +169,7 @@ TEST_CASE("extremes of float and scale stay defined")
             }
         }
     }
-    CHECK_THROWS_AS(merged({.scale_log2 = 1}, {.scale_log2 = 2}), precondition_error);
+    CHECK_THROWS_AS(joined({.scale_log2 = 1}, {.scale_log2 = 2}), precondition_error);
     CHECK_THROWS_AS(contribution_bound_log2(0), precondition_error);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/microbatch_work.hpp"
@@ -49,23 +50,11 @@ constexpr plan_position position_of(plan const& p, rank_id rank)
     return {};
 }
 
-/// The layers [first, last) of a stage.
-struct layer_range {
-    layer_id first;
-    layer_id last;
-
-    friend constexpr bool operator==(layer_range, layer_range) = default;
-};
-
-/// The layers of a rank; none for spares.
-constexpr layer_range layers_of(plan const& p, rank_id rank)
+/// The layers of a rank; an empty span for spares.
+constexpr layer_span layers_of(plan const& p, rank_id rank)
 {
     auto const place = position_of(p, rank);
-    if (!place.found) {
-        return {};
-    }
-    auto const& cuts = p.pipelines[at(place.pipeline)].cuts;
-    return {cuts[at(place.stage)], cuts[at(place.stage) + 1]};
+    return place.found ? layers_of(p.pipelines[at(place.pipeline)].cuts, place.stage) : layer_span{};
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.

@@ -51,20 +51,34 @@ constexpr void expects_layout(std::span<rank_parts const> layout, std::size_t te
     }
 }
 
+/// The boxes of each tensor, ascending by rank.
+constexpr std::vector<std::vector<placed_box>> boxes_by_tensor(std::span<rank_parts const> layout, std::size_t tensors)
+{
+    std::vector<std::vector<placed_box>> boxes(tensors);
+    for (auto const& rank : layout) {
+        for (auto const& part : rank.parts) {
+            boxes[at(part.tensor)].push_back({rank.rank, part.box});
+        }
+    }
+    return boxes;
+}
+
 }  // namespace detail
 
 /// Each wanted element that a rank does not hold comes exactly once, from a rank that holds it. Sources
 /// are chosen for the boxes with the fewest holders first, then the largest, each time the holder that
 /// sends the fewest bytes so far, ties to the lowest rank.
 /// @pre ranks ascend in both layouts, and each tensor they name has an element size
-/// @return the copies in rounds, what is lost, and the bytes moved. Cost: O(ranks x copies) for whole tensors.
+/// @return the copies in rounds, what is lost, and the bytes moved. Cost: about parts + copies x holders.
 constexpr copy_plan_answer copy_plan(copy_plan_request const& request)
 {
     detail::expects_layout(request.held, request.element_bytes.size());
     detail::expects_layout(request.wanted, request.element_bytes.size());
     std::vector<detail::missing_box> missing;
+    auto const held = detail::boxes_by_tensor(request.held, request.element_bytes.size());
+    auto const wanted = detail::boxes_by_tensor(request.wanted, request.element_bytes.size());
     for (std::size_t t = 0; t < request.element_bytes.size(); ++t) {
-        detail::append_missing(missing, request.held, request.wanted, tensor_id{static_cast<std::int32_t>(t)});
+        detail::append_missing(missing, held[t], wanted[t], tensor_id{static_cast<std::int32_t>(t)});
     }
 
     copy_plan_answer answer;

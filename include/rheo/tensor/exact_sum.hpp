@@ -100,7 +100,7 @@ constexpr void add_contribution(std::int64_t& sum, accumulator_state& state, flo
 }
 
 /// The state of the sum of two accumulators. @pre both have the same scale
-constexpr accumulator_state merged(accumulator_state const& a, accumulator_state const& b)
+constexpr accumulator_state joined(accumulator_state const& a, accumulator_state const& b)
 {
     expects(a.scale_log2 == b.scale_log2, "exact sums of different scales cannot be added");
     return {.scale_log2 = a.scale_log2,

@@ -3,7 +3,8 @@
 
 // Set algebra on the boxes of one tensor: all edges of all boxes cut the tensor into a grid whose cells
 // are held whole or not at all. What a rank misses is then a set of cells; neighbours with the same
-// holders are joined again, so that whole tensors stay one copy.
+// holders are joined again, so that whole tensors stay one copy. Boxes come sorted by tensor: most ranks
+// keep most of what they have, and a tensor that nobody misses must cost next to nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,12 @@ struct missing_box {
     rank_id to;
     tensor_part part;
     std::vector<rank_id> holders;
+};
+
+/// A box of the tensor at hand with the rank that holds or wants it.
+struct placed_box {
+    rank_id rank;
+    index_box box;
 };
 
 struct box_grid {
@@ -43,96 +50,125 @@ constexpr void add_edge(std::vector<std::int64_t>& edges, std::int64_t edge)
     }
 }
 
-constexpr void add_edges(box_grid& grid, std::span<rank_parts const> layout, tensor_id tensor)
+constexpr void add_edges(box_grid& grid, std::span<placed_box const> boxes)
 {
-    for (auto const& rank : layout) {
-        for (auto const& part : rank.parts) {
-            if (part.tensor == tensor && elements(part.box) > 0) {
-                add_edge(grid.rows, part.box.row_begin);
-                add_edge(grid.rows, part.box.row_end);
-                add_edge(grid.columns, part.box.column_begin);
-                add_edge(grid.columns, part.box.column_end);
-            }
+    for (auto const& [rank, box] : boxes) {
+        if (elements(box) > 0) {
+            add_edge(grid.rows, box.row_begin);
+            add_edge(grid.rows, box.row_end);
+            add_edge(grid.columns, box.column_begin);
+            add_edge(grid.columns, box.column_end);
         }
     }
 }
 
-/// Which cells of the grid the rank has.
-constexpr std::vector<char> cells_of(box_grid const& grid, rank_parts const& rank, tensor_id tensor)
+constexpr bool covers_cell(index_box const& box, box_grid const& grid, std::size_t row, std::size_t column)
 {
-    std::vector<char> cells(grid.height() * grid.width(), 0);
-    for (auto const& part : rank.parts) {
-        if (part.tensor != tensor) {
-            continue;
+    return box.row_begin <= grid.rows[row] && grid.rows[row + 1] <= box.row_end && box.column_begin <= grid.columns[column] &&
+           grid.columns[column + 1] <= box.column_end;
+}
+
+/// Cells of the grid, marked by rank.
+struct rank_cells {
+    rank_id rank;
+    std::vector<char> cells;
+};
+
+/// @pre boxes ascend by rank
+constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, std::span<placed_box const> boxes)
+{
+    std::vector<rank_cells> result;
+    for (auto const& [rank, box] : boxes) {
+        if (result.empty() || result.back().rank != rank) {
+            result.push_back({rank, std::vector<char>(grid.height() * grid.width(), 0)});
         }
         for (std::size_t r = 0; r < grid.height(); ++r) {
             for (std::size_t c = 0; c < grid.width(); ++c) {
-                if (part.box.row_begin <= grid.rows[r] && grid.rows[r + 1] <= part.box.row_end &&
-                    part.box.column_begin <= grid.columns[c] && grid.columns[c + 1] <= part.box.column_end) {
-                    cells[r * grid.width() + c] = 1;
-                }
+                auto& cell = result.back().cells[r * grid.width() + c];
+                cell = covers_cell(box, grid, r, c) ? 1 : cell;
             }
         }
     }
-    return cells;
+    return result;
 }
 
-/// Appends what each rank misses of one tensor, ascending by rank as `wanted` is.
-constexpr void append_missing(std::vector<missing_box>& missing, std::span<rank_parts const> held, std::span<rank_parts const> wanted,
+/// Takes the largest block of open cells with the same holders that begins at `first`, rightwards, then downwards.
+constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, std::size_t first, std::span<rank_cells const> held)
+{
+    auto const width = grid.width();
+    auto const joins = [&](std::size_t cell) {
+        bool same = open[cell] != 0;
+        for (auto const& has : held) {
+            same = same && has.cells[cell] == has.cells[first];
+        }
+        return same;
+    };
+    auto const top = first / width;
+    auto const left = first % width;
+    auto right = left + 1;
+    while (right < width && joins(top * width + right)) {
+        ++right;
+    }
+    auto bottom = top + 1;
+    for (; bottom < grid.height(); ++bottom) {
+        bool whole_row = true;
+        for (auto c = left; c < right; ++c) {
+            whole_row = whole_row && joins(bottom * width + c);
+        }
+        if (!whole_row) {
+            break;
+        }
+    }
+    for (auto r = top; r < bottom; ++r) {
+        for (auto c = left; c < right; ++c) {
+            open[r * width + c] = 0;
+        }
+    }
+    return {grid.rows[top], grid.rows[bottom], grid.columns[left], grid.columns[right]};
+}
+
+/// True when the rank holds the wanted box as one box: the common case, decided without a grid.
+constexpr bool holds_whole(std::span<placed_box const> held, placed_box const& want)
+{
+    for (auto const& [rank, box] : held) {
+        if (rank == want.rank && elements(intersection(box, want.box)) == elements(want.box)) {
+            return true;
+        }
+    }
+    return elements(want.box) == 0;
+}
+
+/// Appends what each rank misses of one tensor, ascending by rank. @pre both lists ascend by rank
+constexpr void append_missing(std::vector<missing_box>& missing, std::span<placed_box const> held, std::span<placed_box const> wanted,
                               tensor_id tensor)
 {
-    box_grid grid;
-    add_edges(grid, held, tensor);
-    add_edges(grid, wanted, tensor);
-    auto const width = grid.width();
-    std::vector<std::vector<char>> has;
-    for (auto const& rank : held) {
-        has.push_back(cells_of(grid, rank, tensor));
-    }
-    auto const same_holders = [&](std::size_t a, std::size_t b) {
-        for (auto const& cells : has) {
-            if (cells[a] != cells[b]) {
-                return false;
-            }
+    std::vector<placed_box> open_wants;
+    for (auto const& want : wanted) {
+        if (!holds_whole(held, want)) {
+            open_wants.push_back(want);
         }
-        return true;
-    };
-    for (auto const& rank : wanted) {
-        auto open = cells_of(grid, rank, tensor);
-        for (std::size_t h = 0; h < held.size(); ++h) {
-            for (std::size_t cell = 0; held[h].rank == rank.rank && cell < open.size(); ++cell) {
-                open[cell] = has[h][cell] != 0 ? 0 : open[cell];
+    }
+    if (open_wants.empty()) {
+        return;
+    }
+    box_grid grid;
+    add_edges(grid, held);
+    add_edges(grid, open_wants);
+    auto const has = cells_by_rank(grid, held);
+    for (auto& [rank, open] : cells_by_rank(grid, open_wants)) {
+        for (auto const& own : has) {
+            for (std::size_t cell = 0; own.rank == rank && cell < open.size(); ++cell) {
+                open[cell] = own.cells[cell] != 0 ? 0 : open[cell];
             }
         }
         for (std::size_t first = 0; first < open.size(); ++first) {
             if (open[first] == 0) {
                 continue;
             }
-            auto const joins = [&](std::size_t cell) { return open[cell] != 0 && same_holders(first, cell); };
-            auto const top = first / width;
-            auto const left = first % width;
-            auto right = left + 1;
-            while (right < width && joins(top * width + right)) {
-                ++right;
-            }
-            auto bottom = top + 1;
-            for (bool whole_row = true; bottom < grid.height(); ++bottom) {
-                for (auto c = left; c < right; ++c) {
-                    whole_row = whole_row && joins(bottom * width + c);
-                }
-                if (!whole_row) {
-                    break;
-                }
-            }
-            for (auto r = top; r < bottom; ++r) {
-                for (auto c = left; c < right; ++c) {
-                    open[r * width + c] = 0;
-                }
-            }
-            missing_box box{rank.rank, {tensor, {grid.rows[top], grid.rows[bottom], grid.columns[left], grid.columns[right]}}, {}};
-            for (std::size_t h = 0; h < held.size(); ++h) {
-                if (has[h][first] != 0) {
-                    box.holders.push_back(held[h].rank);
+            missing_box box{rank, {tensor, take_block(grid, open, first, has)}, {}};
+            for (auto const& holder : has) {
+                if (holder.cells[first] != 0) {
+                    box.holders.push_back(holder.rank);
                 }
             }
             missing.push_back(std::move(box));

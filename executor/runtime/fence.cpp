@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/fence.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include <unistd.h>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string read_all(std::filesystem::path const& file)
+{
+    std::ifstream in{file};
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+}  // namespace
+
+generation_id last_generation(std::filesystem::path const& folder)
+{
+    generation_id last{-1};
+    std::error_code error;
+    for (auto const& entry : std::filesystem::directory_iterator{folder, error}) {
+        auto const name = entry.path().filename().string();
+        if (name.starts_with("after-")) {
+            std::int32_t ended = 0;
+            auto const [end, bad] = std::from_chars(name.data() + 6, name.data() + name.size(), ended);
+            if (bad == std::errc{} && end == name.data() + name.size()) {
+                last = std::max(last, generation_id{ended + 1});
+            }
+        }
+    }
+    return last;
+}
+
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me)
+{
+    std::ostringstream text;
+    text << "rheo generation " << what.ended.value + 1 << "\nlaunch " << what.launch.value << "\nmembers";
+    for (auto const member : what.members) {
+        text << ' ' << member.value;
+    }
+    text << '\n';
+    auto const target = folder / ("after-" + std::to_string(what.ended.value));
+    auto const temporary = folder / (".after-" + std::to_string(what.ended.value) + "." + std::to_string(me.value));
+    {
+        std::ofstream out{temporary, std::ios::trunc};
+        out << text.str();
+        if (!out.flush()) {
+            throw folder_error{"cannot write " + temporary.string() + ": " + std::strerror(errno)};
+        }
+    }
+    int const code = ::link(temporary.c_str(), target.c_str());
+    int const reason = errno;
+    ::unlink(temporary.c_str());
+    if (code != 0 && reason != EEXIST) {
+        throw folder_error{"cannot link " + target.string() + ": " + std::strerror(reason)};
+    }
+    return code == 0 || read_all(target) == text.str();
+}
+
+}  // namespace rheo::inline v0

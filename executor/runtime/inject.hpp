@@ -1,0 +1,59 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Faults on demand, for tests: `kill:rank@step[:phase]` makes a rank send itself SIGKILL at a named point of
+// a step, which for everybody else is a process killed from outside. Without a phase: forward.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/topology/index.hpp"
+
+namespace rheo::inline v0 {
+
+enum class fault_phase : std::uint8_t {
+    forward,   ///< after a forward, before its output is sent
+    backward,  ///< after a backward, before its gradient is sent
+    reduce,    ///< reductions posted, none awaited
+    decide,    ///< before the vote of a finished attempt
+    shrink,    ///< in a recovery, before the shrink
+    copy,      ///< in a recovery, after the first transfer began
+    commit,    ///< the vote was settled, the update not begun
+    idle,      ///< the update is done, the next step not begun
+};
+
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+
+struct fault {
+    rank_id rank;
+    step_id step;
+    fault_phase phase;
+
+    friend constexpr bool operator==(fault, fault) = default;
+};
+
+struct parsed_fault {
+    std::optional<fault> what;
+    std::string reason;  ///< why there is none
+};
+
+/// Reads `kill:rank@step[:phase]`.
+parsed_fault parse_fault(std::string_view text);
+
+class fault_injector {
+public:
+    fault_injector() = default;
+    fault_injector(std::vector<fault> faults, rank_id me) : faults_{std::move(faults)}, me_{me} {}
+
+    /// Ends this process by SIGKILL when a fault says so.
+    void at(fault_phase phase, step_id step) const;
+
+private:
+    std::vector<fault> faults_;
+    rank_id me_;
+};
+
+}  // namespace rheo::inline v0

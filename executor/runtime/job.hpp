@@ -1,0 +1,59 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What every rank of a job knows from start to end: the model, its state collection, the data, the
+// configuration. It is the same on all ranks and never changes, so plans and results can be computed
+// anywhere from it.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/tiles.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "rheo/units/units.hpp"
+#include "runtime/config.hpp"
+#include "runtime/data.hpp"
+#include "runtime/inject.hpp"
+#include "runtime/records.hpp"
+
+namespace rheo::inline v0 {
+
+/// Seconds since the launch of the job, the same zero on all ranks of a machine.
+class launch_clock {
+public:
+    /// @param launch_ns the launch in nanoseconds of the system clock, as all ranks were told it
+    explicit launch_clock(std::int64_t launch_ns)
+        : offset_{std::chrono::system_clock::now().time_since_epoch() - std::chrono::nanoseconds{launch_ns}}, began_{std::chrono::steady_clock::now()} {}
+
+    seconds now() const
+    {
+        auto const since = std::chrono::steady_clock::now() - began_ + offset_;
+        return {std::chrono::duration<double>(since).count()};
+    }
+
+private:
+    std::chrono::nanoseconds offset_;
+    std::chrono::steady_clock::time_point began_;
+};
+
+struct job {
+    model_description model;             ///< as it runs: fused or not
+    collection state;
+    std::vector<reduction_unit> units;
+    run_config config;
+    dataset const* data;
+    launch_clock clock;
+    records* record;
+    fault_injector inject;
+    tile_pool* pool;
+
+    int layers() const { return static_cast<int>(model.layers.size()); }
+    int microbatches() const { return config.train.microbatches; }
+    microbatch_shape shape() const { return config.train.microbatch; }
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,68 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it
+// receives everybody's integers of that slice, adds them, turns the sum into floats once, and sends these to
+// the others (a reduce-scatter and an all-gather; integers add up in any order). Accumulators are
+// only read: the result goes into a buffer of its own, so a failure in the middle loses nothing.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/tiles.hpp"
+#include "mpi/messenger.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "runtime/resident_state.hpp"
+
+namespace rheo::inline v0 {
+
+class reduction {
+public:
+    /// @param holders ascending, this rank among them
+    reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, tile_pool& pool);
+
+    /// Sends my integers and begins to receive. Nothing is waited for.
+    void post(mpi::messenger& messages);
+
+    /// Does what can be done without waiting; true when the result is whole. @throws mpi::peer_lost
+    bool advance(mpi::messenger& messages);
+
+    /// The reduced plain-sum gradient of a tensor of the unit. @pre advance() was true
+    float const* gradient(tensor_id tensor) const;
+
+    reduction_unit const& unit() const { return *unit_; }
+    bool posted() const { return phase_ != phase::idle; }
+
+    /// Forgets a posted exchange, after its messages have been drained.
+    void reset();
+
+private:
+    enum class phase : std::uint8_t { idle, summing, spreading, done };
+    struct slice {
+        std::int64_t begin;
+        std::int64_t end;
+        std::size_t size() const { return static_cast<std::size_t>(end - begin); }
+    };
+    slice slice_of(std::size_t holder) const;
+    void sum_mine();
+    void convert(std::int64_t const* sums, slice part);
+
+    reduction_id id_;
+    reduction_unit const* unit_;
+    std::vector<rank_id> holders_;
+    resident_state* state_;
+    tile_pool* pool_;
+    std::size_t me_ = 0;
+    std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
+    std::vector<std::int64_t> mine_;     ///< my integers of the whole unit, empty when they can be read in place
+    std::int64_t const* sums_ = nullptr; ///< mine_, or the one accumulator that the unit has here
+    std::vector<std::vector<std::int64_t>> incoming_;
+    std::vector<float> values_;
+    std::vector<mpi::messenger::ticket> sum_receipts_;
+    std::vector<mpi::messenger::ticket> value_receipts_;
+    std::vector<mpi::messenger::ticket> sends_;
+    phase phase_ = phase::idle;
+};
+
+}  // namespace rheo::inline v0

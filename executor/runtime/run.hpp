@@ -1,0 +1,48 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Training as one call, inside anybody's MPI program: a model, a communicator, a config in; the surviving
+// ranks' communicator out. The caller's communicator is used to begin and is never revoked. A rank that
+// must not go on (fenced off, or in an error that the others do not share) ends itself by SIGKILL, which
+// the others see as a loss; everything else comes back as a result.
+
+#include <optional>
+#include <string>
+
+#include <mpi.h>
+
+#include "rheo/model/model.hpp"
+#include "rheo/plan/plan.hpp"
+#include "runtime/config.hpp"
+#include "runtime/records.hpp"
+
+namespace rheo::inline v0 {
+
+struct run_options {
+    bool quiet = false;               ///< no progress line and no table
+    std::optional<plan> first_plan{}; ///< to begin with, in place of the planner's; whole microbatches only
+};
+
+struct run_result {
+    int exit_code = 0;
+    final_record record;
+    MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
+    bool speaks = false;                 ///< this is the rank that prints for the job
+};
+
+/// Trains the model. All ranks of the communicator call it with the same arguments.
+/// @pre MPI is initialised; config.run.folder is one folder for all ranks
+run_result run(MPI_Comm comm, model_description const& model, run_config const& config, run_options options = {});
+
+/// The same for a model written as a type.
+template <described_model Model>
+run_result run(MPI_Comm comm, run_config const& config, run_options options = {})
+{
+    return run(comm, describe<Model>(), config, options);
+}
+
+/// Ends the process with the job's exit code without MPI_Finalize, which may hang after a failure: all ranks
+/// end with 0, the one that speaks a moment later with the code. @pre everything to keep is on disk
+[[noreturn]] void leave_job(run_result const& result);
+
+}  // namespace rheo::inline v0

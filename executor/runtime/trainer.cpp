@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "kernels/adamw/adamw.hpp"
+#include "kernels/exact/exact.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/schedule/deadlock.hpp"
+#include "rheo/tensor/random.hpp"
+#include "runtime/collectives.hpp"
+#include "runtime/fence.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// The scale of the first attempt, which is always redone with the scales that its own maxima ask for.
+constexpr int first_scale_log2 = 24;
+
+std::vector<layer_id> all_layers(int count)
+{
+    std::vector<layer_id> layers;
+    for (layer_id l{0}; l.value < count; ++l) {
+        layers.push_back(l);
+    }
+    return layers;
+}
+
+/// Linear warm-up, then half a cosine.
+double learning_rate(optimizer_config const& o, std::int64_t steps, step_id step)
+{
+    if (step.value < o.warmup_steps) {
+        return o.learning_rate * static_cast<double>(step.value + 1) / static_cast<double>(o.warmup_steps);
+    }
+    auto const t = static_cast<double>(step.value - o.warmup_steps) / static_cast<double>(std::max<std::int64_t>(1, steps - o.warmup_steps));
+    return o.final_learning_rate + 0.5 * (o.learning_rate - o.final_learning_rate) * (1 + std::cos(std::numbers::pi * t));
+}
+
+/// Where something is not finite, packed so that the largest value is the first microbatch in the model's order.
+constexpr double no_place = 0;
+double pack_place(microbatch_id m, layer_id layer) { return 1e12 - (m.value * 1e5 + layer.value); }
+std::pair<microbatch_id, layer_id> unpack_place(double place)
+{
+    auto const code = static_cast<std::int64_t>(1e12 - place);
+    return {microbatch_id{static_cast<std::int32_t>(code / 100000)}, layer_id{static_cast<std::int32_t>(code % 100000)}};
+}
+
+}  // namespace
+
+trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known)
+    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)}, generation_{std::move(begins)}, resident_{about.state}
+{
+    resident_.scales.assign(about.state.tensors.size(), first_scale_log2);
+    auto began = start_protocol<recovery_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
+                                                .last = step_id{about.config.train.steps}, .members = generation_->members,
+                                                .holds = {me_, step_id{0}, all_layers(about.layers()), {}}});
+    state_ = std::move(began.state);
+    action_ = std::move(began.action);
+    job_->record->speaker(speaks());
+}
+
+training_end trainer::run()
+{
+    auto const planner = [this](std::vector<rank_holdings> const& told) { return plan_for(told); };
+    for (;;) {
+        if (auto const* end = std::get_if<leave>(&action_)) {
+            if (end->reason == leave_reason::fenced) {
+                kill(getpid(), SIGKILL);  // others have gone on without this rank: nothing of it may reach them
+            }
+            return {end->reason, end_};
+        }
+        protocol_event event;
+        try {
+            event = std::visit(
+                [this](auto const& action) -> protocol_event {
+                    if constexpr (std::is_same_v<std::decay_t<decltype(action)>, leave>) {
+                        return updated{};
+                    } else {
+                        return perform(action);
+                    }
+                },
+                action_);
+        } catch (mpi::peer_lost const&) {
+            if (!recovery_) {
+                recovery_.emplace();
+                recovery_->detect = since(progress_);
+                before_ = generation_->members;
+                trace(activity::detect, progress_);
+            }
+            if (worker_) {
+                worker_->reset();
+            }
+            staged_.clear();
+            event = rheo::peer_lost{};
+        }
+        progress_ = job_->clock.now();
+        auto next = advance(std::move(state_), event, planner);
+        state_ = std::move(next.state);
+        action_ = std::move(next.action);
+    }
+}
+
+void trainer::trace(activity what, seconds start)
+{
+    job_->record->event({.rank = me_, .what = what, .generation = state_.now.generation, .step = state_.now.step,
+                         .attempt = state_.now.attempt, .start = start, .end = job_->clock.now()});
+}
+
+// ---- planning ----------------------------------------------------------------------------------------------
+
+recovery_plan trainer::plan_for(std::vector<rank_holdings> const& told)
+{
+    auto const start = job_->clock.now();
+    std::size_t places = first_.spares.size();
+    for (auto const& pipeline : first_.pipelines) {
+        places += pipeline.stages.size();
+    }
+    recovery_plan result;
+    if (told.size() == places) {  // nobody has been lost yet
+        recomposition chosen;
+        chosen.pipelines = first_.pipelines;
+        chosen.spares = first_.spares;
+        for (auto const& work : first_.work) {
+            chosen.shares.push_back(static_cast<int>(work.size()));
+        }
+        result = replan(told, known_, std::move(chosen));
+    } else {
+        result = replan(told, known_);
+    }
+    trace(activity::plan, start);
+    if (recovery_) {
+        recovery_->plan = since(start);
+    }
+    return result;
+}
+
+plan trainer::plan_in_force(section_work work) const
+{
+    auto const& p = state_.plan;
+    return {first_.schedule, p.pipelines, work == section_work::remainder ? p.salvage.work : deal(p.shares), p.spares};
+}
+
+std::vector<program> const& trainer::programs_for(section_work work)
+{
+    if (programs_are_for_ != work) {
+        plan_ = plan_in_force(work);
+        programs_ = programs_of(plan_, job_->units, job_->layers());
+        if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{programs_}); !proof) {
+            throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
+        }
+        programs_are_for_ = work;
+    }
+    return programs_;
+}
+
+// ---- a step ------------------------------------------------------------------------------------------------
+
+protocol_event trainer::perform(run_section const& action)
+{
+    messages_->begin_section();
+    section_began_ = job_->clock.now();
+    if (action.work == section_work::closing) {
+        if (recovery_) {
+            close_recovery_record({});
+        }
+        close();
+        return section_finished{};
+    }
+    auto const every = job_->config.train.eval_every;
+    if (every > 0 && action.stamp.step.value > 0 && action.stamp.step.value % every == 0 && action.stamp.attempt.value == 0) {
+        evaluate(action.stamp.step);
+    }
+    auto const& programs = programs_for(action.work);
+    auto const place = worker_->place();
+    worker_->computed = [this] {
+        if (recovery_) {
+            close_recovery_record(since(merged_at_));
+        }
+        progress_ = job_->clock.now();
+    };
+    if (place.found) {
+        loss_sum unused;
+        worker_->run(
+            programs[at(place.pipeline)].rows[at(place.stage)], plan_.work[at(place.pipeline)],
+            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true}, *messages_,
+            [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
+            [this](use_id use, microbatch_id m) { note(state_, contributed{use, m}); }, unused);
+    }
+    auto const found = reduce_scalars(action);
+    if (recovery_) {
+        close_recovery_record({});
+    }
+    job_->inject.at(fault_phase::decide, action.stamp.step);
+    return section_finished{found, 0};
+}
+
+outcome trainer::reduce_scalars(run_section const& action)
+{
+    auto const tensors = job_->state.tensors.size();
+    step_scalars scalars{std::vector<double>(2 * tensors + 2, 0.0), std::vector<std::int64_t>(2, 0)};
+    auto const squares = scalars.maxima.begin();
+    auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
+    double& overflow = scalars.maxima[2 * tensors];
+    double& place = scalars.maxima[2 * tensors + 1];
+    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+        use_id const use{static_cast<std::int32_t>(u)};
+        if (!resident_.has_accumulator(use)) {
+            continue;
+        }
+        auto const& info = job_->state.uses[u];
+        auto const& accumulator = resident_.accumulator(use);
+        auto& largest = maxima[info.tensor.value];
+        largest = std::max(largest, static_cast<double>(accumulator.state.max_abs));
+        overflow = std::max(overflow, accumulator.state.overflow ? 1.0 : 0.0);
+        if (accumulator.state.not_finite) {
+            place = std::max(place, pack_place(accumulator.not_finite_at, info.layer));
+        }
+        if (!job_->state.tensors[at(info.tensor)].is_parameter) {
+            scalars.sums = {accumulator.sums[0], accumulator.sums[1]};
+        }
+    }
+    for (auto const& r : worker_->reductions()) {
+        for (auto const t : r.unit().tensors) {
+            auto const sum = host::sum_of_squares(*job_->pool, {.count = elements(resident_.info(t).shape), .gradient = r.gradient(t)});
+            squares[t.value] = std::isfinite(sum) ? sum : 0.0;
+        }
+    }
+    all_reduce(*messages_, scalars);
+    squares_.assign(squares, maxima);
+    maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
+    loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
+    not_finite_.clear();
+    if (place != no_place) {
+        auto const [microbatch, layer] = unpack_place(place);
+        not_finite_ = fmt::format("step {}: a loss or gradient of layer {} ({}), microbatch {}, is not finite", action.stamp.step.value,
+                                  layer.value, job_->model.layers[at(layer)].name, microbatch.value);
+    }
+    bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
+    return outcome_of({.not_finite = place != no_place, .overflow = first || overflow != 0},
+                      job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
+}
+
+void trainer::choose_scales()
+{
+    for (std::size_t t = 0; t < resident_.scales.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        resident_.scales[t] = next_scale(maxima_[t], resident_.contributions(id, job_->microbatches()), resident_.scales[t]);
+    }
+}
+
+void trainer::update_parameters(step_id step)
+{
+    double sum = 0;
+    for (auto const s : squares_) {
+        sum += s;
+    }
+    auto const targets = static_cast<double>(std::max<std::int64_t>(1, loss_.targets));
+    gradient_norm_ = std::sqrt(sum) / targets;
+    auto const& o = job_->config.optimizer;
+    for (auto const& r : worker_->reductions()) {
+        for (auto const t : r.unit().tensors) {
+            auto& storage = resident_.tensor(t);
+            host::adamw(*job_->pool, {.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
+                                      .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
+                                      .gradient = r.gradient(t),
+                                      .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
+                                      .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
+                                      .beta2 = o.beta2, .epsilon = o.epsilon,
+                                      .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+        }
+    }
+}
+
+protocol_event trainer::perform(update_state const& action)
+{
+    auto const step = state_.now.step;
+    job_->inject.at(fault_phase::commit, step);
+    auto const start = job_->clock.now();
+    bool const commits = action.found == outcome::commit || action.found == outcome::stop;
+    if (commits) {
+        update_parameters(step);
+    }
+    if (commits || action.found == outcome::redo) {
+        choose_scales();
+    }
+    resident_.clear_accumulators(*job_->pool);
+    trace(activity::update, start);
+    if (action.found != outcome::redo) {
+        last_loss_ = mean_loss(loss_);
+        job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = last_loss_,
+                            .gradient_norm = gradient_norm_,
+                            .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
+                            .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
+                            .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
+                            .skipped = action.found == outcome::skip});
+    }
+    programs_are_for_ = programs_are_for_ == section_work::whole ? programs_are_for_ : std::nullopt;
+    job_->inject.at(fault_phase::idle, step);
+    return updated{};
+}
+
+protocol_event trainer::perform(decide const& action)
+{
+    auto const start = job_->clock.now();
+    auto const agreed = mpi::agree(generation_->recovery, static_cast<int>(action.vote));
+    trace(activity::decide, start);
+    if (recovery_) {
+        recovery_->decide += since(start);
+    } else if (!agreed.success || (agreed.bits & 1) == 0) {
+        recovery_.emplace();
+        recovery_->decide = since(start);
+        before_ = generation_->members;
+    }
+    return decided{agreed.success, static_cast<std::uint32_t>(agreed.bits)};
+}
+
+// ---- a recovery --------------------------------------------------------------------------------------------
+
+protocol_event trainer::perform(revoke_generation const&)
+{
+    auto const start = job_->clock.now();
+    generation_->revoke();  // whoever threw peer_lost has done so already; this is for one who only looked
+    trace(activity::revoke, start);
+    recovery_->revoke += since(start);
+    return revoked{};
+}
+
+protocol_event trainer::perform(shrink const&)
+{
+    job_->inject.at(fault_phase::shrink, state_.now.step);
+    auto const start = job_->clock.now();
+    messages_.reset();
+    generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
+    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(*generation_));
+    job_->record->speaker(speaks());
+    trace(activity::shrink, start);
+    recovery_->shrink += since(start);
+    return shrunk{generation_->members};
+}
+
+protocol_event trainer::perform(link_generation const& action)
+{
+    auto const start = job_->clock.now();
+    bool const ours = link_generation_file(job_->config.run.folder, action, me_);
+    trace(activity::link, start);
+    if (recovery_) {
+        recovery_->link += since(start);
+    }
+    return ours ? protocol_event{linked{}} : protocol_event{fenced{}};
+}
+
+protocol_event trainer::perform(tell const& action)
+{
+    auto const start = job_->clock.now();
+    messages_ = std::make_unique<mpi::messenger>(*generation_);
+    messages_->look();
+    auto all = tell_holdings(*messages_, action.holds);
+    trace(activity::tell, start);
+    if (recovery_) {
+        recovery_->tell = since(start);
+    }
+    return told{std::move(all)};
+}
+
+protocol_event trainer::perform(copy_state const&)
+{
+    auto const start = job_->clock.now();
+    auto const& next = *state_.next;
+    auto const has_all = [&](layer_id layer) {
+        for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+            auto const& tensor = job_->state.tensors[t];
+            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer)
+                && !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
+                return false;
+            }
+        }
+        return true;
+    };
+    staged_ = transfer(
+        *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step); },
+        [&](tensor_id t) {
+            for (auto const layer : resident_.info(t).layers) {
+                if (has_all(layer)) {
+                    note(state_, received{layer});
+                }
+            }
+        });
+    trace(activity::copy, start);
+    if (recovery_) {
+        recovery_->copy = since(start);
+    }
+    return copied{};
+}
+
+protocol_event trainer::perform(merge_staging const&)
+{
+    auto const start = job_->clock.now();
+    auto const& next = *state_.next;
+    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == me_; });
+    auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
+    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        auto const& tensor = job_->state.tensors[t];
+        bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
+        if (!needed) {
+            resident_.drop(id);
+        } else if (!resident_.holds(id)) {
+            expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
+            initialise(resident_, id, job_->config.train.seed, *job_->pool);
+        }
+    }
+    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+        use_id const use{static_cast<std::int32_t>(u)};
+        if (has_layer(job_->state.uses[u].layer)) {
+            resident_.accumulator(use);
+        } else {
+            resident_.drop_accumulator(use);
+        }
+    }
+    for (auto const& arrived : staged_) {
+        auto& target = resident_.accumulator(arrived.use);
+        host::exact_add(*job_->pool, {.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.sums.data(),
+                                      .target = target.sums.data()});
+        target.state = joined(target.state, arrived.sums.state);
+        if (target.not_finite_at.value < 0) {
+            target.not_finite_at = arrived.sums.not_finite_at;
+        }
+    }
+    staged_.clear();
+    pairs_computed_ += worker_ ? worker_->contributions() : 0;
+    plan const where{first_.schedule, next.pipelines, {}, next.spares};
+    worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
+    programs_are_for_.reset();
+    trace(activity::merge, start);
+    merged_at_ = job_->clock.now();
+    if (recovery_) {
+        recovery_->merge = since(start);
+        auto& r = *recovery_;
+        r.generation = state_.now.generation;
+        r.step = state_.now.step;
+        r.ranks = static_cast<int>(generation_->members.size());
+        r.pipelines = static_cast<int>(next.pipelines.size());
+        std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
+        r.copied_bytes = next.moved.count;
+        for (auto const& move : next.salvage.moves) {
+            r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
+        }
+        for (auto const& use : next.salvage.missing) {
+            r.pairs_missing += use.done.size();
+        }
+        r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
+        r.pairs_salvaged = r.pairs_total - r.pairs_missing;
+        ++recoveries_;
+    }
+    return merged{};
+}
+
+void trainer::close_recovery_record(seconds first_instruction)
+{
+    recovery_->first_instruction = first_instruction;
+    if (first_instruction.count > 0) {
+        trace(activity::first_instruction, merged_at_);
+    }
+    job_->record->recovery(*recovery_);
+    recovery_.reset();
+}
+
+// ---- beside the steps --------------------------------------------------------------------------------------
+
+void trainer::evaluate(step_id step)
+{
+    auto const start = job_->clock.now();
+    auto where = plan_in_force(section_work::whole);
+    auto const count = job_->config.train.eval_microbatches;
+    for (std::size_t p = 0; p < where.work.size(); ++p) {
+        where.work[p].clear();
+    }
+    for (int m = 0; m < count; ++m) {
+        where.work[static_cast<std::size_t>(m) % where.work.size()].push_back({microbatch_id{m}, no_backward});
+    }
+    auto const programs = programs_of(where, {}, 0);
+    loss_sum mine;
+    auto const place = worker_->place();
+    if (place.found) {
+        worker_->computed = [] {};
+        worker_->run(
+            programs[at(place.pipeline)].rows[at(place.stage)], where.work[at(place.pipeline)],
+            {state_.now.generation, step, state_.now.attempt, false}, *messages_, [](use_id, microbatch_id) { return false; },
+            [](use_id, microbatch_id) {}, mine);
+    }
+    step_scalars scalars{{}, {mine.fixed, mine.targets}};
+    all_reduce(*messages_, scalars);
+    validation_loss_ = mean_loss({.fixed = scalars.sums[0], .targets = scalars.sums[1]});
+    trace(activity::evaluate, start);
+    job_->record->evaluation({step, validation_loss_});
+    messages_->begin_section();
+}
+
+state_digest trainer::digest_of_state()
+{
+    state_digest mine;
+    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        auto const& tensor = job_->state.tensors[t];
+        rank_id lowest = me_;  // of the holders of the tensor, the one that counts it
+        bool held = false;
+        for (auto const& pipeline : state_.plan.pipelines) {
+            for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+                auto const span = layers_of(pipeline.cuts, stage_id{static_cast<int>(s)});
+                if (std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(span, l); })) {
+                    lowest = held ? std::min(lowest, pipeline.stages[s].front()) : pipeline.stages[s].front();
+                    held = true;
+                }
+            }
+        }
+        if (tensor.is_parameter && held && lowest == me_) {
+            mine += resident_.digest(id);
+            auto const scale = std::bit_cast<std::uint32_t>(resident_.scales[t]);
+            mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{&scale, 1});
+        }
+    }
+    std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(mine.high), std::bit_cast<std::int64_t>(mine.low)};
+    state_digest sum;
+    for (auto const& part : all_gather(*messages_, words)) {
+        sum += {std::bit_cast<std::uint64_t>(part[0]), std::bit_cast<std::uint64_t>(part[1])};
+    }
+    return sum;
+}
+
+void trainer::close()
+{
+    auto const reason = *state_.reason;
+    end_ = {};
+    end_.exit_code = reason == leave_reason::fenced ? 5 : exit_code(reason);
+    end_.steps = state_.now.step;
+    end_.loss = last_loss_;
+    end_.unigram_entropy = job_->data->unigram_entropy();
+    switch (reason) {
+    case leave_reason::finished:
+        evaluate(state_.now.step);
+        end_.validation_loss = validation_loss_;
+        end_.digest = digest_of_state();
+        end_.digest_known = true;
+        end_.sample = sample();
+        end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
+        break;
+    case leave_reason::stopped: end_.sentence = fmt::format("stopped after step {}", state_.now.step.value); break;
+    case leave_reason::not_finite: end_.sentence = not_finite_; break;
+    case leave_reason::state_lost: {
+        end_.sentence = "state lost: no survivor holds a copy of";
+        for (auto const layer : state_.plan.salvage.lost) {
+            end_.sentence += fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value,
+                                         job_->model.layers[at(layer)].name);
+        }
+        break;
+    }
+    case leave_reason::no_plan: end_.sentence = "no plan: " + state_.plan.cannot; break;
+    case leave_reason::fenced: break;
+    }
+    if (reason == leave_reason::finished) {
+        step_scalars pairs{{}, {pairs_computed_ + worker_->contributions()}};
+        all_reduce(*messages_, pairs);
+        end_.pairs_computed = pairs.sums.front();
+    }
+}
+
+std::string trainer::sample()
+{
+    auto const wanted_tokens = job_->config.run.sample_tokens;
+    auto const& pipeline = state_.plan.pipelines.front();
+    auto const place = worker_->place();
+    if (wanted_tokens == 0 || !job_->data->is_text() || !place.found || place.pipeline.value != 0) {
+        return {};
+    }
+    // One sequence through the first pipeline, forward only; the last stage draws and tells the first.
+    auto const span = layers_of(pipeline.cuts, place.stage);
+    microbatch_shape const shape{1, job_->shape().tokens};
+    stage layers{std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
+                 resident_, *job_->pool};
+    activation a{layers.layout()};
+    auto const last = pipeline.stages.back().front();
+    auto const stages = static_cast<int>(pipeline.stages.size());
+    auto const vocabulary = job_->model.layers.back().ops.back().in_width;
+    std::string text{"#include"};
+    for (int i = 0; i < wanted_tokens; ++i) {
+        auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
+        if (place.stage.value == 0) {
+            std::fill(a.tokens.begin(), a.tokens.end(), 0);
+            for (std::size_t k = 0; k < window; ++k) {
+                a.tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
+            }
+        } else {
+            messages_->wait(messages_->receive(pipeline.stages[at(place.stage) - 1].front(), mpi::channel::activation, 0,
+                                               std::span<float>{layers.input(a), layers.input_floats()}));
+        }
+        std::fill(a.targets.begin(), a.targets.end(), 0);
+        loss_sum unused;
+        layers.forward(a, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
+        std::int64_t next = 0;
+        if (place.stage.value + 1 < stages) {
+            messages_->wait(messages_->send(pipeline.stages[at(place.stage) + 1].front(), mpi::channel::activation, 0,
+                                            std::span<float const>{layers.output(a), layers.output_floats()}));
+        } else {
+            // Temperature 0.7, drawn by the counter-based generator: the same text for the same state.
+            auto const* row = layers.logits(a) + (static_cast<std::int64_t>(window) - 1) * vocabulary;
+            auto const top = *std::max_element(row, row + vocabulary);
+            std::vector<double> weights;
+            double total = 0;
+            for (int v = 0; v < vocabulary; ++v) {
+                weights.push_back(std::exp((row[v] - top) / 0.7));
+                total += weights.back();
+            }
+            auto const stream = stream_of({.seed = job_->config.train.seed, .step = step_id{-2}});
+            double left = total * random_word(stream, static_cast<std::uint64_t>(i)) * 0x1p-32;
+            while (next + 1 < vocabulary && left >= weights[static_cast<std::size_t>(next)]) {
+                left -= weights[static_cast<std::size_t>(next++)];
+            }
+        }
+        // The token goes round: to every stage of the pipeline, so that each of them has the text.
+        if (me_ == last) {
+            for (auto const& ranks : pipeline.stages) {
+                if (ranks.front() != me_) {
+                    messages_->wait(messages_->send(ranks.front(), mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
+                }
+            }
+        } else {
+            messages_->wait(messages_->receive(last, mpi::channel::control, 0, std::span{&next, 1}));
+        }
+        text += static_cast<char>(next);
+    }
+    return text;
+}
+
+}  // namespace rheo::inline v0

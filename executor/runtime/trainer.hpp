@@ -1,0 +1,106 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The trainer performs what the protocol (rheo/recover/protocol.hpp) asks for, action by action, and
+// answers with what happened. It decides nothing itself: who goes on, what is committed and what
+// is done again are the protocol's. Here is the one place that catches the loss of a peer.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mpi/messenger.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/recover/protocol.hpp"
+#include "rheo/recover/replan.hpp"
+#include "runtime/job.hpp"
+#include "runtime/resident_state.hpp"
+#include "runtime/transfer.hpp"
+#include "runtime/worker.hpp"
+
+namespace rheo::inline v0 {
+
+struct training_end {
+    leave_reason reason = leave_reason::finished;
+    final_record record;  ///< as written by the speaker
+};
+
+class trainer {
+public:
+    /// @param begins the generation that begins now
+    /// @param first the plan to begin with, for all ranks at launch
+    trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known);
+
+    /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
+    training_end run();
+
+    /// The members that are left, for the caller to go on with.
+    mpi::generation& members() { return *generation_; }
+
+private:
+    using state = protocol_state<recovery_plan>;
+
+    protocol_event perform(run_section const& action);
+    protocol_event perform(revoke_generation const& action);
+    protocol_event perform(decide const& action);
+    protocol_event perform(shrink const& action);
+    protocol_event perform(link_generation const& action);
+    protocol_event perform(tell const& action);
+    protocol_event perform(copy_state const& action);
+    protocol_event perform(merge_staging const& action);
+    protocol_event perform(update_state const& action);
+
+    recovery_plan plan_for(std::vector<rank_holdings> const& told);
+    plan plan_in_force(section_work work) const;
+    std::vector<program> const& programs_for(section_work work);
+    outcome reduce_scalars(run_section const& action);
+    void evaluate(step_id step);
+    void close();
+    std::string sample();
+    state_digest digest_of_state();
+    void update_parameters(step_id step);
+    void choose_scales();
+    bool speaks() const { return generation_->members.front() == me_; }
+    seconds since(seconds start) const { return {job_->clock.now().count - start.count}; }
+    void trace(activity what, seconds start);
+    void close_recovery_record(seconds first_instruction);
+
+    job const* job_;
+    rank_id me_;
+    plan first_;
+    replanning known_;
+    std::unique_ptr<mpi::generation> generation_;
+    std::unique_ptr<mpi::messenger> messages_;
+    resident_state resident_;
+    std::unique_ptr<worker> worker_;
+    std::vector<staged_accumulator> staged_;
+    state state_;
+    protocol_action action_;
+
+    // the plan in force and its programs
+    plan plan_;
+    std::vector<program> programs_;
+    std::optional<section_work> programs_are_for_;
+
+    // of the attempt in progress, the same on every rank once reduced
+    std::vector<double> squares_;    ///< tensor -> sum of squares of its reduced gradient
+    std::vector<float> maxima_;      ///< tensor -> largest |g| of all contributions
+    loss_sum loss_;
+    std::string not_finite_;         ///< where, when something is not finite
+    seconds section_began_;
+    double last_loss_ = 0;
+    double validation_loss_ = 0;
+    double gradient_norm_ = 0;
+
+    // of the recovery in progress
+    std::optional<recovery_record> recovery_;
+    seconds progress_;               ///< when this rank last got something done
+    seconds merged_at_;
+    int recoveries_ = 0;
+    std::vector<rank_id> before_;    ///< members when the recovery began
+    std::int64_t pairs_computed_ = 0;
+    final_record end_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transfer.hpp"
+
+#include <array>
+#include <bit>
+#include <deque>
+#include <span>
+#include <utility>
+
+#include "runtime/collectives.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::vector<std::int64_t> to_words(rank_holdings const& holds)
+{
+    std::vector<std::int64_t> words{holds.rank.value, holds.version.value, static_cast<std::int64_t>(holds.layers.size())};
+    for (auto const layer : holds.layers) {
+        words.push_back(layer.value);
+    }
+    words.push_back(static_cast<std::int64_t>(holds.uses.size()));
+    for (auto const& use : holds.uses) {
+        words.push_back(use.use.value);
+        words.push_back(static_cast<std::int64_t>(use.done.words.size()));
+        for (auto const word : use.done.words) {
+            words.push_back(std::bit_cast<std::int64_t>(word));
+        }
+    }
+    return words;
+}
+
+rank_holdings from_words(std::vector<std::int64_t> const& words)
+{
+    std::size_t next = 0;
+    auto const take = [&] { return words.at(next++); };
+    rank_holdings holds;
+    holds.rank.value = static_cast<std::int32_t>(take());
+    holds.version.value = take();
+    for (auto count = take(); count > 0; --count) {
+        holds.layers.push_back(layer_id{static_cast<std::int32_t>(take())});
+    }
+    for (auto count = take(); count > 0; --count) {
+        use_holding use{use_id{static_cast<std::int32_t>(take())}, {}};
+        for (auto length = take(); length > 0; --length) {
+            use.done.words.push_back(std::bit_cast<std::uint64_t>(take()));
+        }
+        holds.uses.push_back(std::move(use));
+    }
+    return holds;
+}
+
+// Items of messages: four per tensor (three roles and the digest), two per use (sums and state).
+int copy_item(tensor_id t, int part) { return t.value * 4 + part; }
+int move_item(use_id use, int part) { return use.value * 2 + part; }
+
+/// An accumulator's state as it travels.
+using packed_state = std::array<std::int64_t, 5>;
+
+packed_state packed(gradient_accumulator const& from)
+{
+    auto const& state = from.state;
+    return {state.scale_log2, std::bit_cast<std::int32_t>(state.max_abs), state.overflow ? 1 : 0, state.not_finite ? 1 : 0, from.not_finite_at.value};
+}
+
+void unpack(packed_state const& words, gradient_accumulator& into)
+{
+    into.state = {.scale_log2 = static_cast<int>(words[0]), .max_abs = std::bit_cast<float>(static_cast<std::int32_t>(words[1])),
+                  .overflow = words[2] != 0, .not_finite = words[3] != 0};
+    into.not_finite_at.value = static_cast<std::int32_t>(words[4]);
+}
+
+/// A tensor on its way to this rank.
+struct arrival {
+    tensor_id tensor;
+    std::unique_ptr<tensor_storage> storage;
+    std::array<std::uint64_t, 2> digest{};
+    std::vector<mpi::messenger::ticket> tickets;
+};
+
+}  // namespace
+
+std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings const& mine)
+{
+    std::vector<rank_holdings> all;
+    for (auto const& words : all_gather(messages, to_words(mine))) {
+        all.push_back(from_words(words));
+    }
+    return all;
+}
+
+std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state,
+                                         std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived)
+{
+    auto const me = messages.members().me;
+    std::vector<mpi::messenger::ticket> sends;
+    std::deque<std::array<std::uint64_t, 2>> digests;
+    std::deque<packed_state> states;
+    for (auto const& round : plan.rounds) {
+        std::vector<arrival> arrivals;
+        arrivals.reserve(round.size());
+        for (auto const& c : round) {
+            auto const t = c.part.tensor;
+            expects(c.part.box == whole(state.info(t).shape), "this executor copies whole tensors");
+            if (c.from == me) {
+                auto const& storage = state.tensor(t);
+                auto const digest = state.digest(t);
+                digests.push_back({digest.high, digest.low});
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), std::span{storage.parameter}));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), std::span{storage.first_moment}));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), std::span{storage.second_moment}));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t const>{digests.back()}));
+            } else if (c.to == me) {
+                auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
+                auto& a = arrivals.emplace_back();
+                a.tensor = t;
+                a.storage = std::make_unique<tensor_storage>();
+                a.storage->parameter.resize(count);
+                a.storage->first_moment.resize(count);
+                a.storage->second_moment.resize(count);
+                a.tickets = {messages.receive(c.from, mpi::channel::copy, copy_item(t, 0), std::span{a.storage->parameter}),
+                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 1), std::span{a.storage->first_moment}),
+                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 2), std::span{a.storage->second_moment}),
+                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t>{a.digest})};
+            }
+        }
+        begun();
+        for (auto& a : arrivals) {
+            for (auto const ticket : a.tickets) {
+                messages.wait(ticket);
+            }
+            state.put(a.tensor, std::move(a.storage));
+            if (state.digest(a.tensor) != state_digest{a.digest[0], a.digest[1]}) {
+                throw transfer_error{"the copy of tensor " + state.info(a.tensor).name + " has another digest than its source"};
+            }
+            arrived(a.tensor);
+        }
+        for (auto const ticket : sends) {
+            messages.wait(ticket);
+        }
+        sends.clear();
+    }
+
+    std::vector<staged_accumulator> staged;
+    staged.reserve(plan.salvage.moves.size());
+    std::vector<packed_state> incoming(plan.salvage.moves.size());
+    std::vector<mpi::messenger::ticket> receipts;
+    for (std::size_t i = 0; i < plan.salvage.moves.size(); ++i) {
+        auto const& move = plan.salvage.moves[i];
+        if (move.from == me) {
+            auto& mine = state.accumulator(move.use);
+            states.push_back(packed(mine));
+            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t const>{mine.sums}));
+            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t const>{states.back()}));
+        } else if (move.to == me) {
+            auto const t = state.info().uses[at(move.use)].tensor;
+            auto& s = staged.emplace_back(staged_accumulator{move.use, {}});
+            s.sums.sums.resize(static_cast<std::size_t>(elements(state.info(t).shape)));
+            receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span{s.sums.sums}));
+            receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t>{incoming[i]}));
+        }
+    }
+    begun();
+    for (auto const ticket : receipts) {
+        messages.wait(ticket);
+    }
+    for (auto const ticket : sends) {
+        messages.wait(ticket);
+    }
+    for (std::size_t i = 0, s = 0; i < plan.salvage.moves.size(); ++i) {
+        if (plan.salvage.moves[i].to == me) {
+            unpack(incoming[i], staged[s++].sums);
+        }
+    }
+    return staged;
+}
+
+}  // namespace rheo::inline v0
