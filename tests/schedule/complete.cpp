@@ -2,6 +2,7 @@
 // Every way to do too little, too much or in the wrong place is refused with its culprit.
 #include "catch.hpp"
 #include "programs.hpp"
+#include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
 
@@ -34,6 +35,14 @@ TEST_CASE("a backward may come in two parts, but not in two and a half")
     CHECK(complete(from_text("0F0,0I0,0W0\n", {0}), 1));
     CHECK(complete(from_text("0F0,0I0\n", {0}), 1).sentence() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
     CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_fault::repeated);
+}
+
+TEST_CASE("activations are held to the end of the backward, or to the weight gradient when that is on its own")
+{
+    CHECK(peak_activations(from_text("0F0,0B0,0F1,0B1\n", {0})) == 1);
+    CHECK(peak_activations(from_text("0F0,0I0,0F1,0I1,0W0,0W1\n", {0})) == 2);
+    CHECK(peak_activations(from_text("0F0,0I0,0W0,0F1,0I1,0W1\n", {0})) == 1);
+    CHECK(peak_activations_by_rank(from_text("0F0,1F0,1B0,0B0\n2F0,2B0\n", {0, 0, 1})) == std::vector{2, 1});
 }
 
 TEST_CASE("a stage works where the placement says")

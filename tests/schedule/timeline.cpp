@@ -95,14 +95,17 @@ TEST_CASE("a reduction ends its time after the last post, and only the await wai
 {
     auto const units = units_by_stage{{reduction_id{0}}};
     std::vector<program> programs;
-    for (int m : {1, 4}) {
+    for (int m : {4, 1}) {
         programs.push_back(with_reductions(lower(one_f_one_b::program({1, m})), units, 1));
     }
-    auto const times = make_timeline<rendezvous>(programs, {{unit_costs(1), unit_costs(1)}, {seconds{2.5}}});
-    REQUIRE(times.sound);
-    CHECK(times.rows[0].instructions.back() == timed_instruction{{instruction_kind::await_reduction, 0, 0}, {3.0}, {14.5}});
-    CHECK(times.rows[1].instructions.back() == timed_instruction{{instruction_kind::await_reduction, 0, 0}, {12.0}, {14.5}});
-    CHECK(makespan(times) == seconds{14.5});
+    for (std::size_t longer : {0U, 1U}) {
+        auto const times = make_timeline<rendezvous>(programs, {{unit_costs(1), unit_costs(1)}, {seconds{2.5}}});
+        REQUIRE(times.sound);
+        CHECK(times.rows[longer].instructions.back() == timed_instruction{{instruction_kind::await_reduction, 0, 0}, {12.0}, {14.5}});
+        CHECK(times.rows[1 - longer].instructions.back() == timed_instruction{{instruction_kind::await_reduction, 0, 0}, {3.0}, {14.5}});
+        CHECK(makespan(times) == seconds{14.5});
+        std::swap(programs[0], programs[1]);
+    }
 }
 
 TEST_CASE("a timeline of what hangs shows what ran before")
