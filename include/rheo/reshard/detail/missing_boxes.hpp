@@ -127,27 +127,32 @@ constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, st
     return {grid.rows[top], grid.rows[bottom], grid.columns[left], grid.columns[right]};
 }
 
-/// True when the rank holds the wanted box as one box: the common case, decided without a grid.
-constexpr bool holds_whole(std::span<placed_box const> held, placed_box const& want)
+/// The wanted boxes that their rank does not hold as one box: most are, which is decided without a grid.
+/// @pre both lists ascend by rank
+constexpr std::vector<placed_box> not_held_whole(std::span<placed_box const> held, std::span<placed_box const> wanted)
 {
-    for (auto const& [rank, box] : held) {
-        if (rank == want.rank && elements(intersection(box, want.box)) == elements(want.box)) {
-            return true;
+    std::vector<placed_box> open;
+    std::size_t own = 0;  // the first box that this rank or a later one holds
+    for (auto const& want : wanted) {
+        while (own < held.size() && held[own].rank < want.rank) {
+            ++own;
+        }
+        bool found = elements(want.box) == 0;
+        for (auto h = own; h < held.size() && held[h].rank == want.rank; ++h) {
+            found = found || elements(intersection(held[h].box, want.box)) == elements(want.box);
+        }
+        if (!found) {
+            open.push_back(want);
         }
     }
-    return elements(want.box) == 0;
+    return open;
 }
 
 /// Appends what each rank misses of one tensor, ascending by rank. @pre both lists ascend by rank
 constexpr void append_missing(std::vector<missing_box>& missing, std::span<placed_box const> held, std::span<placed_box const> wanted,
                               tensor_id tensor)
 {
-    std::vector<placed_box> open_wants;
-    for (auto const& want : wanted) {
-        if (!holds_whole(held, want)) {
-            open_wants.push_back(want);
-        }
-    }
+    auto const open_wants = not_held_whole(held, wanted);
     if (open_wants.empty()) {
         return;
     }
