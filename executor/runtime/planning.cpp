@@ -30,7 +30,7 @@ std::vector<pipeline_instance> in_order(template_set_value const& ready, std::ve
     std::vector<pipeline_instance> pipelines;
     int next = 0;
     for (auto const n : sizes) {
-        pipelines.push_back({detail::template_of_size(ready, n).cuts, {}});
+        pipelines.push_back({template_of_size(ready, n).cuts, {}});
         for (int s = 0; s < n; ++s) {
             pipelines.back().stages.push_back({rank_id{next++}});
         }
@@ -124,7 +124,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
             return result;
         }
     }
-    auto const costs = detail::costs_of_sizes(ready, sizes);
+    auto const costs = costs_of_sizes(ready, sizes);
     if (shares.empty()) {
         shares = split_batch(costs, config.train.microbatches).shares;
     }

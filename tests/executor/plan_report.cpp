@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan_report.hpp"
+
+#include <string>
+
+#include "catch.hpp"
+#include "runtime/planning.hpp"
+
+using namespace rheo;
+
+namespace {
+
+run_config five_ranks()
+{
+    run_config config;
+    config.model.blocks = 4;
+    config.train.microbatches = 5;
+    config.plan.pipelines = {2, 3};
+    config.plan.shares = {2, 3};
+    config.plan.min_ranks = 2;
+    return config;
+}
+
+}  // namespace
+
+TEST_CASE("the plan of five ranks, as people see it")
+{
+    auto const config = five_ranks();
+    auto const model = gpt_model(config.model);
+    auto const p = make_first_plan(model, config, 5).what;
+    CHECK(drawing_of(p) == R"(pipeline 0
+0 | F0 F1 .  .  B0 =  .  B1 =
+1 | .  F0 B0 =  F1 B1 =  .  .
+pipeline 1
+0 | F2 F3 F4 .  .  .  .  B2 =  .  B3 =  .  B4 =
+1 | .  F2 F3 .  .  B2 =  F4 B3 =  .  B4 =  .  .
+2 | .  .  F2 B2 =  F3 B3 =  F4 B4 =  .  .  .  .
+)");
+    auto const text = plan_for_people(p, model, config);
+    CHECK(text.find("checked: with all transfers and reductions, no rank waits for ever") != std::string::npos);
+    CHECK(text.find("pipeline 1: 3 of 5 microbatches") != std::string::npos);
+    for (int r = 0; r < 5; ++r) {
+        CHECK(after_loss_of(rank_id{r}, p, model, config).find("2 pipelines of 2 + 2 ranks, shares 3 + 2") == 0);
+    }
+}
+
+TEST_CASE("the loss of an only copy is said before it happens")
+{
+    auto config = five_ranks();
+    config.plan.pipelines = {3};
+    config.plan.shares = {};
+    auto const model = gpt_model(config.model);
+    auto const p = make_first_plan(model, config, 3).what;
+    CHECK(after_loss_of(rank_id{0}, p, model, config) == "the only copy of layer 0 is lost; without a checkpoint the run ends with exit code 6");
+}
+
+TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of one rank counts once")
+{
+    auto config = five_ranks();
+    config.plan.pipelines = {1};
+    config.plan.min_ranks = 1;
+    config.plan.shares = {};
+    auto const model = gpt_model(config.model);
+    auto const p = make_first_plan(model, config, 1).what;
+    auto untied_shape = config.model;
+    untied_shape.tied = false;
+    auto const untied = gpt_model(untied_shape);
+    auto const shape = config.train.microbatch;
+    auto const table = bytes{std::int64_t{256} * 64 * 24};
+    CHECK(memory_of(p, untied, shape, rank_id{0}) - memory_of(p, model, shape, rank_id{0}) == table);
+    CHECK(memory_of(p, model, shape, rank_id{1}) == bytes{0});
+    auto gpipe = p;
+    gpipe.schedule = "gpipe";  // all five microbatches in flight instead of one
+    auto const state = memory_of(p, model, {0, 0}, rank_id{0});
+    CHECK((memory_of(gpipe, model, shape, rank_id{0}) - state) / (memory_of(p, model, shape, rank_id{0}) - state) == 5);
+}
