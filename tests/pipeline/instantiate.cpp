@@ -51,7 +51,7 @@ std::tuple<std::int64_t, int, std::vector<int>> best_of_all(template_set_value c
     std::function<void(std::size_t, int)> const visit = [&](std::size_t from, int left) {
         auto const pipelines = static_cast<int>(sizes.size());
         if (pipelines >= fewest && pipelines <= most) {
-            auto const split = split_batch(detail::costs_of_sizes(ready, sizes), request.microbatches);
+            auto const split = split_batch(costs_of_sizes(ready, sizes), request.microbatches);
             std::tuple const answer{in_whole_nanoseconds(split.time), left, sizes};
             best = !best || answer < *best ? answer : *best;
         }

@@ -42,13 +42,30 @@ rank_holdings holder(int rank, layer_span span)
     return result;
 }
 
+/// Of two pipelines of two, rank 1 is lost: the compiler plans what the other three do.
+constexpr std::vector<rank_id> planned_by_the_compiler()
+{
+    std::vector<seconds> const times(4, seconds{1});
+    std::vector<rank_holdings> const survivors{{rank_id{0}, {}, {layer_id{0}, layer_id{1}}, {}},
+                                               {rank_id{2}, {}, {layer_id{0}, layer_id{1}}, {}},
+                                               {rank_id{3}, {}, {layer_id{2}, layer_id{3}}, {}}};
+    std::vector<tensor_bytes> const tensors{{{layer_id{0}, layer_id{3}}, bytes{4}}, {{layer_id{1}}, bytes{1}}, {{layer_id{2}}, bytes{1}}};
+    auto const answer = recompose(survivors, plan_templates(times, {2, 3}), tensors, {.failures = 0, .microbatches = 4});
+    std::vector<rank_id> ranks;
+    for (auto const& stage : answer.pipelines.front().stages) {
+        ranks.push_back(stage.front());
+    }
+    return ranks;
+}
+static_assert(planned_by_the_compiler() == std::vector<rank_id>{rank_id{0}, rank_id{2}, rank_id{3}});
+
 /// Survivors of pipelines of these sizes, numbered through; `lost[p]` ranks of pipeline p, its last ones, are gone.
 std::vector<rank_holdings> survivors_of(template_set_value const& ready, std::vector<int> const& sizes, std::vector<int> const& lost)
 {
     std::vector<rank_holdings> result;
     int rank = 0;
     for (std::size_t p = 0; p < sizes.size(); ++p) {
-        auto const& bounds = detail::template_of_size(ready, sizes[p]).cuts;
+        auto const& bounds = template_of_size(ready, sizes[p]).cuts;
         for (int s = 0; s < sizes[p]; ++s, ++rank) {
             if (s < sizes[p] - lost[p]) {
                 result.push_back(holder(rank, layers_of(bounds, stage_id{s})));
@@ -117,11 +134,11 @@ std::int64_t fewest_bytes(std::vector<rank_holdings> const& survivors, template_
     std::function<void(std::size_t, int)> const visit = [&](std::size_t from, int left) {
         auto const pipelines = static_cast<int>(sizes.size());
         if (pipelines >= fewest && pipelines <= std::max(fewest, microbatches)) {
-            auto const time = in_whole_nanoseconds(split_batch(detail::costs_of_sizes(ready, sizes), microbatches).time);
+            auto const time = in_whole_nanoseconds(split_batch(costs_of_sizes(ready, sizes), microbatches).time);
             std::vector<layer_span> places;
             for (auto const n : sizes) {
                 for (int s = 0; s < n; ++s) {
-                    places.push_back(layers_of(detail::template_of_size(ready, n).cuts, stage_id{s}));
+                    places.push_back(layers_of(template_of_size(ready, n).cuts, stage_id{s}));
                 }
             }
             std::vector<std::size_t> order(survivors.size());

@@ -62,26 +62,6 @@ constexpr std::string why_no_pipeline(template_set_value const& ready, int ranks
     return {};
 }
 
-/// The template of that size. @pre there is one
-constexpr template_value const& template_of_size(template_set_value const& ready, int ranks)
-{
-    std::size_t i = 0;
-    while (i < ready.templates.size() && size(ready.templates[i]) != ranks) {
-        ++i;
-    }
-    expects(i < ready.templates.size(), "there is no pipeline template of this size");
-    return ready.templates[i];
-}
-
-constexpr std::vector<pipeline_cost> costs_of_sizes(template_set_value const& ready, std::vector<int> const& sizes)
-{
-    std::vector<pipeline_cost> costs;
-    for (auto const n : sizes) {
-        costs.push_back(template_of_size(ready, n).cost);
-    }
-    return costs;
-}
-
 }  // namespace detail
 
 /// Chooses the sizes for so many ranks: at least f + 1 pipelines when they fit (else as many as fit), no
@@ -105,7 +85,7 @@ constexpr instantiation instantiate(template_set_value const& ready, instantiati
         order.push_back(i);
     }
     answer.sizes = detail::list_choices(problem, optimum, order, 1, 0).front();
-    auto const split = split_batch(detail::costs_of_sizes(ready, answer.sizes), request.microbatches);
+    auto const split = split_batch(costs_of_sizes(ready, answer.sizes), request.microbatches);
     answer.shares = split.shares;
     answer.time = split.time;
     answer.spares = request.ranks - optimum.used;

@@ -180,7 +180,7 @@ constexpr recomposition recompose(std::span<rank_holdings const> survivors, temp
     std::vector<char> placed(by_rank.size(), 0);
     std::size_t place = 0;
     for (auto const n : *sizes) {
-        pipeline_instance pipeline{detail::template_of_size(ready, n).cuts, {}};
+        pipeline_instance pipeline{template_of_size(ready, n).cuts, {}};
         for (int s = 0; s < n; ++s) {
             auto const survivor = matching.column_of[place++];
             placed[survivor] = 1;
@@ -193,7 +193,7 @@ constexpr recomposition recompose(std::span<rank_holdings const> survivors, temp
             answer.spares.push_back(by_rank[i]->rank);
         }
     }
-    auto const split = split_batch(detail::costs_of_sizes(ready, *sizes), request.microbatches);
+    auto const split = split_batch(costs_of_sizes(ready, *sizes), request.microbatches);
     answer.shares = split.shares;
     answer.time = split.time;
     answer.moved = {fewest_moved};

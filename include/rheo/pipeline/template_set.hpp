@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rheo/pipeline/template.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -40,6 +41,27 @@ constexpr bool are_template_sizes(std::span<int const> sizes)
         before = n;
     }
     return true;
+}
+
+/// The template of that size. @pre there is one. Cost: linear in the templates.
+constexpr template_value const& template_of_size(template_set_value const& ready, int ranks)
+{
+    std::size_t i = 0;
+    while (i < ready.templates.size() && size(ready.templates[i]) != ranks) {
+        ++i;
+    }
+    expects(i < ready.templates.size(), "there is no pipeline template of this size");
+    return ready.templates[i];
+}
+
+/// What pipelines of these sizes cost, in their order. @pre there is a template of each size
+constexpr std::vector<pipeline_cost> costs_of_sizes(template_set_value const& ready, std::vector<int> const& sizes)
+{
+    std::vector<pipeline_cost> costs;
+    for (auto const n : sizes) {
+        costs.push_back(template_of_size(ready, n).cost);
+    }
+    return costs;
 }
 
 namespace detail {
