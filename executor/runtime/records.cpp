@@ -287,8 +287,8 @@ records::records(std::string folder, rank_id rank, bool trace, bool quiet)
     make_folder(me.folder + "/ranks");
     char host[256] = "";
     ::gethostname(host, sizeof host - 1);
-    write_whole(fmt::format("{}/ranks/rank-{}.json", me.folder, rank.value),
-                json{{"rank", rank.value}, {"process_id", ::getpid()}, {"host", host}}.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+    write_whole(fmt::format("{}/ranks/{}.json", me.folder, rank.value),
+                json{{"rank", rank.value}, {"pid", ::getpid()}, {"host", host}}.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
     if (trace) {
         make_folder(me.folder + "/trace");
         me.trace = appended_file{trace_file(me.folder, rank)};

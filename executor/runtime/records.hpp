@@ -5,7 +5,7 @@
 // the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
 // Every rank is told every record, so that any of them can speak next. The run folder:
 //   config.toml            the effective config
-//   ranks/rank-<r>.json    process id and host of each rank
+//   ranks/<r>.json         process id and host of each rank
 //   metrics.jsonl          one object per line, "kind": step, evaluation, recovery, note, end
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto

@@ -89,18 +89,6 @@ refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& f
     return {};
 }
 
-/// Each member writes who it is, so that people (and tests) can find a rank's process.
-void write_process(std::filesystem::path const& folder, rank_id me)
-{
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    std::filesystem::create_directories(folder / "ranks");
-    auto const target = folder / "ranks" / fmt::format("{}.json", me.value);
-    auto const temporary = folder / "ranks" / fmt::format(".{}.json", me.value);
-    std::ofstream{temporary} << fmt::format("{{\"rank\": {}, \"pid\": {}, \"host\": \"{}\"}}\n", me.value, getpid(), host);
-    std::filesystem::rename(temporary, target);
-}
-
 run_result refused(refusal const& why, bool speaks)
 {
     run_result result;
@@ -185,15 +173,20 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     for (;;) {
         try {
             mpi::messenger messages{*generation};
-            step_scalars failed{{}, {why.exit_code != 0 ? 1 : 0}};
-            all_reduce(messages, failed);
-            if (failed.sums.front() != 0) {
-                auto const said = why.exit_code != 0 ? why : refusal{4, "another rank cannot read the data"};
-                return refused(said, why.exit_code != 0);
+            if (generation->members.front() == me && why.exit_code == 0) {
+                try {
+                    begin_run_folder(config.run.folder, config);
+                } catch (records_error const& error) {
+                    why = {5, error.what()};
+                }
             }
-            std::error_code ignored;
-            if (generation->members.front() == me) {
-                std::filesystem::create_directories(config.run.folder, ignored);
+            auto const failed = all_gather(messages, std::vector<std::int64_t>{why.exit_code});
+            for (std::size_t r = 0; r < failed.size(); ++r) {  // one rank speaks, the lowest with a reason
+                if (failed[r][0] != 0) {
+                    auto const culprit = generation->members[r];
+                    auto const other = refusal{static_cast<int>(failed[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+                    return refused(culprit == me ? why : other, culprit == me);
+                }
             }
             if (auto const bad = agree_on_launch(messages, config.run.folder, launch); bad.exit_code != 0) {
                 return refused(bad, generation->members.front() == me);
@@ -215,7 +208,6 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 
     run_result result;
     try {
-        write_process(config.run.folder, me);
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,    reduction_units(state, static_cast<int>(runs.layers.size())), config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},

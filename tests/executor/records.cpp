@@ -97,9 +97,9 @@ TEST_CASE("a run folder begins with the effective config and without an earlier 
     CHECK_FALSE(std::filesystem::exists(run + "/trace/rank-9.jsonl"));
     CHECK(std::filesystem::exists(run + "/step-5/weights"));
     records const mine(run, rank_id{3}, true, true);
-    auto const rank = json::parse(folder.read("a/b/ranks/rank-3.json"));
+    auto const rank = json::parse(folder.read("a/b/ranks/3.json"));
     CHECK(rank["rank"] == 3);
-    CHECK(rank["process_id"] == ::getpid());
+    CHECK(rank["pid"] == ::getpid());
 }
 
 TEST_CASE("a run folder that cannot be made is a sentence")
