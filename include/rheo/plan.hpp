@@ -1,0 +1,9 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything of plan/: the plan, its programs, its file.
+
+#include "rheo/plan/json.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/plan/reduction_units.hpp"

@@ -1,0 +1,13 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything of tensor/: shapes, dtypes, boxes, the collection, exact sums, randomness, the digest.
+
+#include "rheo/tensor/box.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "rheo/tensor/digest.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/exact_sum.hpp"
+#include "rheo/tensor/fixed_vector.hpp"
+#include "rheo/tensor/random.hpp"
+#include "rheo/tensor/shape.hpp"
