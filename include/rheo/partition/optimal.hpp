@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Exactly optimal contiguous partition: layers to stages so that the slowest stage is as little slow as it can be.
+// Exactly optimal contiguous partition: layers to stages so that the slowest stage takes the least time.
 // Dynamic programming over suffixes: `slowest[s][b]` is the best that s stages can do for the layers b and
 // after, so one table serves every number of stages, and a stage knows how many stages follow it, which
 // decides its activations in flight under 1F1B. Costs are whole numbers, so the optimum has no rounding.
@@ -127,7 +127,8 @@ constexpr std::vector<layer_id> optimal_cuts(std::span<seconds const> layer_time
     return optimal_cuts(std::span<std::int64_t const>{costs}, stages, allows);
 }
 
-/// Optimal cuts for 1 .. most_stages stages from one table; entry s - 1 has s stages, none where nothing is allowed.
+/// Optimal cuts for 1 .. most_stages stages from one table; entry s - 1 has s stages, and none where
+/// nothing is allowed.
 /// @pre as optimal_cuts. Cost: O(most_stages x layers^2).
 template <class Rule = any_stage>
 constexpr std::vector<std::vector<layer_id>> optimal_cuts_up_to(std::span<seconds const> layer_times, int most_stages,

@@ -1,10 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// From the layout that is there to the layout that is wanted: which copies, from whom, in which rounds. Nothing moves that is there,
-// so the bytes are the fewest for these two layouts; that the second one is well chosen is
-// the assignment's part (recompose). Sources are spread over the holders, so that no one rank feeds
-// all others (Tenplex, SOSP'24, section 4.2, splits by device instead).
+// From the layout that is there to the layout that is wanted: which copies, from whom, in which rounds.
+// Nothing moves that is there, so the bytes are the fewest for these two layouts; that the second one is
+// well chosen is the assignment's part (recompose). Sources are spread over the holders, so that no one
+// rank feeds all others. Set algebra on boxes as in Tenplex (SOSP'24).
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 
 // Which sizes of pipelines a number of ranks makes, without enumerating multisets of sizes (there are
 // 6.8e9 for sizes 8..232 and 256 ranks). Fix a deadline: each size then does a known number of
-// microbatches by it, and the most that r ranks can do is a knapsack. The least deadline by which they can do the batch
-// is found by bisection, and the knapsack's table then answers which sizes can complete a choice.
+// microbatches by it, and the most that r ranks can do is a knapsack. The least deadline by which they can
+// do the batch is found by bisection, and the knapsack's table then tells which sizes can complete a choice.
 
 #include <algorithm>
 #include <cstddef>

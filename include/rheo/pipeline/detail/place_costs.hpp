@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How many bytes a survivor misses for a stage: the tensors of its layers that it does not hold. Tensors
-// of one layer are summed up in advance, so that a stage is a difference; the few that layers share are looked at one by one.
+// of one layer are summed up in advance, so that a stage is a difference; the few that layers share are
+// looked at one by one.
 
 #include <cstddef>
 #include <cstdint>
