@@ -5,7 +5,6 @@
 // on, a dot where the rank waits. Transfers are not drawn, only the waits that they cause.
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -28,9 +27,15 @@ inline std::string label_of(instruction i, bool with_stage)
     return (with_stage ? std::to_string(i.stage) : "") + std::string{name_of(i.kind)} + std::to_string(i.item);
 }
 
+/// Times are not negative, so half a slot up and down to a whole number rounds.
+constexpr std::size_t slots_in(seconds time, seconds slot)
+{
+    return static_cast<std::size_t>(time / slot + 0.5);
+}
+
 inline std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)
 {
-    auto const column = [&](seconds time) { return static_cast<std::size_t>(std::llround(time / slot)); };
+    auto const column = [&](seconds time) { return slots_in(time, slot); };
     std::vector<std::string> cells(count, ".");
     for (auto const& t : row.instructions) {
         for (auto c = column(t.start); is_compute(t.what.kind) && c < column(t.end); ++c) {
@@ -49,7 +54,7 @@ std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0
     expects(slot > seconds{0.0}, "a slot of a drawing takes time");
     auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs cannot be drawn");
-    auto const count = static_cast<std::size_t>(std::llround(makespan(times) / slot));
+    auto const count = detail::slots_in(makespan(times), slot);
     bool const with_stage = p.placement.size() > p.rows.size();
     std::vector<std::vector<std::string>> grid;
     std::size_t width = 1;
