@@ -4,7 +4,7 @@
 // The coverage theorem. N' ranks are covered when some choice of at least f + 1 templates takes all of
 // them. For consecutive sizes n0 .. n_max that is so exactly when k = floor(N' / n0) has k >= f + 1 and
 // N' <= k * n_max: k pipelines can have every total between k * n0 and k * n_max, and no other number of
-// pipelines reaches further (Oobleck, SOSP'23, section 4.1.1, proves the case N' <= N). Sets with holes are
+// pipelines reaches further (after Oobleck, SOSP'23). Sets with holes are
 // decided exactly, by the most templates that sum up to each total.
 
 #include <algorithm>

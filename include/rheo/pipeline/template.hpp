@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A pipeline template (Oobleck, SOSP'23, section 4.1): how a pipeline of a certain size cuts the model. It
+// A pipeline template (Oobleck, SOSP'23): how a pipeline of a certain size cuts the model. It
 // is prepared before anything fails; a loss only chooses among templates. As a type it names model, cuts
 // and schedule; as a value it has the cuts and what planning compares it by: its cost.
 
