@@ -1,0 +1,43 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The three commands of `rheo`. Each returns the process's exit code: 0 done, 2 usage or config, 3 impossible
+// plan, 4 bad data or checkpoint, 5 environment, 6 state lost, 7 not finite, 75 stopped and resumable.
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace rheo::cli {
+
+struct train_options {
+    std::string config;
+    std::vector<std::string> settings;
+    std::vector<std::string> data;
+    std::vector<std::string> inject;
+    std::string plan;
+    bool json = false;
+};
+
+struct plan_options {
+    std::string config;
+    std::vector<std::string> settings;
+    int ranks = 0;  ///< 0: as many as plan.pipelines names
+    bool json = false;
+};
+
+struct info_options {
+    bool json = false;
+};
+
+/// Ends the command with a code and one sentence.
+struct refusal : std::runtime_error {
+    refusal(int code, std::string const& sentence) : std::runtime_error{sentence}, exit_code{code} {}
+    int exit_code;
+};
+
+int train(train_options const& options);
+int plan(plan_options const& options);
+int info(info_options const& options);
+
+}  // namespace rheo::cli

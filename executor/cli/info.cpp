@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo info`: what was compiled in and what was found. Whether losses of ranks are survived is known only
+// under mpirun: the library must have ULFM and the launcher must switch it on.
+
+#include "cli/commands.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/launch.hpp"
+#include "kernels/blas.hpp"
+#include "mpi/communicator.hpp"
+#include "runtime/data.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+/// A line of /proc/cpuinfo.
+std::string cpu_line(std::string_view key)
+{
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(key)) {
+            auto const colon = line.find(':');
+            return colon == line.npos ? std::string{} : line.substr(std::min(line.size(), colon + 2));
+        }
+    }
+    return {};
+}
+
+/// Those of the processor's flags that kernels and BLAS look at.
+std::vector<std::string> cpu_flags()
+{
+    constexpr std::string_view looked_at[] = {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"};
+    std::vector<std::string> found;
+    std::istringstream flags(cpu_line("flags"));
+    for (std::string flag; flags >> flag;) {
+        if (std::find(std::begin(looked_at), std::end(looked_at), flag) != std::end(looked_at)) {
+            found.push_back(flag);
+        }
+    }
+    return found;
+}
+
+std::string mpi_version()
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string version(text, static_cast<std::size_t>(length));
+    return version.substr(0, version.find_first_of("\n,"));
+}
+
+}  // namespace
+
+int info(info_options const& options)
+{
+    nlohmann::ordered_json ulfm{{"compiled_in", RHEO_HAS_ULFM == 1}, {"active", nullptr}};
+    auto const launched = launched_rank().has_value();
+    if (launched) {
+        MPI_Init(nullptr, nullptr);
+        ulfm["active"] = mpi::survives_losses();
+    }
+    if (is_lowest_rank()) {
+        std::string data;
+        try {
+            data = default_data_folder();
+        } catch (data_error const&) {  // then there is none
+        }
+        auto const flags = cpu_flags();
+        auto const active = !RHEO_HAS_ULFM ? "not compiled in, so the loss of a rank ends the job"
+            : !launched                    ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
+            : ulfm["active"].get<bool>()   ? "active: losses of ranks are survived"
+                                           : "compiled in, but not switched on: start with mpirun --with-ft ulfm --mca pml ob1";
+        if (options.json) {
+            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"blas", blas_description()},
+                                             {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
+                                             {"gpus", nlohmann::json::array()}, {"default_data", data}};
+            fmt::print("{}\n", all.dump(2));
+        } else {
+            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      none compiled in\ntext      {}\n", RHEO_VERSION, mpi_version(),
+                       active, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "),
+                       data.empty() ? "no C++ standard library headers found; name files with --data" : data);
+        }
+    }
+    if (launched) {
+        MPI_Finalize();
+    }
+    return 0;
+}
+
+}  // namespace rheo::cli

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo`: reads the command line, starts a command, turns every refusal into one sentence and an exit code.
+
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/launch.hpp"
+#include "runtime/config.hpp"
+#include "runtime/data.hpp"
+
+namespace {
+
+int say(int exit_code, std::string const& sentence)
+{
+    if (rheo::cli::is_lowest_rank()) {
+        fmt::print(stderr, "rheo: {}\n", sentence);
+    }
+    return exit_code;
+}
+
+void add_settings(CLI::App& command, std::string& config, std::vector<std::string>& settings)
+{
+    command.add_option("config", config, "the run, in TOML")->required();
+    command.add_option("--set", settings, "key=value: a key of the config, for example train.steps=5; may be given several times")
+        ->expected(1)
+        ->take_all();
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"rheo trains models in pipelines that flow around failures."};
+    app.set_version_flag("--version", "rheo " RHEO_VERSION);
+    app.require_subcommand(1);
+
+    rheo::cli::train_options train;
+    auto& train_command = *app.add_subcommand("train", "train; under mpirun on all its ranks");
+    add_settings(train_command, train.config, train.settings);
+    train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
+    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[:phase]; may be given several times")->expected(1)->take_all();
+    train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
+    train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
+
+    rheo::cli::plan_options plan;
+    auto& plan_command = *app.add_subcommand("plan", "show what train would run on a number of ranks");
+    add_settings(plan_command, plan.config, plan.settings);
+    plan_command.add_option("--ranks", plan.ranks, "how many; without it the sum of plan.pipelines")->check(CLI::Range(1, 1 << 16));
+    plan_command.add_flag("--json", plan.json, "the plan as JSON");
+
+    rheo::cli::info_options info;
+    auto& info_command = *app.add_subcommand("info", "show what was compiled in and what was found");
+    info_command.add_flag("--json", info.json, "as JSON");
+
+    try {
+        app.parse(argc, argv);
+    } catch (CLI::ParseError const& error) {
+        if (error.get_exit_code() == 0) {  // help or version
+            return rheo::cli::is_lowest_rank() ? app.exit(error) : 0;
+        }
+        return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", error.what()));
+    }
+
+    try {
+        return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : rheo::cli::info(info);
+    } catch (rheo::cli::refusal const& refusal) {
+        return say(refusal.exit_code, refusal.what());
+    } catch (rheo::config_error const& error) {
+        return say(2, error.what());
+    } catch (rheo::data_error const& error) {
+        return say(4, error.what());
+    } catch (std::exception const& error) {
+        return say(5, error.what());
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo plan`: the plan that `rheo train` would begin with, without starting anything.
+
+#include "cli/commands.hpp"
+
+#include <iostream>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "rheo/model/model.hpp"
+#include "rheo/plan/json.hpp"
+#include "runtime/plan_report.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::cli {
+
+int plan(plan_options const& options)
+{
+    auto const read = read_config_file(options.config, options.settings);
+    auto const& config = read.config;
+    auto const& pipelines = config.plan.pipelines;
+    auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), 0);
+    if (ranks == 0) {
+        throw refusal{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
+    }
+    if (auto const fault = check_ranks(config, ranks)) {
+        throw refusal{2, read.sentence(*fault)};
+    }
+    auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+    auto const first = make_first_plan(model, config, ranks);
+    if (!first) {
+        throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
+    }
+    if (options.json) {
+        write_json(std::cout, first.what);
+    } else {
+        std::cout << plan_for_people(first.what, model, config);
+    }
+    return 0;
+}
+
+}  // namespace rheo::cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo train`: everything that can be refused is refused before MPI starts, by all ranks alike; what only
+// shows with all ranks together (their number, when the launcher does not tell it) comes back as a result.
+
+#include "cli/commands.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include "cli/launch.hpp"
+#include "rheo/model/model.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/run.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+read_config_result read(train_options const& options)
+{
+    auto read = read_config_file(options.config, options.settings);
+    if (!options.data.empty()) {
+        read.config.data.paths = options.data;
+        read.places["data.paths"] = "--data";
+    }
+    if (!options.inject.empty()) {
+        read.config.run.inject = options.inject;
+        read.places["run.inject"] = "--inject";
+    }
+    if (read.config.run.folder.empty()) {
+        read.config.run.folder = "runs/" + std::filesystem::path(options.config).stem().string();
+    }
+    if (auto const fault = check(read.config)) {
+        throw refusal{2, read.sentence(*fault)};
+    }
+    return read;
+}
+
+}  // namespace
+
+int train(train_options const& options)
+{
+    auto const read = cli::read(options);
+    auto const& config = read.config;
+    auto const model = gpt_model(config.model);
+    run_options how;
+    how.quiet = options.json;
+    if (!options.plan.empty()) {
+        how.first_plan = read_plan_file(options.plan);
+    }
+    if (auto const ranks = launched_ranks()) {
+        if (how.first_plan) {
+            if (auto const reason = why_not(*how.first_plan, model, config, *ranks); !reason.empty()) {
+                throw refusal{3, fmt::format("{}: {}", options.plan, reason)};
+            }
+        } else if (auto const fault = check_ranks(config, *ranks)) {
+            throw refusal{2, read.sentence(*fault)};
+        } else if (auto const first = make_first_plan(model, config, *ranks); !first) {
+            throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
+        }
+    }
+
+    int level = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    auto const result = run(MPI_COMM_WORLD, model, config, how);
+    if (result.speaks && result.exit_code != 0) {
+        fmt::print(stderr, "rheo: {}\n", result.record.sentence);
+        std::fflush(stderr);
+    }
+    if (result.survivors == MPI_COMM_NULL) {  // it never began, so nobody was lost and all ranks are here
+        MPI_Finalize();
+        return result.exit_code;
+    }
+    leave_job(result);
+}
+
+}  // namespace rheo::cli
