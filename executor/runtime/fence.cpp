@@ -27,7 +27,7 @@ std::string read_all(std::filesystem::path const& file)
 
 generation_id last_generation(std::filesystem::path const& folder)
 {
-    generation_id last{-1};
+    generation_id last{0};
     std::error_code error;
     for (auto const& entry : std::filesystem::directory_iterator{folder, error}) {
         auto const name = entry.path().filename().string();

@@ -19,7 +19,7 @@ struct folder_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The last generation that any launch began in the folder; -1 when there was none.
+/// The last generation that any launch began in the folder; 0 when there was none (the first one is 1).
 generation_id last_generation(std::filesystem::path const& folder);
 
 /// Links `after-<ended>` with launch and members. True when it is there with this content, by whoever of this

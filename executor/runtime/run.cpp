@@ -34,7 +34,7 @@ struct refusal {
 struct launch_words {
     launch_id launch{};
     std::int64_t launched_ns = 0;
-    generation_id last{-1};
+    generation_id last{0};
 };
 
 std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch)

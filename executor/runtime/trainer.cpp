@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <stdexcept>
 #include <utility>
@@ -345,7 +346,13 @@ protocol_event trainer::perform(shrink const&)
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(*generation_));
     job_->record->speaker(speaks());
     trace(activity::shrink, start);
-    recovery_->shrink += since(start);
+    auto& r = *recovery_;
+    r.shrink += since(start);
+    r.generation = generation_->id;
+    r.step = state_.now.step;
+    r.ranks = static_cast<int>(generation_->members.size());
+    r.lost.clear();
+    std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
     return shrunk{generation_->members};
 }
 
@@ -447,11 +454,7 @@ protocol_event trainer::perform(merge_staging const&)
     if (recovery_) {
         recovery_->merge = since(start);
         auto& r = *recovery_;
-        r.generation = state_.now.generation;
-        r.step = state_.now.step;
-        r.ranks = static_cast<int>(generation_->members.size());
         r.pipelines = static_cast<int>(next.pipelines.size());
-        std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
         r.copied_bytes = next.moved.count;
         for (auto const& move : next.salvage.moves) {
             r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
