@@ -94,7 +94,10 @@ public:
     {
         local_.max_abs = std::max(local_.max_abs, std::bit_cast<float>(largest_));
         std::lock_guard const lock{mutex};
-        *target_.state = joined(*target_.state, local_);
+        auto& state = *target_.state;  // all but its scale, which other tiles read without the lock
+        state.max_abs = std::max(state.max_abs, local_.max_abs);
+        state.overflow = state.overflow || local_.overflow;
+        state.not_finite = state.not_finite || local_.not_finite;
     }
 
 private:
