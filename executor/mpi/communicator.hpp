@@ -134,7 +134,7 @@ inline communicator shrink(communicator const& comm)
 /// True when failures of peers are really survived: the library has ULFM and the launcher switched it on.
 inline bool survives_losses()
 {
-#if RHEO_HAS_ULFM && defined(MPI_FT)
+#if RHEO_HAS_ULFM && (defined(MPI_FT) || defined(OMPI_HAVE_MPI_EXT_FTMPI))  // there it is an enumerator
     void* value = nullptr;
     int found = 0;
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, &value, &found);
