@@ -69,6 +69,12 @@ inline std::string to_string(model_fault fault)
     case model_fault::kind::empty: return "a model needs at least one layer";
     case model_fault::kind::does_not_read_tokens: return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
     case model_fault::kind::widths_differ:
+        if (fault.takes == 0) {
+            return where + " reads tokens but is not the first one";
+        }
+        if (fault.gives == 0) {
+            return "layer " + std::to_string(fault.layer - 1) + " ends in the loss but is not the last one";
+        }
         return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
     case model_fault::kind::does_not_end_in_loss: return where + " is the last one and must end in the loss";
     }
