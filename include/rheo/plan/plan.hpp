@@ -86,6 +86,7 @@ constexpr state_digest digest_of(plan const& p)
         for (auto const cut : pipeline.cuts) {
             mix(cut.value);
         }
+        mix(static_cast<std::int64_t>(pipeline.stages.size()));
         for (auto const& stage : pipeline.stages) {
             mix(static_cast<std::int64_t>(stage.size()));
             for (auto const rank : stage) {
@@ -93,6 +94,7 @@ constexpr state_digest digest_of(plan const& p)
             }
         }
     }
+    mix(static_cast<std::int64_t>(p.work.size()));
     for (auto const& list : p.work) {
         mix(static_cast<std::int64_t>(list.size()));
         for (auto const& w : list) {
