@@ -5,4 +5,5 @@
 
 #include "rheo/simulate/link.hpp"
 #include "rheo/simulate/loss.hpp"
+#include "rheo/simulate/plan_step.hpp"
 #include "rheo/simulate/step.hpp"

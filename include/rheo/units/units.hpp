@@ -18,6 +18,7 @@ struct megahertz_unit;
 struct byte_unit;
 struct flop_unit;
 struct byte_rate_unit;
+struct flop_rate_unit;
 
 using seconds = quantity<second_unit, double>;
 using joules = quantity<joule_unit, double>;
@@ -26,10 +27,12 @@ using megahertz = quantity<megahertz_unit, double>;
 using bytes = quantity<byte_unit, std::int64_t>;
 using flops = quantity<flop_unit, std::int64_t>;
 using bytes_per_second = quantity<byte_rate_unit, double>;
+using flop_rate = quantity<flop_rate_unit, double>;  ///< per second
 
 constexpr joules operator*(watts power, seconds time) { return {power.count * time.count}; }
 constexpr joules operator*(seconds time, watts power) { return power * time; }
 constexpr seconds operator/(bytes size, bytes_per_second rate) { return {static_cast<double>(size.count) / rate.count}; }
+constexpr seconds operator/(flops work, flop_rate rate) { return {static_cast<double>(work.count) / rate.count}; }
 constexpr watts operator/(joules energy, seconds time) { return {energy.count / time.count}; }
 
 constexpr seconds milliseconds(double count) { return {count * 1e-3}; }

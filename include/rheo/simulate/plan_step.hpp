@@ -1,0 +1,103 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// From a plan to its rehearsal: the programs are those that the workers interpret, the costs follow from
+// the model's operations on a machine of given speed. Where times are measured, they replace the costs
+// of the result; nothing else changes.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/partition/cuts.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "rheo/schedule/cost.hpp"
+#include "rheo/schedule/reductions.hpp"
+#include "rheo/simulate/link.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// A machine of equal ranks and equal links.
+struct modelled_machine {
+    flop_rate compute;        ///< of one rank
+    bytes_per_second memory;  ///< of one rank: bounds the update
+    modelled_link link;       ///< between any two ranks
+    seconds decide;           ///< one vote
+
+    friend constexpr bool operator==(modelled_machine const&, modelled_machine const&) = default;
+};
+
+/// What the stages of a pipeline with these cuts take on the machine. The backward counts twice per product of the
+/// forward, half for each of its parts. @pre cuts of this model, rates above zero
+constexpr stage_costs modelled_costs(
+    model_description const& model, microbatch_shape shape, std::span<layer_id const> cuts, modelled_machine const& machine)
+{
+    expects(machine.compute.count > 0.0, "a modelled machine computes more than zero operations per second");
+    expects(!cuts.empty() && at(cuts.back()) == model.layers.size(), "the cuts do not end with the model's last layer");
+    stage_costs costs;
+    std::vector<bytes> boundary;
+    for (int s = 0; s < stage_count(cuts); ++s) {
+        auto const span = layers_of(cuts, stage_id{s});
+        stage_cost cost{};
+        for (auto l = span.begin; l < span.end; ++l) {
+            cost.forward += forward_flops(model.layers[at(l)], shape) / machine.compute;
+            cost.backward += backward_flops(model.layers[at(l)], shape) / machine.compute;
+        }
+        cost.input_gradient = cost.backward / 2.0;
+        cost.weight_gradient = cost.backward / 2.0;
+        costs.push_back(cost);
+        if (s + 1 < stage_count(cuts)) {
+            boundary.push_back(boundary_bytes(model.layers[at(span.end) - 1], shape));
+        }
+    }
+    return with_transfers(costs, boundary, machine.link);
+}
+
+/// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its int64 sums
+/// over all its holders; the update reads and writes the committed state of the largest stage.
+/// @pre the plan's cuts belong to the model, one rank per stage
+inline modelled_step step_of(plan const& p, model_description const& model, microbatch_shape shape, modelled_machine const& machine)
+{
+    expects(machine.memory.count > 0.0, "a modelled machine moves more than zero bytes per second");
+    auto const state = state_of(model);
+    auto const layers = static_cast<int>(model.layers.size());
+    auto const units = reduction_units(state, layers);
+    auto const programs = programs_of(p, units, layers);
+    modelled_step step{};
+    bytes largest;
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        auto const& pipeline = p.pipelines[i];
+        modelled_pipeline modelled{programs[i], {}, modelled_costs(model, shape, pipeline.cuts, machine)};
+        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+            modelled.ranks.push_back(pipeline.stages[s].front());
+            bytes held;
+            for (auto l = pipeline.cuts[s]; l < pipeline.cuts[s + 1]; ++l) {
+                held += committed_bytes(model.layers[at(l)]);
+            }
+            largest = std::max(largest, held);
+        }
+        step.pipelines.push_back(modelled);
+    }
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        bytes sums;
+        for (auto const tensor : units[u].tensors) {
+            sums += bytes{elements(state.tensors[at(tensor)].shape) * 8};
+        }
+        auto const holders = static_cast<int>(holders_of(programs, reduction_id{static_cast<int>(u)}).size());
+        step.reductions.push_back(holders == 0 ? seconds{0.0} : reduction_time(machine.link, sums, holders));
+    }
+    step.decide = machine.decide;
+    step.update = bytes{2 * largest.count} / machine.memory;
+    return step;
+}
+
+}  // namespace rheo::inline v0
