@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,12 +23,11 @@
 #include <vector>
 
 #include "kernels/initialise/initialise.hpp"
+#include "reference_arithmetic.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 
 namespace reference {
-
-using values = std::vector<double>;
 
 /// Tokens and targets of a microbatch, [sequences * tokens]; a target of -1 does not count.
 struct microbatch {
@@ -46,25 +44,10 @@ struct step_sums {
     double mean_loss() const { return loss / static_cast<double>(targets); }
 };
 
-/// Errors as float makes them, with random signs.
-class rounding {
-public:
-    explicit rounding(unsigned seed) : draw_{seed} {}
-
-    double operator()(double value, double magnitude, double terms)
-    {
-        double const sign = (draw_() & 1U) != 0 ? 1.0 : -1.0;
-        return value + sign * 0x1p-24 * (2 + std::sqrt(terms)) * magnitude;
-    }
-
-private:
-    std::mt19937 draw_;
-};
-
 class gpt {
 public:
     gpt(rheo::gpt_shape shape, rheo::microbatch_shape microbatch, std::uint64_t seed)
-        : shape_{shape}, sequences_{microbatch.sequences}, length_{microbatch.tokens}, rows_{sequences_ * length_},
+        : shape_{shape}, sequences_{microbatch.sequences}, length_{microbatch.tokens},
           state_{rheo::state_of(rheo::gpt_model(shape))}
     {
         for (std::size_t t = 0; t < state_.tensors.size(); ++t) {
@@ -92,14 +75,12 @@ public:
             result.gradients.emplace_back(p.size());
         }
         for (auto const& m : step) {
-            pass{*this, m, noise, result}.run();
+            pass{{noise, shape_.width, shape_.heads, sequences_, length_}, *this, m, result}.run();
         }
         return result;
     }
 
 private:
-    static std::size_t size(int count) { return static_cast<std::size_t>(count); }
-
     std::size_t tensor(std::string const& name) const
     {
         for (std::size_t t = 0; t < state_.tensors.size(); ++t) {
@@ -110,60 +91,21 @@ private:
         throw std::logic_error{"the reference knows no tensor " + name};
     }
 
-    /// A matrix by strides, so that a transposed one is one, too.
-    struct view {
-        double const* data;
-        int row;
-        int column;
-        double operator()(int r, int c) const { return data[r * row + c * column]; }
-    };
-
-    struct normed {
-        values unit;  ///< (x - mean) / deviation
-        values size;  ///< (|x| + mean of |x|) / deviation: what float rounds relative to
-        values rate;  ///< row -> 1 / deviation
-        values y;
-    };
-
     struct block_values {
         std::string prefix;
-        values x, qkv, probability, log_sum, mixed, middle, before, after;
+        values x, middle, before, after;
         normed n1, n2;
+        attended mix;
     };
 
     /// One microbatch, forward and backward.
-    struct pass {
+    struct pass : arithmetic {
         gpt const& self;
         microbatch const& data;
-        rounding* noise;
         step_sums& out;
-        int width = self.shape_.width, heads = self.shape_.heads, rows = self.rows_, length = self.length_;
 
-        double stored(double value, double magnitude, double terms = 0) const
-        {
-            return noise == nullptr ? value : (*noise)(value, magnitude, terms);
-        }
         double const* parameter(std::string const& name) const { return self.parameters[self.tensor(name)].data(); }
         double* gradient(std::string const& name) const { return out.gradients[self.tensor(name)].data(); }
-
-        /// a [m, k] times b [k, n], plus bias [n].
-        values product(int m, int k, int n, view a, view b, double const* bias = nullptr) const
-        {
-            values result(size(m * n));
-            for (int i = 0; i < m; ++i) {
-                for (int j = 0; j < n; ++j) {
-                    double sum = bias == nullptr ? 0 : bias[j];
-                    double magnitude = std::fabs(sum);
-                    for (int l = 0; l < k; ++l) {
-                        double const term = a(i, l) * b(l, j);
-                        sum += term;
-                        magnitude += std::fabs(term);
-                    }
-                    result[size(i * n + j)] = stored(sum, magnitude, k);
-                }
-            }
-            return result;
-        }
 
         values linear(values const& x, int in, int columns, std::string const& name) const
         {
@@ -181,183 +123,23 @@ private:
             return product(rows, columns, in, {dy.data(), columns, 1}, {parameter(name + ".weight"), 1, columns});
         }
 
-        static void add(double* target, values const& v)
+        normed normalise(values const& x, std::string const& name) const
         {
-            for (std::size_t i = 0; i < v.size(); ++i) {
-                target[i] += v[i];
-            }
+            return norm(x, parameter(name + ".weight"), parameter(name + ".bias"));
         }
 
-        values sum(values const& a, values const& b) const
+        values norm_gradients(normed const& n, values const& dy, std::string const& name) const
         {
-            values result(a.size());
-            for (std::size_t i = 0; i < a.size(); ++i) {
-                result[i] = stored(a[i] + b[i], std::fabs(a[i] + b[i]));
-            }
-            return result;
-        }
-
-        normed norm(values const& x, std::string const& name) const
-        {
-            normed n{values(x.size()), values(x.size()), values(size(rows)), values(x.size())};
-            auto const* gamma = parameter(name + ".weight");
-            auto const* beta = parameter(name + ".bias");
-            for (int r = 0; r < rows; ++r) {
-                double mean = 0, mean_size = 0, variance = 0;
-                for (int c = 0; c < width; ++c) {
-                    mean += x[size(r * width + c)] / width;
-                    mean_size += std::fabs(x[size(r * width + c)]) / width;
-                }
-                for (int c = 0; c < width; ++c) {
-                    variance += std::pow(x[size(r * width + c)] - mean, 2) / width;
-                }
-                double const rate = 1 / std::sqrt(variance + 1e-5);
-                n.rate[size(r)] = rate;
-                for (int c = 0; c < width; ++c) {
-                    auto const i = size(r * width + c);
-                    n.unit[i] = (x[i] - mean) * rate;
-                    n.size[i] = (std::fabs(x[i]) + mean_size) * rate;
-                    n.y[i] = stored(n.unit[i] * gamma[c] + beta[c], n.size[i] * std::fabs(gamma[c]) + std::fabs(beta[c]), width);
-                }
-            }
-            return n;
-        }
-
-        /// Adds the gradients of gamma and beta, returns the input's.
-        values norm_back(normed const& n, values const& dy, std::string const& name) const
-        {
-            auto const* gamma = parameter(name + ".weight");
-            for (int c = 0; c < width; ++c) {
-                double dg = 0, dg_size = 0, db = 0, db_size = 0;
-                for (int r = 0; r < rows; ++r) {
-                    auto const i = size(r * width + c);
-                    dg += dy[i] * n.unit[i];
-                    dg_size += std::fabs(dy[i]) * n.size[i];
-                    db += dy[i];
-                    db_size += std::fabs(dy[i]);
-                }
-                gradient(name + ".weight")[c] += stored(dg, dg_size, rows + width);
-                gradient(name + ".bias")[c] += stored(db, db_size, rows);
-            }
-            values dx(dy.size());
-            for (int r = 0; r < rows; ++r) {
-                double along_one = 0, along_unit = 0, one_size = 0, unit_size = 0;  // projections of gamma dy, divided by the width
-                for (int c = 0; c < width; ++c) {
-                    auto const i = size(r * width + c);
-                    double const g = gamma[c] * dy[i] / width;
-                    along_one += g;
-                    along_unit += g * n.unit[i];
-                    one_size += std::fabs(g);
-                    unit_size += std::fabs(g) * n.size[i];
-                }
-                for (int c = 0; c < width; ++c) {
-                    auto const i = size(r * width + c);
-                    double const g = gamma[c] * dy[i];
-                    dx[i] = stored((g - along_one - n.unit[i] * along_unit) * n.rate[size(r)],
-                                   (std::fabs(g) + one_size + n.size[i] * unit_size) * n.rate[size(r)], width);
-                }
-            }
-            return dx;
-        }
-
-        void attend(block_values& b) const
-        {
-            int const d = width / heads;
-            b.probability.assign(size(self.sequences_ * heads * length * length), 0);
-            b.log_sum.assign(size(self.sequences_ * heads * length), 0);
-            b.mixed.assign(size(rows * width), 0);
-            for (int sh = 0; sh < self.sequences_ * heads; ++sh) {
-                int const first = sh / heads * length, at = sh % heads * d;
-                double const* q = b.qkv.data() + first * 3 * width + at;
-                auto const scores = product(length, d, length, {q, 3 * width, 1}, {q + width, 1, 3 * width});
-                for (int i = 0; i < length; ++i) {
-                    double* p = b.probability.data() + (sh * length + i) * length;
-                    double total = 0;
-                    for (int j = 0; j <= i; ++j) {
-                        total += std::exp(scores[size(i * length + j)] / std::sqrt(d));
-                    }
-                    double const log_sum = std::log(total);
-                    b.log_sum[size(sh * length + i)] = log_sum;
-                    for (int j = 0; j <= i; ++j) {
-                        double const s = scores[size(i * length + j)] / std::sqrt(d);
-                        p[j] = std::exp(s - log_sum);
-                        p[j] = stored(p[j], p[j] * (2 + std::fabs(s) + std::fabs(log_sum)), i + 1);
-                    }
-                }
-                auto const o = product(length, length, d, {b.probability.data() + sh * length * length, length, 1}, {q + 2 * width, 3 * width, 1});
-                for (int i = 0; i < length * d; ++i) {
-                    b.mixed[size((first + i / d) * width + at + i % d)] = o[size(i)];
-                }
-            }
-        }
-
-        values attend_back(block_values const& b, values const& dmixed) const
-        {
-            int const d = width / heads;
-            values dqkv(size(rows * 3 * width));
-            for (int sh = 0; sh < self.sequences_ * heads; ++sh) {
-                int const first = sh / heads * length, at = sh % heads * d;
-                double const* q = b.qkv.data() + first * 3 * width + at;
-                double const* dout = dmixed.data() + first * width + at;
-                double const* p = b.probability.data() + sh * length * length;
-                auto const dp = product(length, d, length, {dout, width, 1}, {q + 2 * width, 1, 3 * width});
-                values ds(dp.size());  // of the scores before the division by sqrt(d)
-                for (int i = 0; i < length; ++i) {
-                    double mean = 0, mean_size = 0;
-                    for (int j = 0; j <= i; ++j) {
-                        mean += p[i * length + j] * dp[size(i * length + j)];
-                        mean_size += p[i * length + j] * std::fabs(dp[size(i * length + j)]);
-                    }
-                    for (int j = 0; j <= i; ++j) {
-                        auto const e = size(i * length + j);
-                        double const log_size = 2 + std::fabs(b.log_sum[size(sh * length + i)]);
-                        ds[e] = stored(p[e] * (dp[e] - mean) / std::sqrt(d), p[e] * (std::fabs(dp[e]) + mean_size) * log_size / std::sqrt(d), d + i);
-                    }
-                }
-                auto const dq = product(length, length, d, {ds.data(), length, 1}, {q + width, 3 * width, 1});
-                auto const dk = product(length, length, d, {ds.data(), 1, length}, {q, 3 * width, 1});
-                auto const dv = product(length, length, d, {p, 1, length}, {dout, width, 1});
-                for (int i = 0; i < length * d; ++i) {
-                    auto* row = dqkv.data() + (first + i / d) * 3 * width + at + i % d;
-                    row[0] = dq[size(i)];
-                    row[width] = dk[size(i)];
-                    row[2 * width] = dv[size(i)];
-                }
-            }
-            return dqkv;
-        }
-
-        static constexpr double slope = 0.79788456080286535588;  // sqrt(2 / pi)
-
-        values activate(values const& x) const
-        {
-            values y(x.size());
-            for (std::size_t i = 0; i < x.size(); ++i) {
-                y[i] = stored(x[i] / (1 + std::exp(-2 * slope * (x[i] + 0.044715 * std::pow(x[i], 3)))), std::fabs(x[i]), 4);
-            }
-            return y;
-        }
-
-        values activate_back(values const& x, values const& dy) const
-        {
-            values dx(x.size());
-            for (std::size_t i = 0; i < x.size(); ++i) {
-                double const gate = 1 / (1 + std::exp(-2 * slope * (x[i] + 0.044715 * std::pow(x[i], 3))));
-                double const inner = 2 * slope * (1 + 3 * 0.044715 * x[i] * x[i]);
-                dx[i] = stored(dy[i] * gate * (1 + x[i] * (1 - gate) * inner), std::fabs(dy[i]) * (1 + std::fabs(x[i])), 4);
-            }
-            return dx;
+            return norm_back(n, dy, parameter(name + ".weight"), gradient(name + ".weight"), gradient(name + ".bias"));
         }
 
         block_values block(std::string prefix, values x) const
         {
-            block_values b{.prefix = std::move(prefix), .x = std::move(x), .qkv = {}, .probability = {}, .log_sum = {}, .mixed = {},
-                           .middle = {}, .before = {}, .after = {}, .n1 = {}, .n2 = {}};
-            b.n1 = norm(b.x, b.prefix + "ln_1");
-            b.qkv = linear(b.n1.y, width, 3 * width, b.prefix + "attn.c_attn");
-            attend(b);
-            b.middle = sum(b.x, linear(b.mixed, width, width, b.prefix + "attn.c_proj"));
-            b.n2 = norm(b.middle, b.prefix + "ln_2");
+            block_values b{.prefix = std::move(prefix), .x = std::move(x), .middle = {}, .before = {}, .after = {}, .n1 = {}, .n2 = {}, .mix = {}};
+            b.n1 = normalise(b.x, b.prefix + "ln_1");
+            b.mix = attend(linear(b.n1.y, width, 3 * width, b.prefix + "attn.c_attn"));
+            b.middle = sum(b.x, linear(b.mix.mixed, width, width, b.prefix + "attn.c_proj"));
+            b.n2 = normalise(b.middle, b.prefix + "ln_2");
             b.before = linear(b.n2.y, width, 4 * width, b.prefix + "mlp.c_fc");
             b.after = activate(b.before);
             return b;
@@ -372,10 +154,10 @@ private:
         {
             auto const dafter = linear_back(b.after, dout, 4 * width, width, b.prefix + "mlp.c_proj");
             auto const dn2 = linear_back(b.n2.y, activate_back(b.before, dafter), width, 4 * width, b.prefix + "mlp.c_fc");
-            auto const dmiddle = sum(dout, norm_back(b.n2, dn2, b.prefix + "ln_2"));
-            auto const dmixed = linear_back(b.mixed, dmiddle, width, width, b.prefix + "attn.c_proj");
-            auto const dn1 = linear_back(b.n1.y, attend_back(b, dmixed), width, 3 * width, b.prefix + "attn.c_attn");
-            return sum(dmiddle, norm_back(b.n1, dn1, b.prefix + "ln_1"));
+            auto const dmiddle = sum(dout, norm_gradients(b.n2, dn2, b.prefix + "ln_2"));
+            auto const dmixed = linear_back(b.mix.mixed, dmiddle, width, width, b.prefix + "attn.c_proj");
+            auto const dn1 = linear_back(b.n1.y, attend_back(b.mix, dmixed), width, 3 * width, b.prefix + "attn.c_attn");
+            return sum(dmiddle, norm_gradients(b.n1, dn1, b.prefix + "ln_1"));
         }
 
         void run() const
@@ -391,8 +173,8 @@ private:
                 blocks.push_back(block("h." + std::to_string(l) + ".", std::move(x)));
                 x = block_output(blocks.back());
             }
-            auto const last = norm(x, "ln_f");
-            auto dx = norm_back(last, classify(last.y), "ln_f");
+            auto const last = normalise(x, "ln_f");
+            auto dx = norm_gradients(last, classify(last.y), "ln_f");
             for (int l = self.shape_.blocks; l-- > 0;) {
                 dx = block_back(blocks[size(l)], dx);
             }
@@ -452,7 +234,6 @@ private:
     rheo::gpt_shape shape_;
     int sequences_;
     int length_;
-    int rows_;
     rheo::collection state_;
 };
 

@@ -317,3 +317,24 @@ TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
         CHECK(all[u] == use_id{static_cast<int>(u)});
     }
 }
+
+TEST_CASE("a stage allocates for a microbatch what the library plans: every slot and saved value, shared ones once")
+{
+    for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
+        std::span const layers{model.layers};
+        for (std::size_t first = 0; first < layers.size(); ++first) {
+            for (std::size_t last = first + 1; last <= layers.size(); ++last) {
+                auto const part = layers.subspan(first, last - first);
+                std::int64_t planned = 0;
+                std::int64_t rounded_up = 0;  // to 16 floats, once per slot and per operation
+                for (std::size_t l = 0; l < part.size(); ++l) {
+                    planned += activation_bytes(part[l], batch).count - (l == 0 ? 0 : part[l].in_width * rows(batch) * 4);
+                    rounded_up += 64 * static_cast<std::int64_t>(part[l].slot_widths.size() + part[l].ops.size());
+                }
+                auto const allocated = static_cast<std::int64_t>(activation_layout{part, batch}.floats * sizeof(float));
+                CHECK(allocated >= planned);
+                CHECK(allocated <= planned + rounded_up);
+            }
+        }
+    }
+}
