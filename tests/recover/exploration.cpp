@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every state that four ranks can reach, whatever dies when and whatever arrives in which order; and the
+// same with each rule of the protocol taken away, which must be seen.
+#include "exploration.hpp"
+
+#include "catch.hpp"
+
+using namespace small_job;
+
+namespace {
+
+void check_all_hold(job_settings const& job)
+{
+    auto const found = explore(job);
+    for (auto const& w : found.wrong) {
+        FAIL_CHECK(w.wrong.how << "; the way there: " << w.way);
+    }
+    CHECK(found.complete);
+    CHECK(found.states > 50'000);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
+    if (job.kills >= 2) {
+        CHECK(found.in_third_generation > 1000);  // recoveries after, and inside, recoveries are among the states
+    }
+}
+
+/// A job on which each harm shows: survivors change places, so that accumulators move.
+job_settings restless(manners how)
+{
+    job_settings job;
+    job.planner = how;
+    return job;
+}
+
+template <protocol_rules Rules>
+void check_harm(property expected, manners how = manners::rotate)
+{
+    auto const found = explore<Rules>(restless(how), 500'000);
+    auto const* broken = found.broken(expected);
+    REQUIRE(broken != nullptr);
+    INFO(broken->wrong.how << "; the way there: " << broken->way);
+    CHECK(!broken->way.empty());
+}
+
+/// The library's own planner on the small job: templates of one and two ranks, two copies wanted.
+recovery_plan plan_really(std::vector<rank_holdings> const& told, job_settings const& job)
+{
+    std::vector<seconds> const times{seconds{1}, seconds{1}};
+    replanning known{state(), layers, {}, {1, job.microbatches}, bytes{12}, {}};
+    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}}, times));
+    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{1}, layer_id{2}}, times));
+    return replan(told, known);
+}
+
+}  // namespace
+
+TEST_CASE("two kills anywhere: survivors agree, each contribution counts once, every wait ends")
+{
+    auto const how = GENERATE(manners::keep, manners::rotate, manners::spare);
+    check_all_hold(restless(how));
+}
+
+TEST_CASE("the same with the library's own plans")
+{
+    job_settings job;
+    job.planned = plan_really;
+    check_all_hold(job);
+}
+
+TEST_CASE("a redone attempt and a second step, one kill anywhere")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    job.kills = 1;
+    job.steps = 2;
+    job.redo_first = true;
+    check_all_hold(job);
+}
+
+TEST_CASE("state is lost only when the last copy is")
+{
+    auto const found = explore(restless(manners::keep));
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] > 0);
+    auto one = restless(manners::keep);
+    one.kills = 1;
+    auto const single = explore(one);
+    CHECK(single.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0);  // each layer has two copies
+}
+
+TEST_CASE("without a rule the harm is seen")
+{
+    SECTION("commit by the vote alone") { check_harm<protocol_rules{.success_counts = false}>(property::commits_agree); }
+    SECTION("accumulators are copied, not moved") { check_harm<protocol_rules{.senders_clear = false}>(property::counted_once); }
+    SECTION("messages of any generation are taken") { check_harm<protocol_rules{.stamps_count = false}>(property::counted_once); }
+    SECTION("an agreement of its own for the recovery")
+    {
+        check_harm<protocol_rules{.one_decide = false}>(property::commits_agree);
+        check_harm<protocol_rules{.one_decide = false}>(property::waits_end);
+    }
+    SECTION("leaving without a revocation") { check_harm<protocol_rules{.leaving_revokes = false}>(property::waits_end); }
+    SECTION("merging before the decision") { check_harm<protocol_rules{.decide_then_merge = false}>(property::counted_once); }
+    SECTION("forgetting a layer that was received")
+    {
+        check_harm<protocol_rules{.copies_are_kept = false}>(property::lost_only_if_lost, manners::keep);
+    }
+}
+
+TEST_CASE("larger: more kills, microbatches, steps, ranks", "[.long]")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    SECTION("three kills") { job.kills = 3; }
+    SECTION("four microbatches") { job.microbatches = 4; }
+    SECTION("two steps, the first one redone") { job.steps = 2, job.redo_first = true; }
+    SECTION("five ranks") { job.ranks = 5; }
+    check_all_hold(job);
+}

@@ -1,0 +1,233 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The smallest job in which everything that can go wrong with a recovery can happen: two layers, each
+// with a parameter of its own and both using a tied one; four ranks as two pipelines of two stages.
+// And what a rank does in a section of it, as a list of operations that are either done or not.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rheo/recover/protocol.hpp"
+#include "rheo/recover/replan.hpp"
+
+namespace small_job {
+
+using namespace rheo;
+
+inline constexpr int layers = 2;
+inline constexpr tensor_id own_of_first{0}, own_of_last{1}, tied{2};
+inline constexpr std::size_t uses = 4;  // own_of_first, tied in the first layer, own_of_last, tied in the last layer
+
+inline collection const& state()
+{
+    static collection const value{
+        {{"first", {2, 2}, {}, false, true, {layer_id{0}}, {use_id{0}}},
+         {"last", {2, 2}, {}, false, true, {layer_id{1}}, {use_id{2}}},
+         {"tied", {4, 2}, {}, false, true, {layer_id{0}, layer_id{1}}, {use_id{1}, use_id{3}}}},
+        {{own_of_first, layer_id{0}, 0}, {tied, layer_id{0}, 1}, {own_of_last, layer_id{1}, 0}, {tied, layer_id{1}, 1}}};
+    return value;
+}
+
+/// Pipelines of the given ranks: one rank runs both layers, two run one each.
+inline pipeline_instance pipeline_of(std::vector<rank_id> const& ranks)
+{
+    pipeline_instance result;
+    result.cuts = ranks.size() == 1 ? std::vector{layer_id{0}, layer_id{2}} : std::vector{layer_id{0}, layer_id{1}, layer_id{2}};
+    for (auto const rank : ranks) {
+        result.stages.push_back({rank});
+    }
+    return result;
+}
+
+enum class manners : std::uint8_t {
+    keep,    ///< survivors keep their places where they can
+    rotate,  ///< places are dealt anew from the highest rank down, so that nearly everything moves
+    spare,   ///< a pair and one rank alone; further ranks hold nothing until they are needed
+};
+
+/// A planner that needs no costs: pairs, and one rank alone when their number is odd. With two
+/// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two.
+inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int microbatches, manners how)
+{
+    recovery_plan plan;
+    salvage_request request{told, &state(), {}, {}, layers, microbatches};
+    plan.salvage = salvage(request);
+    if (!plan.salvage.lost.empty()) {
+        return plan;
+    }
+    std::vector<rank_id> ranks;
+    for (auto const& holds : told) {
+        ranks.push_back(holds.rank);
+    }
+    auto const n = ranks.size();
+    if (how == manners::rotate && n < 4) {
+        std::reverse(ranks.begin(), ranks.end());
+    }
+    std::size_t next = 0;
+    auto const used = how == manners::spare ? std::min<std::size_t>(n, 3) : n;
+    if (used % 2 == 1) {
+        plan.pipelines.push_back(pipeline_of({ranks[next++]}));
+    }
+    if (n == 2 && how != manners::rotate) {
+        plan.pipelines.push_back(pipeline_of({ranks[next++]}));
+        plan.pipelines.push_back(pipeline_of({ranks[next++]}));
+    }
+    while (next + 1 < used) {
+        plan.pipelines.push_back(pipeline_of({ranks[next], ranks[next + 1]}));
+        next += 2;
+    }
+    for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+        plan.shares.push_back((microbatches + static_cast<int>(p)) / static_cast<int>(plan.pipelines.size()));
+    }
+    request.pipelines = plan.pipelines;
+    request.shares = plan.shares;
+    plan.salvage = salvage(request);
+    plan.rounds.emplace_back();
+    for (std::size_t r = 0; r < n; ++r) {
+        auto const has = detail::parts_of(told[r], state());
+        auto const wants = detail::parts_of(plan.salvage.after[r], state());
+        for (auto const& part : wants.parts) {
+            bool here = false;
+            for (auto const& held : has.parts) {
+                here = here || held == part;
+            }
+            for (std::size_t k = 1; k < n && !here; ++k) {  // the next holder after the receiver
+                auto const& other = told[(r + k) % n];
+                for (auto const& held : detail::parts_of(other, state()).parts) {
+                    if (held == part) {
+                        plan.rounds[0].push_back({other.rank, told[r].rank, part, bytes{1}});
+                        here = true;
+                    }
+                }
+            }
+        }
+    }
+    return plan;
+}
+
+/// What a message is about. The item is a microbatch, a tensor, or a use.
+enum class message_kind : std::uint8_t { activation, gradient, sum, flags, holdings, copied_tensor, moved_accumulator };
+
+struct message_name {
+    rank_id peer;  ///< the other side
+    message_kind kind;
+    int item;
+
+    friend bool operator==(message_name const&, message_name const&) = default;
+};
+
+/// Waits for its inputs, then does what it does, then sends; done or not done, nothing between.
+struct operation {
+    enum class effects : std::uint8_t { none, contributes, reduces, records } effect = effects::none;
+    use_id use{};
+    microbatch_id microbatch{};
+    std::vector<message_name> inputs{};
+    std::vector<message_name> outputs{};
+};
+
+/// The operations of a section at one rank. The forward and backward passes are those of a fill-and-drain
+/// schedule; sums are posted after all own work and awaited after that; then flags (with norms) of all to all.
+inline std::vector<operation> operations(protocol_state<recovery_plan> const& s)
+{
+    using effects = operation::effects;
+    std::vector<operation> list;
+    if (s.work == section_work::closing) {
+        list.push_back({effects::records});
+        return list;
+    }
+    int first = 0;
+    std::vector<std::size_t> my_tensors;
+    for (std::size_t p = 0; p < s.plan.pipelines.size(); ++p) {
+        auto const& pipeline = s.plan.pipelines[p];
+        std::vector<microbatch_work> work;
+        if (s.work == section_work::whole) {
+            for (int m = 0; m < s.plan.shares[p]; ++m) {
+                work.push_back({microbatch_id{first + m}, layer_id{0}});
+            }
+            first += s.plan.shares[p];
+        } else {
+            work = s.plan.salvage.work[p];
+        }
+        for (int stage = 0; stage < stage_count(pipeline.cuts); ++stage) {
+            auto const rank_of = [&](int other) { return pipeline.stages[static_cast<std::size_t>(other)].front(); };
+            if (rank_of(stage) != s.self) {
+                continue;
+            }
+            auto const span = layers_of(pipeline.cuts, stage_id{stage});
+            bool const last = stage + 1 == stage_count(pipeline.cuts);
+            for (auto const w : work) {
+                operation forward;
+                if (stage > 0) {
+                    forward.inputs.push_back({rank_of(stage - 1), message_kind::activation, w.microbatch.value});
+                }
+                if (!last) {
+                    forward.outputs.push_back({rank_of(stage + 1), message_kind::activation, w.microbatch.value});
+                }
+                list.push_back(forward);
+            }
+            for (auto const w : work) {
+                operation begin;
+                if (!last && w.deepest < span.end) {
+                    begin.inputs.push_back({rank_of(stage + 1), message_kind::gradient, w.microbatch.value});
+                }
+                list.push_back(begin);
+                for (auto layer = span.end.value - 1; layer >= span.begin.value && layer >= w.deepest.value; --layer) {
+                    for (auto use : {2 * layer + 1, 2 * layer}) {
+                        if (wanted(s, use_id{use}, w.microbatch)) {
+                            list.push_back({effects::contributes, use_id{use}, w.microbatch});
+                        }
+                    }
+                }
+                if (stage > 0 && w.deepest < span.begin) {
+                    operation end;
+                    end.outputs.push_back({rank_of(stage - 1), message_kind::gradient, w.microbatch.value});
+                    list.push_back(end);
+                }
+            }
+        }
+    }
+    operation post;
+    operation await{effects::reduces};
+    for (auto const tensor : {own_of_last, own_of_first, tied}) {
+        std::vector<rank_id> holders;
+        for (auto const& pipeline : s.plan.pipelines) {
+            for (auto const layer : state().tensors[at(tensor)].layers) {
+                auto const rank = detail::runner_of(pipeline, layer);
+                bool seen = false;
+                for (auto const h : holders) {
+                    seen = seen || h == rank;
+                }
+                if (!seen) {
+                    holders.push_back(rank);
+                }
+            }
+        }
+        bool mine = false;
+        for (auto const h : holders) {
+            mine = mine || h == s.self;
+        }
+        for (auto const h : holders) {
+            if (mine && h != s.self) {
+                post.outputs.push_back({h, message_kind::sum, tensor.value});
+                await.inputs.push_back({h, message_kind::sum, tensor.value});
+            }
+        }
+    }
+    operation flags;
+    for (auto const member : s.members) {
+        if (member != s.self) {
+            await.outputs.push_back({member, message_kind::flags, 0});
+            flags.inputs.push_back({member, message_kind::flags, 0});
+        }
+    }
+    list.push_back(post);
+    list.push_back(await);
+    list.push_back(flags);
+    return list;
+}
+
+}  // namespace small_job
