@@ -5,11 +5,11 @@
 // stays is a function of the key and the element's index in the unfused, uncut tensor of the microbatch,
 // so backward draws the mask again instead of keeping it.
 
-#include <cmath>
 #include <cstdint>
 
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/random.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -20,9 +20,10 @@ struct dropout {
     friend constexpr bool operator==(dropout const&, dropout const&) = default;
 };
 
-/// An element is dropped when its 32 random bits are below this: p * 2^32, rounded to nearest.
+/// An element is dropped when its 32 random bits are below this: p * 2^32, rounded to nearest. @pre 0 <= p < 1
 constexpr std::uint32_t dropout_threshold(dropout const& drop)
 {
+    expects(drop.probability >= 0 && drop.probability < 1, "the probability of dropout is at least 0 and below 1");
     double const threshold = drop.probability * 4294967296.0 + 0.5;
     return threshold >= 4294967295.0 ? 0xffffffffU : static_cast<std::uint32_t>(threshold);
 }

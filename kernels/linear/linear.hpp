@@ -22,7 +22,8 @@ struct tile_grid {
     std::int64_t columns;
 };
 inline constexpr tile_grid product_tiles{.rows = 256, .columns = 384};          ///< forward, input gradient
-inline constexpr tile_grid weight_gradient_tiles{.rows = 384, .columns = 768};  ///< over the stored weight
+/// Of the weight gradient, over the stored weight: wide, so that a tile's int64 sums lie in one piece of memory.
+inline constexpr tile_grid weight_gradient_tiles{.rows = 192, .columns = 3072};
 
 template <dtype_policy Policy = fp32>
 struct linear_forward_arguments {

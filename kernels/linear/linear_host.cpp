@@ -99,7 +99,7 @@ void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<> 
     std::int64_t const columns = in_out ? a.out : a.in;
     std::mutex mutex;
     for_tiles(pool, weight_gradient_tiles, in_out ? a.in : a.out, columns, [&](tile_box const& box, int worker) {
-        float* const tile = pool.scratch_of<float>(worker, weight_gradient_tiles.rows * weight_gradient_tiles.columns, product_slot);
+        float* const tile = pool.scratch_of<float>(worker, box.rows.count * box.columns.count, product_slot);
         auto product = weight_product(a, box);
         product.c = tile;
         product.c_row = box.columns.count;

@@ -59,3 +59,20 @@ TEST_CASE("exact sums: adding, converting and zeroing on the host are the defini
         });
     }
 }
+
+TEST_CASE("exact accumulation on the host judges overflow exactly at the bound")
+{
+    tile_pool pool{2};
+    float const at = overflow_threshold(20, 5'000);
+    for (float const v : {at, -at, std::nextafter(at, 0.0F), std::nextafter(-at, 0.0F)}) {
+        floats g(100, 0.5F);
+        g[37] = v;
+        exact_buffer sums{100, 20};
+        sums.contributions = 5'000;
+        auto expected = sums;
+        definition::exact_accumulate({.count = 100, .gradient = g.data(), .target = expected.target()});
+        host::exact_accumulate(pool, {.count = 100, .gradient = g.data(), .target = sums.target()});
+        CHECK(sums == expected);
+        CHECK(sums.state.overflow == (std::fabs(v) == at));
+    }
+}

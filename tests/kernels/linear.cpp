@@ -14,8 +14,8 @@ struct shape {
     std::int64_t out;
 };
 
-// one row, widths that are no multiple of a vector, and more than one tile each way
-constexpr shape shapes[] = {{1, 1, 1}, {1, 5, 7}, {3, 17, 33}, {64, 48, 100}, {300, 65, 401}, {20, 400, 790}};
+// one row, widths that are no multiple of a vector, more than one tile each way of every grid
+constexpr shape shapes[] = {{1, 1, 1}, {1, 5, 7}, {3, 17, 33}, {64, 48, 100}, {300, 65, 401}, {20, 400, 790}, {2, 200, 3100}};
 
 linear_forward_arguments<> forward_of(shape s, weight_order order, floats const& x, floats const& w, floats const& b)
 {

@@ -156,3 +156,10 @@ TEST_CASE("residual norm: the definition's gradients are the derivatives of its 
     check_derivative(stream, ds, loss);
     check_derivative(branch, db, loss);
 }
+
+TEST_CASE("dropout refuses a probability that is none")
+{
+    for (double const p : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
+        CHECK_THROWS_AS(dropout_threshold({.probability = p}), precondition_error);
+    }
+}

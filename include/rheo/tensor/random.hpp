@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -54,9 +55,11 @@ struct random_stream {
     friend constexpr bool operator==(random_stream const&, random_stream const&) = default;
 };
 
-/// @pre layer and op are below 2^16 (or -1)
+/// @pre -1 <= layer, op < 2^16 - 1
 constexpr random_stream stream_of(random_key const& key)
 {
+    expects(key.layer.value >= -1 && key.layer.value < 0xffff && key.op.value >= -1 && key.op.value < 0xffff,
+            "a random key holds layers and operations below 65535");
     auto const step = static_cast<std::uint64_t>(key.step.value);
     auto const place = (static_cast<std::uint32_t>(key.layer.value) << 16) |
                        (static_cast<std::uint32_t>(key.op.value) & 0xffffU);
