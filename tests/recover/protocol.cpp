@@ -96,6 +96,9 @@ TEST_CASE("each outcome leads where it should")
     CHECK(stop.state.now.step == step_id{1});
     CHECK(std::get<leave>(settled(stop, outcome::commit).action).reason == leave_reason::stopped);
 
+    auto const late = after(settled(in_section(1), outcome::stop), updated{});  // asked to stop in the last step
+    CHECK(std::get<leave>(settled(late, outcome::commit).action).reason == leave_reason::finished);
+
     auto const error = settled(in_section(2), outcome::error);  // nothing is updated
     CHECK(std::get<run_section>(error.action).work == section_work::closing);
     CHECK(error.state.now.step == step_id{0});

@@ -168,6 +168,7 @@ TEST_CASE("accumulators move from who gives up the layer to who runs it, and tho
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
         random_case const job{numbers{seed + 10'000}};
         auto const plan = salvage(job.request());
+        REQUIRE(plan.lost.empty());
         auto const find = [&](rank_id rank) -> rank_holdings const& {
             return *std::find_if(plan.after.begin(), plan.after.end(), [&](auto const& h) { return h.rank == rank; });
         };

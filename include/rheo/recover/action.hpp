@@ -27,7 +27,7 @@ struct launch_id {
 
 enum class section_work : std::uint8_t {
     whole,      ///< all microbatches of the step, by the plan in force
-    remainder,  ///< `plan.salvage.work`; contributions count only where `misses(plan.salvage, use, microbatch)`
+    remainder,  ///< what a recovery left to do: `plan.salvage.work`; contributions count only where `misses(plan.salvage, use, microbatch)`
     closing,    ///< no step: put records on disk, and a checkpoint where the reason (`state.reason`) and the copies allow.
                 ///< After state_lost and no_plan the plan in force has no pipelines, and holdings are as they were
 };
@@ -57,8 +57,9 @@ struct decide {
     friend constexpr bool operator==(decide const&, decide const&) = default;
 };
 
-/// Shrink R to the living members; nothing else, D follows later. Losses inside are the MPI's to handle: this
-/// action has no other end than success. Answer: shrunk.
+/// Shrink R to the living members; nothing else, D follows later. What is still pending on the ended generation (sends
+/// to who died) is completed first, with its errors. Losses inside are the MPI's to handle: this action has no
+/// other end than success (a rank whose MPI cannot shrink dies, which is a loss to the others). Answer: shrunk.
 struct shrink {
     generation_id ended;
     friend constexpr bool operator==(shrink const&, shrink const&) = default;

@@ -64,10 +64,10 @@ struct transition {
 /// restore (of a checkpoint or of the seed: typically each layer), and the planner makes the first plan.
 struct protocol_start {
     launch_id launch;
-    generation_id ended;           ///< the last one begun in the run folder, the same at all ranks
+    generation_id ended;           ///< the last one begun in the run folder, agreed: the same at all ranks
     step_id last;                  ///< the job ends when this many steps are committed
     std::vector<rank_id> members;  ///< ascending
-    rank_holdings holds;           ///< of this rank; `version` is where the job goes on
+    rank_holdings holds;           ///< of this rank; `version` is where the job goes on, agreed: it is in every stamp
 };
 
 /// True when a message with the stamp is one that this rank waits for now, as far as the stamp says.
@@ -240,7 +240,7 @@ constexpr transition<Plan> after_update(protocol_state<Plan> state)
         ++state.now.step;
         state.now.attempt = {};
         state.holds.version = state.now.step;
-        if (state.found == outcome::stop) {
+        if (state.found == outcome::stop && state.now.step < state.last) {
             state.reason = leave_reason::stopped;
         }
     }
