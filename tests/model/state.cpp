@@ -103,3 +103,20 @@ TEST_CASE("the same name with two shapes is refused")
     model.layers.back().parameters[2].shape.rows = 17;
     CHECK_THROWS_WITH(state_of(model), Catch::Matchers::ContainsSubstring("different shapes"));
 }
+
+TEST_CASE("two operations of one layer on the same parameter are two uses of one tensor that is held once")
+{
+    layer_description layer{.name = "twice", .prefix = "", .in_width = 8, .out_width = 8};
+    auto const x = add_slot(layer, 8);
+    auto const y = add_slot(layer, 8);
+    auto const z = add_slot(layer, 8);
+    auto const w = add_parameter(layer, {"shared", {8, 8}, {0, 0.02}, true});
+    add_op(layer, {.kind = op_kind::linear, .x = {x, no_slot}, .z = {y, no_slot}, .parameters = {w, no_parameter}, .in_width = 8, .out_width = 8});
+    add_op(layer, {.kind = op_kind::linear, .x = {y, no_slot}, .z = {z, no_slot}, .parameters = {w, no_parameter}, .in_width = 8, .out_width = 8});
+    layer.output = z;
+    auto const state = state_of({{layer}});
+    check_references(state);
+    REQUIRE(state.tensors.size() == 1);
+    CHECK(state.tensors[0].layers == std::vector{layer_id{0}});
+    CHECK(state.tensors[0].uses.size() == 2);
+}
