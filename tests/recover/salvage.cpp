@@ -92,7 +92,9 @@ struct random_case {
         }
         while (!places.empty() && (pipelines.empty() || draw.below(4) != 0)) {
             int const stages = std::min({1 + draw.below(3), static_cast<int>(places.size()), layers});
-            std::vector<int> const cuts = stages == 1 ? std::vector{0, 3} : stages == 3 ? std::vector{0, 1, 2, 3} : std::vector{0, 1 + draw.below(2), 3};
+            std::vector<int> const cuts = stages == 1   ? std::vector{0, 3}
+                                          : stages == 3 ? std::vector{0, 1, 2, 3}
+                                                        : std::vector{0, 1 + draw.below(2), 3};
             std::vector<int> const mine(places.end() - stages, places.end());
             places.resize(places.size() - static_cast<std::size_t>(stages));
             pipelines.push_back(pipeline(cuts, mine));
@@ -260,6 +262,7 @@ TEST_CASE("books that overlap are refused")
     microbatch_set one;
     one.insert(microbatch_id{0});
     std::vector<layer_id> const everything{layer_id{0}, layer_id{1}, layer_id{2}};
-    std::vector<rank_holdings> const told{{rank_id{0}, {}, everything, {{use_id{1}, one}}}, {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
+    std::vector<rank_holdings> const told{{rank_id{0}, {}, everything, {{use_id{1}, one}}},
+                                          {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
     CHECK_THROWS_AS(salvage({told, &state, {}, {}, layers, 1}), precondition_error);
 }
