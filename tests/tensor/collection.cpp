@@ -19,7 +19,7 @@ TEST_CASE("collections that differ anywhere are different")
         return !(other == one);
     };
     CHECK(one == collection{one});
-    CHECK(changed([](collection& c) { c.tensors[0].name = "b"; }));
+    CHECK(changed([](collection& c) { c.tensors[0].name.push_back('b'); }));
     CHECK(changed([](collection& c) { c.tensors[0].shape.columns = 2; }));
     CHECK(changed([](collection& c) { c.tensors[0].initial.mean = 1; }));
     CHECK(changed([](collection& c) { c.tensors[0].decays = false; }));
