@@ -47,8 +47,8 @@ struct layer_norm_backward_weight_arguments {
     compute_t<Policy> const* mean;             // [rows]
     compute_t<Policy> const* rstd;             // [rows]
     storage_t<Policy> const* output_gradient;  // [rows, width]
-    gradient_sum<Policy> gamma_gradient;       // [width]
-    gradient_sum<Policy> beta_gradient;        // [width]
+    gradient_sum<Policy> gamma_gradient;       // [width]; left out when sums is null
+    gradient_sum<Policy> beta_gradient;        // [width]; left out when sums is null
 };
 
 namespace definition {
@@ -119,8 +119,12 @@ void layer_norm_backward_weight(layer_norm_backward_weight_arguments<Policy> con
             gamma += dy * ((compute(a.input[r * a.width + c]) - a.mean[r]) * a.rstd[r]);
             beta += dy;
         }
-        contribute(a.gamma_gradient, c, gamma);
-        contribute(a.beta_gradient, c, beta);
+        if (a.gamma_gradient.sums != nullptr) {
+            contribute(a.gamma_gradient, c, gamma);
+        }
+        if (a.beta_gradient.sums != nullptr) {
+            contribute(a.beta_gradient, c, beta);
+        }
     }
 }
 

@@ -44,12 +44,16 @@ void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_argu
         float beta[64];
         loops().norm_column_sums(a.rows, columns.count, a.width, a.input + columns.begin, a.mean, a.rstd,
                                  a.output_gradient + columns.begin, gamma, beta);
-        exact_run gamma_run{a.gamma_gradient};
-        gamma_run.add(columns.begin, gamma, columns.count);
-        gamma_run.merge(mutex);
-        exact_run beta_run{a.beta_gradient};
-        beta_run.add(columns.begin, beta, columns.count);
-        beta_run.merge(mutex);
+        if (a.gamma_gradient.sums != nullptr) {
+            exact_run run{a.gamma_gradient};
+            run.add(columns.begin, gamma, columns.count);
+            run.merge(mutex);
+        }
+        if (a.beta_gradient.sums != nullptr) {
+            exact_run run{a.beta_gradient};
+            run.add(columns.begin, beta, columns.count);
+            run.merge(mutex);
+        }
     });
 }
 
