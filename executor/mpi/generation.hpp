@@ -53,7 +53,8 @@ inline generation first_generation(MPI_Comm caller, generation_id id)
 
 /// The generation after a loss: the members that live, with new communicators. The data communicator comes
 /// from a second shrink, which unlike a duplication ends when members fail in the middle of it; every
-/// survivor makes both calls, in this order, whatever it knows, so the calls always match.
+/// survivor makes both calls, in this order, and waits for the others behind them, whatever it knows, so the
+/// calls always match.
 generation next_generation(generation const& last);
 
 }  // namespace rheo::inline v0::mpi
