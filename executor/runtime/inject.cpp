@@ -2,6 +2,8 @@
 #include "runtime/inject.hpp"
 
 #include <charconv>
+#include <cstddef>
+#include <cstdio>
 #include <iterator>
 
 #include <signal.h>
@@ -40,9 +42,12 @@ parsed_fault parse_fault(std::string_view text)
     auto const refused = [whole = std::string{text}](std::string const& why) {
         return parsed_fault{std::nullopt, "the fault '" + whole + "' " + why};
     };
-    fault result{{}, {}, fault_phase::forward};
+    fault result{{}, {}, fault_phase::forward, {}};
     if (!skip(text, "kill:") || !read_number(text, result.rank.value) || !skip(text, "@") || !read_number(text, result.step.value)) {
         return refused("is not of the form kill:rank@step[:phase]");
+    }
+    if (skip(text, ".") && !read_number(text, result.attempt.emplace().value)) {
+        return refused("is not of the form kill:rank@step[.attempt][:phase]");
     }
     if (text.empty()) {
         return {result, {}};
@@ -59,10 +64,16 @@ parsed_fault parse_fault(std::string_view text)
     return refused("names no phase of a step; the nearest is '" + std::string{nearest_name(text, fault_phase_names)} + "'");
 }
 
-void fault_injector::at(fault_phase phase, step_id step) const
+void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault == rheo::fault{me_, step, phase}) {
+        if (fault.rank == me_ && fault.step == step && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+            // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
+            char line[128];
+            auto const length = std::snprintf(line, sizeof line, "rheo: rank %d ends itself in step %lld, attempt %d, at '%s'\n", me_.value,
+                                              static_cast<long long>(step.value), attempt.value,
+                                              std::data(fault_phase_names[static_cast<std::size_t>(phase)]));
+            [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(length));
             kill(getpid(), SIGKILL);
         }
     }

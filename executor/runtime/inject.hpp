@@ -1,8 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults on demand, for tests: `kill:rank@step[:phase]` makes a rank send itself SIGKILL at a named point of
-// a step, which for everybody else is a process killed from outside. Without a phase: forward.
+// Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
+// point of a step, which for everybody else is a process killed from outside. It says so on standard error
+// first. Without an attempt: any; without a phase: forward.
 
 #include <cstdint>
 #include <optional>
@@ -31,8 +32,9 @@ struct fault {
     rank_id rank;
     step_id step;
     fault_phase phase;
+    std::optional<attempt_id> attempt{};  ///< none: whichever comes first
 
-    friend constexpr bool operator==(fault, fault) = default;
+    friend constexpr bool operator==(fault const&, fault const&) = default;
 };
 
 struct parsed_fault {
@@ -40,7 +42,7 @@ struct parsed_fault {
     std::string reason;  ///< why there is none
 };
 
-/// Reads `kill:rank@step[:phase]`.
+/// Reads `kill:rank@step[.attempt][:phase]`.
 parsed_fault parse_fault(std::string_view text);
 
 class fault_injector {
@@ -49,7 +51,7 @@ public:
     fault_injector(std::vector<fault> faults, rank_id me) : faults_{std::move(faults)}, me_{me} {}
 
     /// Ends this process by SIGKILL when a fault says so.
-    void at(fault_phase phase, step_id step) const;
+    void at(fault_phase phase, step_id step, attempt_id attempt) const;
 
 private:
     std::vector<fault> faults_;

@@ -235,16 +235,16 @@ struct records::impl {
         if (!before.empty() && before.back() != '\n') {
             metrics.append("\n");  // it was killed within a line
         }
-        std::int64_t written = -1;
+        std::pair<std::int64_t, std::int32_t> written{-1, 0};  // step and attempt
         std::istringstream lines(before);
         for (std::string line; std::getline(lines, line);) {
             auto const object = json::parse(line, nullptr, false);
-            if (object.is_object() && object.value("kind", "") == "step") {
-                written = std::max(written, object.value("step", std::int64_t{-1}));
+            if (object.is_object() && (object.value("kind", "") == "step" || object.value("kind", "") == "redo")) {
+                written = std::max(written, {object.value("step", std::int64_t{-1}), object.value("attempt", std::int32_t{0})});
             }
         }
         for (auto const& r : recent) {
-            if (r.step.value > written) {
+            if (std::pair{r.step.value, r.attempt.value} > written) {
                 write(to_json(r));
             }
         }
@@ -326,7 +326,9 @@ void records::step(step_record const& record)
 {
     impl_->flush_trace();
     impl_->write(to_json(record));
-    impl_->progress(record);
+    if (!record.redone) {
+        impl_->progress(record);
+    }
     impl_->recent.push_back(record);
     if (impl_->recent.size() > 16) {
         impl_->recent.pop_front();

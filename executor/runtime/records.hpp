@@ -6,7 +6,7 @@
 // Every rank is told every record, so that any of them can speak next. The run folder:
 //   config.toml            the effective config
 //   ranks/<r>.json         process id and host of each rank
-//   metrics.jsonl          one object per line, "kind": step, evaluation, recovery, note, end
+//   metrics.jsonl          one object per line, "kind": step, redo, evaluation, recovery, note, end
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto
 //   report.json            how it ended, with all recoveries
@@ -47,6 +47,8 @@ struct step_record {
     int ranks = 0;
     int recoveries = 0;          ///< so far
     bool skipped = false;
+    bool redone = false;         ///< the attempt was not committed: the step is tried again with other scales
+    std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks since the last recovery in this attempt
 };
 
 struct evaluation_record {
@@ -58,6 +60,7 @@ struct evaluation_record {
 struct recovery_record {
     generation_id generation;    ///< the one that begins
     step_id step;
+    attempt_id attempt;
     std::vector<rank_id> lost;
     int ranks = 0;               ///< that go on
     int pipelines = 0;
@@ -94,7 +97,7 @@ public:
 
     void speaker(bool is_speaker);                 ///< may change after every recovery
     void event(trace_event const& event);
-    void step(step_record const& record);          ///< committed; also flushes this rank's trace
+    void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void note(std::string_view sentence);          ///< one line for people, also kept in the folder

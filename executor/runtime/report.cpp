@@ -92,10 +92,10 @@ seconds total(recovery_record const& record)
 
 json to_json(step_record const& r)
 {
-    return {{"kind", "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", r.loss},
+    return {{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", r.loss},
             {"gradient_norm", r.gradient_norm}, {"learning_rate", r.learning_rate}, {"tokens", r.tokens},
             {"duration_s", r.duration.count}, {"tokens_per_s", static_cast<double>(r.tokens) / r.duration.count},
-            {"ranks", r.ranks}, {"recoveries", r.recoveries}, {"skipped", r.skipped}};
+            {"ranks", r.ranks}, {"recoveries", r.recoveries}, {"skipped", r.skipped}, {"pairs_computed", r.pairs_computed}};
 }
 
 json to_json(evaluation_record const& r)
@@ -105,8 +105,8 @@ json to_json(evaluation_record const& r)
 
 json to_json(recovery_record const& r)
 {
-    json object{{"kind", "recovery"}, {"generation", r.generation.value}, {"step", r.step.value}, {"lost", numbers(r.lost)},
-                {"ranks", r.ranks}, {"pipelines", r.pipelines}};
+    json object{{"kind", "recovery"}, {"generation", r.generation.value}, {"step", r.step.value}, {"attempt", r.attempt.value},
+                {"lost", numbers(r.lost)}, {"ranks", r.ranks}, {"pipelines", r.pipelines}};
     for (auto const& p : phases) {
         object[fmt::format("{}_s", p.name)] = (r.*p.duration).count;
     }

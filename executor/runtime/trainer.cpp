@@ -184,6 +184,7 @@ protocol_event trainer::perform(run_section const& action)
     }
     auto const& programs = programs_for(action.work);
     auto const place = worker_->place();
+    contributed_before_ = worker_->contributions();
     worker_->computed = [this] {
         if (recovery_) {
             close_recovery_record(since(merged_at_));
@@ -202,14 +203,14 @@ protocol_event trainer::perform(run_section const& action)
     if (recovery_) {
         close_recovery_record({});
     }
-    job_->inject.at(fault_phase::decide, action.stamp.step);
+    job_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
     return section_finished{found, 0};
 }
 
 outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
-    step_scalars scalars{std::vector<double>(2 * tensors + 2, 0.0), std::vector<std::int64_t>(2, 0)};
+    step_scalars scalars{std::vector<double>(2 * tensors + 2, 0.0), std::vector<std::int64_t>(3, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
@@ -228,7 +229,8 @@ outcome trainer::reduce_scalars(run_section const& action)
             place = std::max(place, pack_place(accumulator.not_finite_at, info.layer));
         }
         if (!job_->state.tensors[at(info.tensor)].is_parameter) {
-            scalars.sums = {accumulator.sums[0], accumulator.sums[1]};
+            scalars.sums[0] = accumulator.sums[0];
+            scalars.sums[1] = accumulator.sums[1];
         }
     }
     for (auto const& r : worker_->reductions()) {
@@ -237,7 +239,9 @@ outcome trainer::reduce_scalars(run_section const& action)
             squares[t.value] = std::isfinite(sum) ? sum : 0.0;
         }
     }
+    scalars.sums[2] = worker_->contributions() - contributed_before_;
     all_reduce(*messages_, scalars);
+    pairs_of_section_ = scalars.sums[2];
     squares_.assign(squares, maxima);
     maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
     loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
@@ -286,7 +290,7 @@ void trainer::update_parameters(step_id step)
 protocol_event trainer::perform(update_state const& action)
 {
     auto const step = state_.now.step;
-    job_->inject.at(fault_phase::commit, step);
+    job_->inject.at(fault_phase::commit, step, state_.now.attempt);
     auto const start = job_->clock.now();
     bool const commits = action.found == outcome::commit || action.found == outcome::stop;
     if (commits) {
@@ -297,17 +301,18 @@ protocol_event trainer::perform(update_state const& action)
     }
     resident_.clear_accumulators(*job_->pool);
     trace(activity::update, start);
-    if (action.found != outcome::redo) {
+    bool const redone = action.found == outcome::redo;
+    if (!redone) {
         last_loss_ = mean_loss(loss_);
-        job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = last_loss_,
-                            .gradient_norm = gradient_norm_,
-                            .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
-                            .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
-                            .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
-                            .skipped = action.found == outcome::skip});
     }
+    job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
+                        .gradient_norm = gradient_norm_,
+                        .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
+                        .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
+                        .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
+                        .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_});
     programs_are_for_ = programs_are_for_ == section_work::whole ? programs_are_for_ : std::nullopt;
-    job_->inject.at(fault_phase::idle, step);
+    job_->inject.at(fault_phase::idle, step, state_.now.attempt);
     return updated{};
 }
 
@@ -339,7 +344,7 @@ protocol_event trainer::perform(revoke_generation const&)
 
 protocol_event trainer::perform(shrink const&)
 {
-    job_->inject.at(fault_phase::shrink, state_.now.step);
+    job_->inject.at(fault_phase::shrink, state_.now.step, state_.now.attempt);
     auto const start = job_->clock.now();
     messages_.reset();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
@@ -350,6 +355,7 @@ protocol_event trainer::perform(shrink const&)
     r.shrink += since(start);
     r.generation = generation_->id;
     r.step = state_.now.step;
+    r.attempt = state_.now.attempt;
     r.ranks = static_cast<int>(generation_->members.size());
     r.lost.clear();
     std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
@@ -395,7 +401,7 @@ protocol_event trainer::perform(copy_state const&)
         return true;
     };
     staged_ = transfer(
-        *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step); },
+        *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [&](tensor_id t) {
             for (auto const layer : resident_.info(t).layers) {
                 if (has_all(layer)) {
@@ -456,13 +462,17 @@ protocol_event trainer::perform(merge_staging const&)
         auto& r = *recovery_;
         r.pipelines = static_cast<int>(next.pipelines.size());
         r.copied_bytes = next.moved.count;
+        r.moved_bytes = 0;  // a record begun before an earlier merge that came to nothing has its numbers
         for (auto const& move : next.salvage.moves) {
             r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
         }
-        for (auto const& use : next.salvage.missing) {
-            r.pairs_missing += use.done.size();
+        r.pairs_missing = r.pairs_total = 0;
+        if (state_.now.step.value < job_->config.train.steps) {  // else there is nothing left to compute
+            for (auto const& use : next.salvage.missing) {
+                r.pairs_missing += use.done.size();
+            }
+            r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
         }
-        r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
         r.pairs_salvaged = r.pairs_total - r.pairs_missing;
         ++recoveries_;
     }

@@ -100,6 +100,8 @@ private:
     int recoveries_ = 0;
     std::vector<rank_id> before_;    ///< members when the recovery began
     std::int64_t pairs_computed_ = 0;
+    std::int64_t contributed_before_ = 0;  ///< by this rank's worker, when the section began
+    std::int64_t pairs_of_section_ = 0;    ///< contributions of all ranks in the last section, the same on every rank
     final_record end_;
 };
 

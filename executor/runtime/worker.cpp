@@ -134,7 +134,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     bool awaiting = false;
     for (auto const& i : row) {
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
-            job_->inject.at(fault_phase::reduce, context.step);
+            job_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
         messages.look();
         auto const start = job_->clock.now();
@@ -210,7 +210,7 @@ void worker::execute(instruction i, section_context const& context, mpi::messeng
             ++contributions_;
         }
         computed();
-        job_->inject.at(fault_phase::forward, context.step);
+        job_->inject.at(fault_phase::forward, context.step, context.attempt);
         break;
     }
     case send_activation:
@@ -238,7 +238,7 @@ void worker::execute(instruction i, section_context const& context, mpi::messeng
             }
         }
         computed();
-        job_->inject.at(fault_phase::backward, context.step);
+        job_->inject.at(fault_phase::backward, context.step, context.attempt);
         break;
     }
     case send_gradient:
