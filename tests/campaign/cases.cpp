@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases.hpp"
+
+#include <cstddef>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+namespace campaign {
+
+namespace {
+
+layout const two_and_two{.pipelines = "2,2", .ranks = 4, .shares = "4,4"};
+layout const two_and_three{.pipelines = "2,3", .ranks = 5, .shares = "3,5", .min_ranks = 2};
+layout const down_to_ones{.pipelines = "2,3", .ranks = 5, .shares = "3,5"};  // the survivors become pipelines of one rank
+layout const three_twos{.pipelines = "2,2,2", .ranks = 6, .shares = "", .schedule = "gpipe", .min_ranks = 2};
+
+/// Another rank of the victim's pipeline: when both die the other pipelines are whole.
+int partner(layout const& where, int rank)
+{
+    if (where.pipelines == "2,3" && rank >= 2) {
+        return rank == 4 ? 2 : rank + 1;
+    }
+    return rank ^ 1;
+}
+
+bool in_recovery(std::string_view phase) { return phase == "shrink" || phase == "copy"; }
+
+/// One victim; one that dies in a recovery needs a loss before.
+job_case one(layout const& where, int victim, int step, std::string_view phase)
+{
+    job_case result{where, {{victim, step, -1, std::string{phase}}}};
+    if (in_recovery(phase)) {
+        result.faults.insert(result.faults.begin(), {partner(where, victim), step, -1, "backward"});
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string name_of(layout const& where)
+{
+    return where.pipelines + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
+           + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
+}
+
+std::string name_of(job_case const& what)
+{
+    auto name = name_of(what.where);
+    for (auto const& f : what.faults) {
+        name += "  " + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt)) + ':' + f.phase;
+    }
+    return name + (what.seed == 1 ? "" : "  seed " + std::to_string(what.seed));
+}
+
+std::vector<std::string> arguments_of(job_case const& what)
+{
+    std::vector<std::string> result{"pipelines=" + what.where.pipelines, "schedule=" + what.where.schedule,
+                                    "threads=" + std::to_string(what.where.threads),
+                                    "min_ranks=" + std::to_string(what.where.min_ranks), "steps=" + std::to_string(what.steps),
+                                    "seed=" + std::to_string(what.seed)};
+    if (!what.where.shares.empty()) {
+        result.push_back("shares=" + what.where.shares);
+    }
+    for (auto const& f : what.faults) {
+        result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
+                         + ':' + f.phase);
+    }
+    return result;
+}
+
+std::vector<job_case> undisturbed_cases()
+{
+    std::vector<job_case> cases;
+    for (int const threads : {1, 2}) {
+        for (auto const* schedule : {"1f1b", "gpipe"}) {
+            for (auto const& [pipelines, ranks, shares] : {std::tuple{"1", 1, "8"}, {"2", 2, "8"}, {"4", 4, "8"}, {"2,2", 4, "4,4"},
+                                                           {"2,2", 4, "3,5"}, {"2,3", 5, "4,4"}, {"2,3", 5, "3,5"}}) {
+                cases.push_back({{pipelines, ranks, shares, schedule, threads}});
+            }
+        }
+    }
+    return cases;
+}
+
+std::vector<job_case> phase_cases()
+{
+    std::vector<job_case> cases;
+    for (auto const& where : {two_and_two, two_and_three}) {  // each victim in each phase
+        for (auto const phase : phases) {
+            for (int victim = 0; victim < where.ranks; ++victim) {
+                cases.push_back(one(where, victim, 2, phase));
+            }
+        }
+    }
+    for (std::size_t p = 0; p < std::size(phases); ++p) {
+        cases.push_back(one(three_twos, static_cast<int>(p) % three_twos.ranks, 1, phases[p]));
+    }
+    auto gpipe_threads = two_and_three;
+    gpipe_threads.schedule = "gpipe";
+    gpipe_threads.threads = 2;
+    cases.push_back(one(gpipe_threads, 3, 1, "backward"));
+    cases.push_back(one(gpipe_threads, 0, 2, "reduce"));
+    cases.push_back(one(gpipe_threads, 4, 2, "copy"));
+
+    // several at once
+    auto const add = [&](layout const& where, std::vector<fault> faults) { cases.push_back({where, std::move(faults)}); };
+    add(two_and_two, {{0, 2, -1, "commit"}, {1, 2, -1, "commit"}});
+    add(two_and_two, {{2, 1, -1, "decide"}, {3, 1, -1, "decide"}});
+    add(two_and_two, {{0, 2, -1, "idle"}, {1, 2, -1, "idle"}});
+    add(two_and_two, {{2, 2, -1, "reduce"}, {3, 2, -1, "reduce"}});
+    add(two_and_three, {{2, 2, -1, "decide"}, {3, 2, -1, "decide"}});
+    add(two_and_three, {{2, 2, -1, "commit"}, {3, 2, -1, "commit"}, {4, 2, -1, "commit"}});
+    add(two_and_three, {{0, 1, -1, "idle"}, {1, 1, -1, "commit"}});
+    add(three_twos, {{0, 2, -1, "forward"}, {2, 2, -1, "forward"}});
+    add(three_twos, {{1, 2, -1, "commit"}, {5, 2, -1, "commit"}});
+    add(three_twos, {{0, 2, -1, "decide"}, {1, 2, -1, "decide"}, {2, 2, -1, "decide"}, {3, 2, -1, "decide"}});
+
+    // one loss in the recovery from another, twice in a row
+    add(two_and_three, {{3, 2, -1, "backward"}, {2, 2, -1, "shrink"}, {4, 2, -1, "copy"}});
+    add(two_and_three, {{3, 1, -1, "forward"}, {4, 1, -1, "copy"}, {2, 1, -1, "copy"}});
+    add(three_twos, {{0, 1, -1, "reduce"}, {1, 1, -1, "shrink"}, {2, 2, -1, "commit"}, {3, 2, -1, "idle"}});
+    // one loss after another
+    add(down_to_ones, {{4, 1, -1, "backward"}, {3, 2, -1, "reduce"}, {0, 3, -1, "commit"}});
+
+    // the first step, which is done twice
+    add(two_and_two, {{1, 0, 0, "forward"}});
+    add(two_and_two, {{0, 0, 0, "commit"}});
+    add(two_and_two, {{3, 0, 0, "decide"}});
+    add(two_and_two, {{0, 0, 1, "backward"}});
+    add(two_and_two, {{2, 0, 1, "reduce"}});
+    add(two_and_two, {{1, 0, 1, "commit"}});
+    add(two_and_three, {{4, 0, 0, "backward"}});
+    add(two_and_three, {{2, 0, 0, "idle"}});
+    add(two_and_three, {{0, 0, 1, "decide"}, {1, 0, 1, "decide"}});
+    add(two_and_two, {{1, 0, 0, "copy"}});  // before anything is computed
+    // the last one
+    add(two_and_two, {{0, 3, -1, "backward"}});
+    add(two_and_two, {{0, 3, -1, "decide"}});
+    add(two_and_two, {{0, 3, -1, "commit"}});
+    add(two_and_two, {{0, 3, -1, "idle"}});
+    add(two_and_two, {{3, 3, -1, "idle"}});
+    add(two_and_three, {{4, 3, -1, "reduce"}});
+    add(two_and_three, {{2, 3, -1, "commit"}, {3, 3, -1, "idle"}});
+    return cases;
+}
+
+std::vector<job_case> no_replica_cases()
+{
+    layout const pair{.pipelines = "2", .ranks = 2, .shares = "8"};
+    layout const four{.pipelines = "4", .ranks = 4, .shares = "8"};
+    std::vector<job_case> cases;
+    auto const add = [&](layout const& where, std::vector<fault> faults) {
+        cases.push_back({.where = where, .faults = std::move(faults), .survives = false});
+    };
+    for (int victim = 0; victim < pair.ranks; ++victim) {
+        for (auto const* phase : {"forward", "reduce", "commit"}) {
+            add(pair, {{victim, 2, -1, phase}});
+        }
+    }
+    for (int victim = 0; victim < four.ranks; ++victim) {
+        for (auto const* phase : {"backward", "decide", "idle"}) {
+            add(four, {{victim, 1, -1, phase}});
+        }
+    }
+    // both copies of a layer at once
+    add(two_and_two, {{0, 2, -1, "commit"}, {2, 2, -1, "commit"}});
+    add(two_and_two, {{1, 1, -1, "decide"}, {3, 1, -1, "decide"}});
+    return cases;
+}
+
+std::vector<shooting_range> shooting_ranges()
+{
+    return {{two_and_two, {{0, 1}, {2, 3}}},
+            {two_and_three, {{0, 1}, {2, 3}, {3, 4}, {2, 4}}},
+            {three_twos, {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {2, 5}, {4, 5}}}};
+}
+
+}  // namespace campaign

@@ -1,0 +1,57 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What the campaign runs: which plans, who dies where. Plain values and the functions that list them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace campaign {
+
+/// One way to lay out a job.
+struct layout {
+    std::string pipelines;       ///< ranks of each, "2,3"
+    int ranks;
+    std::string shares{};        ///< microbatches of each; empty: by speed
+    std::string schedule = "1f1b";
+    int threads = 1;
+    int min_ranks = 1;           ///< fewest ranks of a pipeline, also after a loss
+};
+
+struct fault {
+    int rank;
+    int step;
+    int attempt;                 ///< -1: whichever comes first
+    std::string phase;
+};
+
+struct job_case {
+    layout where;
+    std::vector<fault> faults{};
+    int steps = 4;
+    int seed = 1;
+    bool survives = true;        ///< false: the last copy of a layer dies
+};
+
+inline constexpr std::string_view phases[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+
+/// "2,3 (3,5) 1f1b 2 threads"
+std::string name_of(layout const& where);
+std::string name_of(job_case const& what);
+
+/// Arguments of train_once.
+std::vector<std::string> arguments_of(job_case const& what);
+
+std::vector<job_case> undisturbed_cases();
+std::vector<job_case> phase_cases();
+std::vector<job_case> no_replica_cases();
+
+/// The layouts of jobs that are killed from outside, with ranks that may die together there.
+struct shooting_range {
+    layout where;
+    std::vector<std::vector<int>> together;
+};
+std::vector<shooting_range> shooting_ranges();
+
+}  // namespace campaign
