@@ -46,8 +46,10 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     auto const& info = state.info();
     auto const find = [&](layer_id layer, int parameter) {
         for (std::size_t u = 0; u < info.uses.size(); ++u) {
-            if (info.uses[u].layer == layer && info.uses[u].parameter == parameter) {
-                return use_id{static_cast<std::int32_t>(u)};
+            use_id const use{static_cast<std::int32_t>(u)};
+            bool const taken = std::find(uses_.begin(), uses_.end(), use) != uses_.end();  // by another operation on the same parameter
+            if (info.uses[u].layer == layer && info.uses[u].parameter == parameter && !taken) {
+                return use;
             }
         }
         throw precondition_error{"a stage was given a layer that is not in the collection"};
@@ -234,7 +236,7 @@ void stage::pass::norm_weights(std::size_t index, float const* input, float cons
 {
     auto const gamma = target(index, 0, adds);
     auto const beta = target(index, 1, adds);
-    if (gamma.sums != nullptr && beta.sums != nullptr) {
+    if (gamma.sums != nullptr || beta.sums != nullptr) {  // a recovery may have kept one of them
         host::layer_norm_backward_weight(*self.pool_, {.rows = rows(), .width = description().ops[index].in_width, .input = input,
                                                        .mean = saved(index), .rstd = saved(index) + rows(),
                                                        .output_gradient = output_gradient, .gamma_gradient = gamma, .beta_gradient = beta});

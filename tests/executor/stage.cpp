@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "catch.hpp"
@@ -58,8 +59,10 @@ struct options {
     int threads = 1;
     bool training = true;
     std::vector<layer_id> lowest{};  ///< per microbatch; empty: all of the backward
+    std::optional<use_id> only{};    ///< the one use that contributes; none: all
     bool backward = true;
     int times = 1;                   ///< the whole step again, on cleared accumulators
+    void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
 };
 
 /// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
@@ -79,6 +82,9 @@ step_result run_step(model_description const& model, std::vector<reference::micr
             if (info.tensors[at(t)].is_parameter) {
                 initialise(*state, t, seed, pool);
             }
+        }
+        if (o.prepare != nullptr) {
+            o.prepare(*state);
         }
         std::span const layers{model.layers};
         stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, batch, microbatches, *state, pool));
@@ -109,7 +115,7 @@ step_result run_step(model_description const& model, std::vector<reference::micr
             for (std::size_t s = stages.size(); s-- > 0 && o.backward && stages[s]->last_layer() > lowest;) {
                 std::vector<float> below(stages[s]->input_floats());
                 stages[s]->backward(kept[s], item, lowest, above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
-                                    [&](use_id use) { return stages[s]->above(use, lowest); });
+                                    [&](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; });
                 above = std::move(below);
             }
         }
@@ -243,6 +249,23 @@ TEST_CASE("a microbatch done in part contributes to the layers from the top down
     }
 }
 
+TEST_CASE("each use can be the only one that contributes, with the same bits")
+{
+    for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
+        auto const step = random_step(small, 1);
+        auto const all = run_step(model, step, whole(model));
+        for (std::size_t only = 0; only < all.uses.size(); ++only) {
+            auto alone = whole(model);
+            alone.only = use_id{static_cast<int>(only)};
+            auto const part = run_step(model, step, alone);
+            CHECK(part.uses[only] == all.uses[only]);
+            for (std::size_t u = 0; u < part.uses.size(); ++u) {
+                CHECK((u == only || std::all_of(part.uses[u].sums.begin(), part.uses[u].sums.end(), [](auto s) { return s == 0; })));
+            }
+        }
+    }
+}
+
 TEST_CASE("gradients of microbatches add up exactly: a step is the sum of its parts")
 {
     auto const model = fused(gpt_model(small));
@@ -291,6 +314,40 @@ TEST_CASE("each microbatch and each operation draws its own dropout")
     auto const first = run_step(model, std::vector{step[0]}, whole(model)).loss.fixed;
     auto const both = run_step(model, step, whole(model)).loss.fixed;
     CHECK(both - first != first);
+}
+
+namespace {
+
+/// x W V: W and V are one parameter, or two.
+layer_description two_products(bool shared)
+{
+    layer_description layer{.name = "two products", .prefix = "", .in_width = 24, .out_width = 24};
+    auto const x = add_slot(layer, 24);
+    auto const y = add_slot(layer, 24);
+    auto const z = add_slot(layer, 24);
+    auto const w = add_parameter(layer, {"first", {24, 24}, {0, 0.2}, true});
+    auto const v = shared ? w : add_parameter(layer, {"second", {24, 24}, {0, 0.2}, true});
+    add_op(layer, {.kind = op_kind::linear, .x = {x, no_slot}, .z = {y, no_slot}, .parameters = {w, no_parameter}, .in_width = 24, .out_width = 24});
+    add_op(layer, {.kind = op_kind::linear, .x = {y, no_slot}, .z = {z, no_slot}, .parameters = {v, no_parameter}, .in_width = 24, .out_width = 24});
+    layer.output = z;
+    return layer;
+}
+
+}  // namespace
+
+TEST_CASE("two operations of a layer on one parameter are two uses, each with the gradient it would have alone")
+{
+    auto const step = random_step(small, 2);
+    model_description const shared{{embedding_layer(small), two_products(true), classifier_layer(small)}};
+    model_description const apart{{embedding_layer(small), two_products(false), classifier_layer(small)}};
+    auto const expected = run_step(apart, step, {.cuts = {0, 3}, .prepare = [](resident_state& state) {
+        state.tensor(tensor_id{3}).parameter = state.tensor(tensor_id{2}).parameter;
+    }});
+    auto const actual = run_step(shared, step, {.cuts = {0, 3}});
+    REQUIRE(state_of(apart).tensors[3].name == "second");
+    CHECK(actual == expected);
+    CHECK(run_step(shared, step, {.cuts = {0, 1, 2, 3}}) == expected);
+    CHECK_FALSE(actual.uses[2].sums == actual.uses[3].sums);
 }
 
 TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
