@@ -6,7 +6,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -68,6 +70,12 @@ int train(train_options const& options)
     int level = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     auto const result = run(MPI_COMM_WORLD, model, config, how);
+    if (result.speaks && options.json && result.survivors != MPI_COMM_NULL) {
+        std::ifstream const report{config.run.folder + "/report.json"};
+        std::ostringstream text;
+        text << report.rdbuf();
+        fmt::print("{}", text.str());
+    }
     if (result.speaks && result.exit_code != 0) {
         fmt::print(stderr, "rheo: {}\n", result.record.sentence);
         std::fflush(stderr);

@@ -383,9 +383,11 @@ void records::finish(final_record const& record)
         missing = error.what();
     }
     me.close_line();
-    fmt::print("{}", me.quiet ? text : final_table(record, me.recoveries));
-    std::fflush(stdout);
-    if (!missing.empty()) {
+    if (!me.quiet) {
+        fmt::print("{}", final_table(record, me.recoveries));
+        std::fflush(stdout);
+    }
+    if (!missing.empty() && !me.quiet) {
         fmt::print(stderr, "rheo: {}\n", missing);
     }
 }

@@ -88,8 +88,8 @@ struct final_record {
 
 class records {
 public:
-    /// @param folder the run folder; @param quiet no progress line and no table: the end is report.json on
-    /// standard output (--json). @throws records_error. What cannot be written later is said once and given up.
+    /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
+    /// @throws records_error. What cannot be written later is said once and given up.
     records(std::string folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;
