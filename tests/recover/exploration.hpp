@@ -102,7 +102,7 @@ struct findings {
     std::size_t longest = 0;               ///< way without a repetition
     std::size_t in_third_generation = 0;   ///< states after at least two recoveries
     std::array<std::size_t, 8> endings{};  ///< by leave_reason: states in which all survivors have left
-    bool complete = true;                  ///< false: stopped at the limit of states
+    bool complete = true;                  ///< false: stopped before the end
     std::vector<counterexample> wrong;     ///< at most one per property
 
     counterexample const* broken(property what) const
@@ -119,7 +119,10 @@ struct findings {
 template <protocol_rules Rules>
 class exploration {
 public:
-    exploration(job_settings const& job, std::size_t limit) : model_{job}, limit_{limit} {}
+    exploration(job_settings const& job, std::size_t limit, std::optional<property> expected)
+        : model_{job}, limit_{limit}, expected_{expected}
+    {
+    }
 
     findings run()
     {
@@ -139,7 +142,7 @@ private:
             }
             return;
         }
-        if (seen_.size() > limit_) {
+        if (seen_.size() > limit_ || (expected_ && result_.broken(*expected_) != nullptr)) {
             result_.complete = false;
             return;
         }
@@ -174,16 +177,17 @@ private:
 
     world_model<Rules> model_;
     std::size_t limit_;
+    std::optional<property> expected_;
     fingerprint_set seen_;
     std::vector<std::pair<std::string_view, int>> way_;
     findings result_;
 };
 
-/// Explores a job. With a limit the exploration of a protocol without one of its rules stays short.
+/// Explores a job: all of it, or until a property that is expected not to hold is seen not to.
 template <protocol_rules Rules = protocol_rules{}>
-findings explore(job_settings const& job, std::size_t limit = 100'000'000)
+findings explore(job_settings const& job, std::optional<property> expected = {}, std::size_t limit = 100'000'000)
 {
-    return exploration<Rules>{job, limit}.run();
+    return exploration<Rules>{job, limit, expected}.run();
 }
 
 }  // namespace small_job
