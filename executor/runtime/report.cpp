@@ -173,7 +173,9 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
     }
     text += fmt::format("  {:<20}{}\n", "steps", r.steps.value);
     text += fmt::format("  {:<20}{:.4f} nats per token\n", "loss", r.loss);
-    text += fmt::format("  {:<20}{:.4f} nats per token (unigram entropy {:.4f})\n", "validation loss", r.validation_loss, r.unigram_entropy);
+    if (r.digest_known) {  // a job that ended early has not evaluated its last state
+        text += fmt::format("  {:<20}{:.4f} nats per token (unigram entropy {:.4f})\n", "validation loss", r.validation_loss, r.unigram_entropy);
+    }
     text += fmt::format("  {:<20}{}\n", "digest of the state", r.digest_known ? to_string(r.digest) : "not known");
     text += fmt::format("  {:<20}{}\n", "ended", r.sentence.empty() ? fmt::format("exit code {}", r.exit_code) : r.sentence);
     return text;

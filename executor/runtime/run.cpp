@@ -118,6 +118,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     auto generation = std::make_unique<mpi::generation>(mpi::first_generation(comm, generation_id{0}));
     MPI_Comm_set_errhandler(comm, before);
+    MPI_Errhandler_free(&before);
     auto const me = generation->me;
     auto const launched = static_cast<int>(generation->members.size());
 
@@ -236,15 +237,16 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 void leave_job(run_result const& result)
 {
     std::fflush(nullptr);
+    if (!mpi::survives_losses()) {  // then nobody was lost, and a launcher may take a missing MPI_Finalize for a failure
+        MPI_Finalize();
+        _exit(result.exit_code);
+    }
+#if RHEO_HAS_ULFM
     if (result.survivors != MPI_COMM_NULL) {
         int flag = 1;
-#if RHEO_HAS_ULFM
         MPIX_Comm_agree(result.survivors, &flag);
-#else
-        MPI_Barrier(result.survivors);
-        static_cast<void>(flag);
-#endif
     }
+#endif
     if (result.speaks) {
         std::this_thread::sleep_for(std::chrono::milliseconds{300});
         _exit(result.exit_code);

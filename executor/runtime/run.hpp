@@ -41,8 +41,9 @@ run_result run(MPI_Comm comm, run_config const& config, run_options options = {}
     return run(comm, describe<Model>(), config, options);
 }
 
-/// Ends the process with the job's exit code without MPI_Finalize, which may hang after a failure: all ranks
-/// end with 0, the one that speaks a moment later with the code. @pre everything to keep is on disk
+/// Ends the process with the job's exit code. Where losses are survived there is no MPI_Finalize, which may hang
+/// after one: all ranks end with 0, the one that speaks a moment later with the code.
+/// @pre everything to keep is on disk
 [[noreturn]] void leave_job(run_result const& result);
 
 }  // namespace rheo::inline v0

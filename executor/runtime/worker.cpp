@@ -137,10 +137,10 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
             job_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
         messages.look();
-        auto const start = job_->clock.now();
+        began_ = job_->clock.now();
         execute(i, context, messages, wanted, contributed, evaluation);
         job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = place_.stage, .item = i.item,
-                             .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = start,
+                             .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
                              .end = job_->clock.now()});
         for (auto& r : reductions_) {  // sums go on beside the computations
             if (r.posted()) {
@@ -189,6 +189,7 @@ void worker::execute(instruction i, section_context const& context, mpi::messeng
         break;
     case forward: {
         wait(f.has_input, f.input);
+        began_ = job_->clock.now();
         if (stage_->input_floats() == 0 || stage_->has_loss()) {
             if (context.training) {
                 job_->data->training_microbatch(item.seed, context.step, m, a.tokens, a.targets);
@@ -226,6 +227,7 @@ void worker::execute(instruction i, section_context const& context, mpi::messeng
     case backward: {
         wait(f.has_gradient, f.gradient);
         wait(f.sending_output, f.output_sent);  // the backward may write over what was sent
+        began_ = job_->clock.now();
         f.gradient_out.resize(stage_->input_floats());
         auto const lowest = std::max(stage_->first_layer(), deepest_of(m));
         stage_->backward(a, item, lowest, stage_->has_loss() ? nullptr : f.gradient_in.data(),

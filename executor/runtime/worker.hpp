@@ -86,6 +86,7 @@ private:
     std::map<int, std::int64_t> remaining_;      ///< microbatch -> instructions of the row that still name it
     std::span<microbatch_work const> work_;
     std::int64_t contributions_ = 0;
+    seconds began_;  ///< the instruction in progress, what it waited for not counted
 };
 
 }  // namespace rheo::inline v0
