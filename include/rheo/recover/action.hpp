@@ -57,9 +57,11 @@ struct decide {
     friend constexpr bool operator==(decide const&, decide const&) = default;
 };
 
-/// Shrink R to the living members; nothing else, D follows later. What is still pending on the ended generation (sends
-/// to who died) is completed first, with its errors. Losses inside are the MPI's to handle: this action has no
-/// other end than success (a rank whose MPI cannot shrink dies, which is a loss to the others). Answer: shrunk.
+/// Shrink R to the living members. What is still pending on the ended generation (sends to who died) is completed first,
+/// with its errors. Losses inside are the MPI's to handle: this action has no other end than success (a rank
+/// whose MPI cannot shrink dies, which is a loss to the others). What an MPI needs before the new communicators may
+/// be revoked belongs inside, if it ends at every survivor whoever dies: D by a second shrink, a barrier by an
+/// agreement on the old R that all survivors make behind the shrink and whose value nobody reads. Answer: shrunk.
 struct shrink {
     generation_id ended;
     friend constexpr bool operator==(shrink const&, shrink const&) = default;
@@ -75,7 +77,7 @@ struct link_generation {
     friend constexpr bool operator==(link_generation const&, link_generation const&) = default;
 };
 
-/// Make D from R, then exchange holdings with all members. Answer: told, or peer_lost.
+/// Make D from R if shrink has not, then exchange holdings with all members. Answer: told, or peer_lost.
 struct tell {
     message_stamp stamp;
     rank_holdings holds;

@@ -9,7 +9,7 @@
 //   peer lost in tell, copy, section  -> revoke -> decide(0)      any decide not settled -> shrink
 //
 // Why calls match on all ranks. The collective calls on the recovery communicator R of a generation are
-// decide and shrink, and MPI matches them by order. Call "round 0" the tell and copy that begin a
+// decide and shrink (with what an MPI needs inside it), and MPI matches them by order. Call "round 0" the tell and copy that begin a
 // generation, and "round k" its k-th section. In each round a rank makes exactly one decide: at the end
 // with vote 1, or, when it loses a peer, at once with vote 0. The return code is the same at all
 // survivors, and with success so is the value; so in each round all survivors find it settled, or all do not. If
