@@ -6,6 +6,7 @@
 // ULFM they are the plain operations that make sense without failures: nobody is ever lost.
 
 #include <utility>
+#include <vector>
 
 #include "mpi/error.hpp"
 
@@ -96,6 +97,32 @@ inline bool is_broken([[maybe_unused]] communicator const& comm)
 #else
     return false;
 #endif
+}
+
+/// The positions of the members that are known to have failed, which may be none. It acknowledges them: an
+/// agreement that misses nobody else succeeds from now on.
+inline std::vector<int> acknowledge_failed([[maybe_unused]] communicator const& comm)
+{
+    std::vector<int> positions;
+#if RHEO_HAS_ULFM
+    MPI_Group failed = MPI_GROUP_NULL;
+    MPI_Group all = MPI_GROUP_NULL;
+    check(MPIX_Comm_get_failed(comm.handle(), &failed), "MPIX_Comm_get_failed");
+    MPI_Comm_group(comm.handle(), &all);
+    int count = 0;
+    MPI_Group_size(failed, &count);
+    for (int i = 0; i < count; ++i) {
+        positions.push_back(MPI_UNDEFINED);
+        MPI_Group_translate_ranks(failed, 1, &i, all, &positions.back());
+    }
+    MPI_Group_free(&all);
+    if (failed != MPI_GROUP_EMPTY) {
+        MPI_Group_free(&failed);
+    }
+    int acknowledged = 0;
+    check(MPIX_Comm_ack_failed(comm.handle(), count, &acknowledged), "MPIX_Comm_ack_failed");
+#endif
+    return positions;
 }
 
 struct agreement {

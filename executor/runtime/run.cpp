@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -97,6 +98,18 @@ run_result refused(refusal const& why, bool speaks)
     result.record.sentence = why.sentence;
     result.speaks = speaks;
     return result;
+}
+
+/// The first member that is not known to have failed; those that have are acknowledged.
+rank_id lowest_alive(mpi::generation const& members)
+{
+    auto const failed = mpi::acknowledge_failed(members.recovery);
+    for (int position = 0; position < static_cast<int>(members.members.size()); ++position) {
+        if (std::find(failed.begin(), failed.end(), position) == failed.end()) {
+            return members.members[static_cast<std::size_t>(position)];
+        }
+    }
+    return members.me;
 }
 
 /// Ends a rank that is in an error of its own: for the others it is lost.
@@ -218,11 +231,15 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         auto const end = training.run();
         result.record = end.record;
         result.exit_code = end.record.exit_code;
-        result.speaks = training.members().members.front() == me;
         record->flush();
-        if (result.speaks) {
-            record->finish(end.record);
-        }
+        // The rank that speaks may die before the report is written: then the next one writes it.
+        do {
+            result.speaks = lowest_alive(training.members()) == me;
+            if (result.speaks) {
+                record->speaker(true);
+                record->finish(end.record);
+            }
+        } while (!mpi::agree(training.members().recovery, 1).success);
         result.survivors = training.members().data.release();
     } catch (std::exception const& error) {
         if (record) {
