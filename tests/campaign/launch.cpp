@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,7 @@ job::job(command const& what) : started_{clock::now()}
     leader_ = ::fork();
     if (leader_ == 0) {
         ::setpgid(0, 0);
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a campaign that is ended takes its jobs along
         ::dup2(nothing, STDIN_FILENO);
         ::dup2(output, STDOUT_FILENO);
         ::dup2(output, STDERR_FILENO);
