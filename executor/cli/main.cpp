@@ -42,7 +42,7 @@ int main(int argc, char** argv)
     auto& train_command = *app.add_subcommand("train", "train; under mpirun on all its ranks");
     add_settings(train_command, train.config, train.settings);
     train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
-    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[:phase]; may be given several times")->expected(1)->take_all();
+    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase]; may be given several times")->expected(1)->take_all();
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
 
