@@ -227,8 +227,8 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
         mine.finish({.exit_code = 0, .sentence = "done", .steps = step_id{9}, .loss = std::numeric_limits<double>::quiet_NaN(), .validation_loss = 2,
                      .unigram_entropy = 3, .digest = {1, 2}, .digest_known = true, .pairs_computed = 7, .sample = "\xff\x01", .plan_drawing = ""});
     });
-    CHECK(out == folder.read("report.json"));  // --json: the report is all that is printed
-    auto const report = json::parse(out);
+    CHECK(out.empty());  // quiet
+    auto const report = json::parse(folder.read("report.json"));
     CHECK(report["digest"] == "00000000000000010000000000000002");
     CHECK(report["loss"].is_null());
     CHECK(report["recoveries"].size() == 2);
