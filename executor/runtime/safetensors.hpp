@@ -1,0 +1,81 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Safetensors, the file format in which weights are exchanged: eight bytes of length, a JSON header of names,
+// dtypes, shapes and places, then the bytes. Checkpoints keep all of their state in it, so one reader
+// stands between the program and every such file, and it believes none: every length, place and name is
+// held against the file's real size before anything is reserved or read. F32 only.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rheo::inline v0 {
+
+/// A file that is not what it should be, or cannot be read or written. One sentence that begins with the file's name; exit code 4.
+struct safetensors_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct safetensors_entry {
+    std::string name;
+    std::string dtype;                ///< "F32"; others can be listed, but not be read
+    std::vector<std::int64_t> shape;  ///< row-major
+    std::int64_t begin = 0;           ///< in bytes from the first one after the header
+    std::int64_t end = 0;
+
+    friend bool operator==(safetensors_entry const&, safetensors_entry const&) = default;
+};
+
+/// What a file says about itself, checked: names are unique, places lie in the file, touch and do not
+/// overlap, cover all of it and have the size of shape x dtype.
+struct safetensors_header {
+    std::vector<safetensors_entry> entries;  ///< in the order of their places
+    std::int64_t data_begin = 0;             ///< of the first byte after the header, in the file
+    std::int64_t file_bytes = 0;
+
+    friend bool operator==(safetensors_header const&, safetensors_header const&) = default;
+};
+
+/// Longest header that is read: what the format's own reader takes.
+inline constexpr std::int64_t longest_safetensors_header = 100'000'000;
+
+/// Reads a header from the first bytes of a file. @param begin as much of the file as holds the header
+/// @param file_bytes size of the whole file  @param name what the sentence calls the file
+/// @throws safetensors_error
+safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name);
+
+/// The eight bytes of length and the header for these entries, whose places are filled in, in their order; the data that
+/// follow begin at a multiple of eight bytes. @pre names are unique; dtype is F32
+std::string format_safetensors(std::vector<safetensors_entry>& entries);
+
+/// A file that was opened and whose header was read and checked.
+class safetensors_file {
+public:
+    /// @throws safetensors_error
+    explicit safetensors_file(std::filesystem::path path);
+    ~safetensors_file();
+    safetensors_file(safetensors_file&&) noexcept;
+    safetensors_file& operator=(safetensors_file&&) noexcept;
+
+    std::filesystem::path const& path() const { return path_; }
+    safetensors_header const& header() const { return header_; }
+    std::string const& header_bytes() const { return header_bytes_; }  ///< the length and the JSON as they are in the file
+    safetensors_entry const* find(std::string_view name) const;        ///< null when there is none
+
+    /// The values of an entry of this file. @throws safetensors_error: not F32, cannot be read
+    std::vector<float> read(safetensors_entry const& entry) const;
+
+private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+    std::string header_bytes_;
+    safetensors_header header_;
+};
+
+}  // namespace rheo::inline v0
