@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the worker adds to the kernels, per instruction: its own loop, messages, books and trace around computations
+// that are as small as they can be. Thousands of instructions are interpreted by the real worker; the same forwards and
+// backwards, called one after the other without it, are subtracted. Besides, the parts of the loop are timed one by one.
+//   bench_instruction_overhead [--json] [--microbatches 2000] [--blocks 2] [--schedule 1f1b]     one rank, no messages
+//   mpirun -n 2 bench_instruction_overhead ...                                                   a pipeline of two, with messages
+// Times are of the thread's processor clock, so other programs on the machine disturb them little. With two ranks a
+// wait for the other rank is processor time, too: that figure is an upper bound, of which the cost of a message in the
+// MPI (a stream of small ones through the messenger, with nothing between) is told apart.
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <nlohmann/json.hpp>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi/messenger.hpp"
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/recover/protocol.hpp"
+#include "rheo/recover/replan.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/worker.hpp"
+
+namespace {
+
+using namespace rheo;
+
+double processor_seconds()
+{
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// The least of several repetitions, in microseconds per one of `count`.
+template <class Work>
+double microseconds_each(std::size_t count, Work&& work)
+{
+    double least = 1e30;
+    for (int repetition = 0; repetition < 7; ++repetition) {
+        auto const start = processor_seconds();
+        work();
+        least = std::min(least, processor_seconds() - start);
+    }
+    return 1e6 * least / static_cast<double>(count);
+}
+
+struct arguments {
+    bool json = false;
+    int microbatches = 2000;
+    int blocks = 2;
+    std::string schedule = "1f1b";
+};
+
+arguments read_arguments(int argc, char** argv)
+{
+    arguments result;
+    for (int i = 1; i < argc; ++i) {
+        std::string_view const word{argv[i]};
+        if (word == "--json") {
+            result.json = true;
+        } else if (word == "--microbatches" && i + 1 < argc) {
+            result.microbatches = std::stoi(argv[++i]);
+        } else if (word == "--blocks" && i + 1 < argc) {
+            result.blocks = std::stoi(argv[++i]);
+        } else if (word == "--schedule" && i + 1 < argc) {
+            result.schedule = argv[++i];
+        } else {
+            fmt::print(stderr, "usage: bench_instruction_overhead [--json] [--microbatches N] [--blocks N] [--schedule 1f1b|gpipe]\n");
+            std::exit(2);
+        }
+    }
+    return result;
+}
+
+/// The protocol's books of a rank, as a running step has them.
+protocol_state<recovery_plan> books_of(job const& about, worker& w)
+{
+    protocol_state<recovery_plan> state;
+    state.phase = protocol_phase::section;
+    for (std::size_t u = 0; u < about.state.uses.size(); ++u) {
+        auto const layer = about.state.uses[u].layer;
+        if (layer >= w.layers().first_layer() && layer < w.layers().last_layer()) {
+            state.holds.uses.push_back({use_id{static_cast<std::int32_t>(u)}, {}});
+        }
+    }
+    return state;
+}
+
+struct line {
+    std::string_view what;
+    double microseconds;
+};
+
+void measure(arguments const& wanted_by_user)
+{
+    auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1});
+    auto const ranks = static_cast<int>(members.members.size());
+    auto const me = members.me;
+
+    run_config config;
+    config.model = {.vocabulary = 256, .context = 8, .width = 8, .heads = 1, .blocks = wanted_by_user.blocks};
+    config.train.microbatches = wanted_by_user.microbatches;
+    config.train.microbatch = {1, 2};
+    config.plan.pipelines = {ranks};
+    config.plan.failures = 0;
+    config.plan.schedule = wanted_by_user.schedule;
+    auto const runs = fused(gpt_model(config.model));
+    auto const state = state_of(runs);
+    auto const first = make_first_plan(runs, config, ranks);
+    if (!first) {
+        fmt::print(stderr, "{}\n", first.cannot);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());
+    dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
+    tile_pool pool{1};
+    records silent{(folder / "silent").string(), me, false, true};
+    records tracing{(folder / "tracing").string(), me, true, true};
+    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
+              fault_injector{{}, me}, &pool};
+    resident_state resident{about.state};
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+        if (state.tensors[t].is_parameter) {
+            initialise(resident, tensor_id{static_cast<std::int32_t>(t)}, 1, pool);
+        }
+    }
+    std::fill(resident.scales.begin(), resident.scales.end(), 20);
+    for (std::size_t u = 0; u < state.uses.size(); ++u) {
+        resident.accumulator(use_id{static_cast<std::int32_t>(u)});
+    }
+    worker w{about, first.what, me, resident};
+    auto const place = w.place();
+    auto const programs = programs_of(first.what, about.units, about.layers());
+    auto const& row = programs[at(place.pipeline)].rows[at(place.stage)];
+    auto const& work = first.what.work[at(place.pipeline)];
+    mpi::messenger messages{members};
+    section_context const context{members.id, step_id{1}, attempt_id{0}, true};
+    loss_sum unused;
+    std::size_t computed = 0;
+    w.computed = [&] { ++computed; };
+
+    auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed) {
+        MPI_Barrier(MPI_COMM_WORLD);  // whoever waits for the other spins, and would count that as its own
+        messages.begin_section();
+        w.run(row, work, context, messages, wanted, contributed, unused);
+    };
+    auto const plain_section = [&] { section([](use_id, microbatch_id) { return true; }, [](use_id, microbatch_id) {}); };
+    auto const booked_section = [&] {
+        auto books = books_of(about, w);
+        section([&](use_id use, microbatch_id m) { return wanted(books, use, m); }, [&](use_id use, microbatch_id m) { note(books, contributed{use, m}); });
+    };
+
+    auto const instructions = row.size();
+    double const plain = microseconds_each(instructions, plain_section);
+    double const booked = microseconds_each(instructions, booked_section);
+    about.record = &tracing;
+    double const traced = microseconds_each(instructions, [&] {
+        booked_section();
+        tracing.flush();
+    });
+    about.record = &silent;
+
+    // The same computations without a worker, and what else the loop does, piece by piece.
+    auto& layers = w.layers();
+    activation kept{layers.layout()};
+    std::vector<float> above(layers.output_floats(), 0.01F);
+    std::vector<float> below(layers.input_floats());
+    if (layers.input(kept) != nullptr) {
+        std::fill_n(layers.input(kept), layers.input_floats(), 0.01F);
+    }
+    std::function<bool(use_id)> const all = [](use_id) { return true; };
+    bool const reads = layers.input_floats() == 0 || layers.has_loss();
+    auto const count = static_cast<std::size_t>(config.train.microbatches);
+    auto const read = [&](int m) { data.training_microbatch(1, context.step, microbatch_id{m}, kept.tokens, kept.targets); };
+    read(0);
+    double const kernels = microseconds_each(instructions, [&] {
+        for (int m = 0; m < config.train.microbatches; ++m) {
+            stage_item const item{1, context.step, microbatch_id{m}, true};
+            layers.forward(kept, item, unused);
+            layers.backward(kept, item, layers.first_layer(), layers.has_loss() ? nullptr : above.data(), below.empty() ? nullptr : below.data(), all);
+        }
+        for (auto& r : w.reductions()) {
+            if (ranks == 1) {  // with nobody to exchange with, a post is the conversion and nothing else
+                r.reset();
+                r.post(messages);
+            }
+        }
+    });
+    double const reading = reads ? microseconds_each(count, [&] {
+        for (int m = 0; m < config.train.microbatches; ++m) {
+            read(m);
+        }
+    }) : 0;
+    constexpr int many = 20000;
+    double const looking = microseconds_each(many, [&] {
+        for (int i = 0; i < many; ++i) {
+            messages.look();
+        }
+    });
+    double const clock = microseconds_each(many, [&] {
+        double sum = 0;
+        for (int i = 0; i < many; ++i) {
+            sum += about.clock.now().count;
+        }
+        if (sum == 1) {
+            fmt::print("\n");
+        }
+    });
+    double const event = microseconds_each(many, [&] {
+        for (int i = 0; i < many; ++i) {
+            auto const now = about.clock.now();
+            tracing.event({.rank = me, .what = activity::forward, .pipeline = place.pipeline, .stage = place.stage, .item = i,
+                           .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = now, .end = now});
+        }
+        tracing.flush();
+    }) - clock;
+    double const noting = microseconds_each(count, [&] {
+        auto books = books_of(about, w);
+        for (int m = 0; m < config.train.microbatches; ++m) {
+            for (auto const use : layers.uses()) {
+                note(books, contributed{use, microbatch_id{m}});
+            }
+        }
+    });
+
+    constexpr int stream = 4096;
+    double const message = ranks < 2 || me.value > 1 ? 0 : microseconds_each(stream, [&] {
+        rank_id const other{1 - me.value};
+        constexpr int burst = 16;
+        std::vector<float> sent(8);
+        std::vector<std::vector<float>> received(burst, std::vector<float>(8));
+        std::vector<mpi::messenger::ticket> tickets;
+        for (int i = 0; i < stream / 2; i += burst) {
+            tickets.clear();
+            for (int k = 0; k < burst; ++k) {
+                tickets.push_back(messages.receive(other, mpi::channel::copy, k, std::span{received[static_cast<std::size_t>(k)]}));
+            }
+            for (int k = 0; k < burst; ++k) {
+                tickets.push_back(messages.send(other, mpi::channel::copy, k, std::span<float const>{sent}));
+            }
+            for (auto const ticket : tickets) {
+                messages.wait(ticket);
+            }
+        }
+    });
+
+    std::vector<line> const table{
+        {"worker, no trace, no books", plain},
+        {"worker, no trace", booked},
+        {"worker with trace", traced},
+        {"kernels alone", kernels},
+        {"beyond the kernels, no trace", booked - kernels},
+        {"beyond the kernels with trace", traced - kernels},
+        {"  look at the generation, each", looking},
+        {"  clock, each (two an instruction)", clock},
+        {"  trace event written, each", event},
+        {"  reading a microbatch, each", reading},
+        {"  books of a backward, each", noting},
+        {"  message in a stream, each", message},
+    };
+    for (int speaker = 0; speaker < ranks; ++speaker) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (speaker != me.value) {
+            continue;
+        }
+        if (wanted_by_user.json) {
+            nlohmann::ordered_json const object{{"bench", "instruction_overhead"}, {"ranks", ranks}, {"rank", me.value}, {"instructions", instructions},
+                                                {"uses", layers.uses().size()}, {"worker_us", booked}, {"worker_without_books_us", plain},
+                                                {"worker_traced_us", traced}, {"kernels_us", kernels}, {"overhead_us", booked - kernels},
+                                                {"overhead_traced_us", traced - kernels}, {"look_us", looking}, {"clock_us", clock},
+                                                {"event_us", event}, {"read_us", reading}, {"books_of_a_backward_us", noting}, {"message_us", message}};
+            fmt::print("{}\n", object.dump());
+        } else {
+            fmt::print("rank {} of {}: {} instructions, microseconds of processor time per instruction\n", me.value, ranks, instructions);
+            for (auto const& [what, microseconds] : table) {
+                fmt::print("  {:<36}{:>9.3f}\n", what, microseconds);
+            }
+        }
+        std::fflush(stdout);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    auto const wanted_by_user = read_arguments(argc, argv);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    measure(wanted_by_user);
+    MPI_Finalize();
+}
