@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "rheo/schedule/message_queues.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/transport.hpp"
 #include "rheo/schedule/verdict.hpp"
@@ -47,17 +48,30 @@ struct pipeline_facts {
     std::size_t items = 0;
     std::size_t first_row = 0;
     std::vector<std::uint8_t> facts;
+    int chain = 0;   ///< stages per copy of the model
+    int slices = 1;  ///< of a microbatch
 
     constexpr std::uint8_t& of(int stage, int item)
     {
         return facts[static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)];
     }
     constexpr bool holds(int stage, int item, int bits) { return (of(stage, item) & bits) == bits; }
+    constexpr bool begins_copy(int stage) const { return stage % chain == 0; }
+    constexpr bool ends_copy(int stage) const { return (stage + 1) % chain == 0; }
+
+    /// True when the slices before (forward) or behind (backward) in the same microbatch are done on the stage.
+    constexpr bool slices_done(int stage, int item, bool forward)
+    {
+        if (forward) {
+            return item % slices == 0 || holds(stage, item - 1, forward_done);
+        }
+        return (item + 1) % slices == 0 || (static_cast<std::size_t>(item) + 1 < items && holds(stage, item + 1, gradient_done));
+    }
 };
 
 constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
 {
-    pipeline_facts result{p.placement.size(), 0, first_row, {}};
+    pipeline_facts result{p.placement.size(), 0, first_row, {}, stages_per_copy(p), p.slices};
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
             if (!is_reduction(i.kind) && static_cast<std::size_t>(i.item) >= result.items) {
@@ -88,8 +102,9 @@ constexpr instruction counterpart(instruction i)
 template <class Transport, class Observer>
 class interpretation {
 public:
-    constexpr interpretation(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits)
-        : programs_{programs}, observer_{&observer}
+    constexpr ~interpretation() = default;  // said, because nvcc does not see that the implicit one is constexpr
+    constexpr interpretation(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits, Transport transport)
+        : programs_{programs}, observer_{&observer}, transport_{transport}
     {
         for (std::size_t p = 0; p < programs.size(); ++p) {
             facts_.push_back(facts_of(programs[p], rows_.size()));
@@ -107,9 +122,9 @@ public:
     constexpr verdict run()
     {
         for (auto const& r : rows_) {
-            for (auto const& i : row(r)) {
-                if (!has_meaning(r, i)) {
-                    return refused(program_fault::misplaced, {r.pipeline, r.position, i});
+            for (std::size_t k = 0; k < row(r).size(); ++k) {
+                if (!has_meaning(r, row(r)[k]) || !is_paired(row(r), k)) {
+                    return refused(program_fault::misplaced, {r.pipeline, r.position, row(r)[k]});
                 }
             }
         }
@@ -162,7 +177,16 @@ private:
         }
         auto const stages = static_cast<int>(facts_[at(r.pipeline)].stages);
         auto const other = counterpart(i).stage;
-        return i.stage < stages && other >= 0 && other < stages && position_of(r, i.stage) == r.position;
+        auto const chain = facts_[at(r.pipeline)].chain;
+        return i.stage < stages && other >= 0 && other < stages && other / chain == i.stage / chain
+            && position_of(r, i.stage) == r.position;
+    }
+
+    /// False for an overlap that a forward and a whole backward do not follow.
+    static constexpr bool is_paired(std::vector<instruction> const& row, std::size_t k)
+    {
+        return row[k].kind != instruction_kind::overlap
+            || (k + 2 < row.size() && row[k + 1].kind == instruction_kind::forward && row[k + 2].kind == instruction_kind::backward);
     }
 
     /// True when the instruction's inputs exist; those of a transfer are looked at where it is performed.
@@ -173,23 +197,27 @@ private:
             return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position;
         };
         auto const received = [&](int source, int here, int sent) {
-            return f.holds(i.stage, i.item, here) && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
+            return f.holds(i.stage, i.item, here)
+                && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
         };
         switch (i.kind) {
         case instruction_kind::forward:
-            return i.stage == 0 || received(i.stage - 1, activation_here, activation_sent)
-                || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done));
+            return f.slices_done(i.stage, i.item, true)
+                && (f.begins_copy(i.stage) || received(i.stage - 1, activation_here, activation_sent)
+                    || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done)));
         case instruction_kind::backward:
         case instruction_kind::input_gradient:
-            return f.holds(i.stage, i.item, forward_done)
-                && (i.stage + 1 == static_cast<int>(f.stages) || received(i.stage + 1, gradient_here, gradient_sent)
+            return f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false)
+                && (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent)
                     || (local(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
         case instruction_kind::weight_gradient:
-        case instruction_kind::send_gradient: return f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::send_activation: return f.holds(i.stage, i.item, forward_done);
+        case instruction_kind::send_gradient: return given() || f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::send_activation: return given() || f.holds(i.stage, i.item, forward_done);
         default: return true;
         }
     }
+
+    static constexpr bool given() { return std::is_same_v<Transport, rendezvous_of_given>; }
 
     constexpr void note(row_ref r, instruction i)
     {
@@ -210,8 +238,15 @@ private:
                 return false;
             }
             observer_->await(r, i);
+        } else if (i.kind == instruction_kind::overlap) {
+            if (!has_inputs(r, row(r)[next_[r.row] + 1]) || !has_inputs(r, row(r)[next_[r.row] + 2])) {
+                return false;
+            }
+            if constexpr (requires { observer_->overlap(r, i); }) {
+                observer_->overlap(r, i);
+            }
         } else if (is_compute(i.kind)) {
-            if (!has_inputs(r, i)) {
+            if (!given() && !has_inputs(r, i)) {
                 return false;
             }
             note(r, i);
@@ -236,6 +271,8 @@ private:
             note(r, i);
             ++next_[r.row];
             return true;
+        } else if constexpr (std::is_same_v<Transport, fifo> || std::is_same_v<Transport, tagged>) {
+            return pass(r, i);
         } else {
             auto const met = counterpart(i);
             auto& f = facts_[at(r.pipeline)];
@@ -255,6 +292,30 @@ private:
             ++next_[other.row];
             return true;
         }
+    }
+
+    /// A transfer through queues.
+    constexpr bool pass(row_ref r, instruction i)
+    {
+        auto& f = facts_[at(r.pipeline)];
+        auto const met = counterpart(i);
+        bool const up = i.kind == instruction_kind::send_activation || i.kind == instruction_kind::receive_activation;
+        auto const other = f.first_row + static_cast<std::size_t>(position_of(r, met.stage));
+        if (is_send(i.kind)) {
+            if (other == r.row || !has_inputs(r, i) || !queues_.put(transport_, r.row, other, up, i)) {
+                return false;
+            }
+            observer_->send(r, i);
+        } else {
+            bool const sent = f.holds(met.stage, met.item, up ? activation_sent : gradient_sent);
+            if (other == r.row || !sent || !queues_.take(transport_, other, r.row, up, met)) {
+                return false;
+            }
+            observer_->receive(r, i);
+        }
+        note(r, i);
+        ++next_[r.row];
+        return true;
     }
 
     constexpr verdict judge() const
@@ -280,7 +341,7 @@ private:
     /// A stuck send of row r and the receive of something else that would take its message; empty when there is none.
     constexpr std::vector<waiting_row> crossing(row_ref r) const
     {
-        if (std::is_same_v<Transport, nonblocking> || next_[r.row] == row(r).size() || !is_send(row(r)[next_[r.row]].kind)) {
+        if (!std::is_same_v<Transport, rendezvous> || next_[r.row] == row(r).size() || !is_send(row(r)[next_[r.row]].kind)) {
             return {};
         }
         auto const i = row(r)[next_[r.row]];
@@ -297,6 +358,8 @@ private:
 
     std::span<program const> programs_;
     Observer* observer_;
+    Transport transport_;
+    message_queues queues_;
     std::vector<pipeline_facts> facts_;
     std::vector<row_ref> rows_;
     std::vector<std::size_t> next_;  ///< row -> its next instruction
@@ -320,11 +383,12 @@ struct no_observer {
 /// Runs the product of the programs, one per pipeline, to its end or until nothing moves. The observer
 /// hears of every instruction in an order in which each comes after all that it waits for.
 /// `limits` (empty: none) stops row k of the product after limits[k] instructions, as the loss of its rank does.
-/// Returns ok, or `misplaced`, or `crossed`, or `hang` with the stuck state.
+/// A transport with values, as `fifo`, is given as one. Returns ok, or `misplaced`, or `crossed`, or `hang` with the stuck state.
 template <class Transport, class Observer>
-constexpr verdict interpret(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits = {})
+constexpr verdict interpret(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits = {},
+    Transport transport = {})
 {
-    return detail::interpretation<Transport, Observer>{programs, observer, limits}.run();
+    return detail::interpretation<Transport, Observer>{programs, observer, limits, transport}.run();
 }
 
 }  // namespace rheo::inline v0
