@@ -19,11 +19,13 @@ struct byte_unit;
 struct flop_unit;
 struct byte_rate_unit;
 struct flop_rate_unit;
+struct nanojoule_unit;
 
 using seconds = quantity<second_unit, double>;
 using joules = quantity<joule_unit, double>;
 using watts = quantity<watt_unit, double>;
 using megahertz = quantity<megahertz_unit, double>;
+using nanojoules = quantity<nanojoule_unit, std::int64_t>;  ///< energies that are added up: the same sum in any order
 using bytes = quantity<byte_unit, std::int64_t>;
 using flops = quantity<flop_unit, std::int64_t>;
 using bytes_per_second = quantity<byte_rate_unit, double>;
@@ -47,6 +49,15 @@ constexpr std::int64_t in_whole_nanoseconds(seconds time)
 {
     return (static_cast<std::int64_t>(time.count * 2e9) + 1) / 2;
 }
+
+/// The nearest whole number of nanojoules, of either sign.
+constexpr nanojoules in_whole_nanojoules(joules energy)
+{
+    auto const halves = static_cast<std::int64_t>(energy.count * 2e9);
+    return {(halves + (halves < 0 ? -1 : 1)) / 2};
+}
+
+constexpr joules in_joules(nanojoules energy) { return {static_cast<double>(energy.count) * 1e-9}; }
 
 constexpr bytes kibibytes(std::int64_t count) { return {count << 10}; }
 constexpr bytes mebibytes(std::int64_t count) { return {count << 20}; }

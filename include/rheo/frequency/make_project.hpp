@@ -1,0 +1,96 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// From a program and a profile to the network with its curves: which computation has which options, by the rank it
+// runs on and the stage it belongs to. What the profile lacks is an answer, not an error of the caller.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/frequency/cost_curve.hpp"
+#include "rheo/frequency/event_network.hpp"
+#include "rheo/frequency/exponential_fit.hpp"
+#include "rheo/frequency/profile.hpp"
+#include "rheo/frequency/trade_off.hpp"
+#include "rheo/schedule/text.hpp"
+
+namespace rheo::inline v0 {
+
+enum class cost_fit {
+    hull,         ///< the lower convex hull of what was measured
+    exponential,  ///< the published fit
+};
+
+/// What a frontier is computed for.
+struct frontier_request {
+    watts blocking;  ///< drawn by a device that waits
+    cost_fit fit = cost_fit::hull;
+    seconds unit{0.0};  ///< 0: the fit's own, a microsecond for the hull, a millisecond for the exponential
+
+    friend constexpr bool operator==(frontier_request, frontier_request) = default;
+};
+
+/// The answer of make_project: a project and, per operation, its options; or the reason why there is none.
+struct made_project {
+    project what;
+    std::vector<std::vector<clock_option>> options;  ///< curve -> the options behind it, fastest first
+    std::string reason;                              ///< empty when there is a project
+
+    constexpr explicit operator bool() const { return reason.empty(); }
+};
+
+/// The times of transfers that the profile holds (rows send_activation and send_gradient), others take none.
+constexpr stage_costs transfer_times(profile const& measured, int stages)
+{
+    stage_costs costs(static_cast<std::size_t>(stages));
+    for (auto const& row : measured.rows) {
+        if (row.stage.value < stages && row.kind == instruction_kind::send_activation) {
+            costs[at(row.stage)].send_activation = row.time;
+        } else if (row.stage.value < stages && row.kind == instruction_kind::send_gradient) {
+            costs[at(row.stage)].send_gradient = row.time;
+        }
+    }
+    return costs;
+}
+
+/// The project of a network made from programs of `stages` stages. Cost: operations + kinds of operation x profile rows.
+constexpr made_project make_project(event_network network, profile const& measured, frontier_request request)
+{
+    auto const own = request.fit == cost_fit::hull ? microseconds(1.0) : milliseconds(1.0);
+    made_project made{{std::move(network), {}, {}, request.unit > seconds{0.0} ? request.unit : own}, {}, {}};
+    struct key {
+        int row;
+        int stage;
+        instruction_kind kind;
+    };
+    std::vector<key> known;
+    bool ranks = false;
+    for (auto const& row : measured.rows) {
+        ranks = ranks || row.rank.value >= 0;
+    }
+    for (auto const& o : made.what.network.operations) {
+        key const wanted{ranks ? o.row : -1, o.what.stage, o.what.kind};
+        std::size_t k = 0;
+        while (k < known.size() && !(known[k].row == wanted.row && known[k].stage == wanted.stage && known[k].kind == wanted.kind)) {
+            ++k;
+        }
+        if (k == known.size()) {
+            auto options = options_of(measured, rank_id{wanted.row}, stage_of(o.what), o.what.kind);
+            if (options.empty()) {
+                made.reason = "the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row);
+                return made;
+            }
+            known.push_back(wanted);
+            made.what.curves.push_back(request.fit == cost_fit::hull ? hull_curve(options, request.blocking, made.what.unit)
+                                                                     : exponential_curve(options, request.blocking, made.what.unit));
+            made.options.push_back(std::move(options));
+        }
+        made.what.curve_of.push_back(static_cast<int>(k));
+    }
+    return made;
+}
+
+}  // namespace rheo::inline v0
