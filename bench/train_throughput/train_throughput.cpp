@@ -216,7 +216,7 @@ int main(int argc, char** argv)
     config.train.eval_microbatches = 1;
     config.plan.failures = 0;
     config.run.threads = given.threads;
-    config.run.trace = true;  // some seventy events of a microsecond in a step of a second
+    config.run.trace = true;  // some dozens of events of a third of a microsecond in a step of a second
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-train-throughput-{}", ::getpid());
     config.run.folder = folder.string();
 
