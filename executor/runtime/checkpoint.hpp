@@ -11,9 +11,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,8 +22,9 @@
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/index.hpp"
-#include "runtime/fingerprint.hpp"
+#include "runtime/fingerprint_line.hpp"
 #include "runtime/resident_state.hpp"
+#include "runtime/safetensors.hpp"
 
 namespace rheo::inline v0 {
 
@@ -109,6 +109,7 @@ public:
 private:
     std::filesystem::path folder_;
     checkpoint_manifest manifest_;
+    std::vector<safetensors_file> files_;  ///< as in the manifest
 };
 
 struct found_checkpoint {
@@ -129,5 +130,7 @@ std::vector<step_id> checkpoint_steps(std::filesystem::path const& run_folder);
 /// Moves all checkpoints of a run folder into its first free `before-<k>`, so that a run which begins anew cannot be
 /// continued from an earlier one's. @returns that folder; empty when there were none. @throws checkpoint_error
 std::filesystem::path set_checkpoints_aside(std::filesystem::path const& run_folder);
+/// The same for some of them.
+std::filesystem::path set_checkpoints_aside(std::filesystem::path const& run_folder, std::span<step_id const> steps);
 
 }  // namespace rheo::inline v0

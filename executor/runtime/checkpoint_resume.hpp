@@ -11,7 +11,7 @@
 
 #include "runtime/checkpoint.hpp"
 #include "runtime/config.hpp"
-#include "runtime/fingerprint.hpp"
+#include "runtime/fingerprint_line.hpp"
 
 namespace rheo::inline v0 {
 

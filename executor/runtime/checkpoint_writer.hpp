@@ -8,10 +8,11 @@
 // checkpoints go only after that. The thread never calls MPI.
 //
 //   between steps      writer.begin(take_part(...));            // rank r writes the tensors t with writers[t] == r
-//   before each vote   bit = writer.state() == ready            // failed: say writer.sentence(), abandon(), go on without
-//   all consented      lowest rank: writer.publish(...); every other one that wrote: writer.hand_over()
-//   a generation ends  writer.abandon(); lowest rank: drop_unfinished(run) and begin anew, if one was being written
-//   at the end         writer.wait();
+//   before each vote   two bits: wrote nothing or state() == ready; state() != failed
+//   all ready          one rank: writer.publish(...);            the others: writer.hand_over()
+//   one failed         all: writer.abandon()                     // training goes on, the next one is tried when it is due
+//   a generation ends  writer.abandon(); one rank: writer.drop_unfinished(the new generation); begin anew what was being written
+//   at the end         writer.wait()
 
 #include <cstdint>
 #include <filesystem>
@@ -111,18 +112,22 @@ public:
     checkpoint_writer(checkpoint_writer const&) = delete;
     checkpoint_writer& operator=(checkpoint_writer const&) = delete;
 
-    /// Starts to write; returns at once. @pre state() is idle, published or failed, or abandon() was called
+    /// Starts to write; returns at once, unless an earlier checkpoint is just being published: then when that is done.
+    /// @pre state() is neither writing nor ready
     void begin(checkpoint_part part);
     writer_state state() const;
     std::string sentence() const;     ///< why it failed, with the file's name; empty unless failed
     writing_record written() const;   ///< of the last part that became ready
 
-    /// Starts to publish what all ranks have written; returns at once. @pre all parts are ready; exactly one rank calls it
+    /// Starts to publish what all ranks have written; returns at once. @pre all parts are ready; exactly one rank calls it, whether it
+    /// has a part itself or not
     void publish(checkpoint_publication what);
     /// The part at hand belongs to the rank that publishes now: idle again, the files stay. @pre state() is ready
     void hand_over();
     /// Forgets the part at hand: what is being written ends soon and is removed, by and by. A publication goes on.
     void abandon();
+    /// Removes what earlier generations left behind that became no checkpoint, after whatever is being written or published now.
+    void drop_unfinished(generation_id before);
     /// Until nothing is being written or published. @returns state()
     writer_state wait();
 
@@ -131,7 +136,8 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-/// Removes what writers left behind that became no checkpoint. @pre nobody writes in the run folder, or abandoned it
-void drop_unfinished_checkpoints(std::filesystem::path const& run_folder);
+/// Removes what writers of earlier generations left behind that became no checkpoint. What cannot be removed stays, harmless.
+/// @param before left out: of all generations, when nobody writes
+void drop_unfinished_checkpoints(std::filesystem::path const& run_folder, generation_id before = generation_id{INT32_MAX});
 
 }  // namespace rheo::inline v0

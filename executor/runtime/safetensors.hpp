@@ -54,14 +54,11 @@ safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int6
 /// follow begin at a multiple of eight bytes. @pre names are unique; dtype is F32
 std::string format_safetensors(std::vector<safetensors_entry>& entries);
 
-/// A file that was opened and whose header was read and checked.
+/// A file whose header was read and checked. It holds no descriptor: a checkpoint may have more files than a process may open.
 class safetensors_file {
 public:
     /// @throws safetensors_error
     explicit safetensors_file(std::filesystem::path path);
-    ~safetensors_file();
-    safetensors_file(safetensors_file&&) noexcept;
-    safetensors_file& operator=(safetensors_file&&) noexcept;
 
     std::filesystem::path const& path() const { return path_; }
     safetensors_header const& header() const { return header_; }
@@ -73,7 +70,6 @@ public:
 
 private:
     std::filesystem::path path_;
-    int descriptor_ = -1;
     std::string header_bytes_;
     safetensors_header header_;
 };

@@ -1,0 +1,69 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Files whose every failure is seen: short reads and writes, full disks, missing permissions, errors that come only with fsync or
+// close. What std::fstream tells about these is too little for checkpoints.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace rheo::inline v0 {
+
+/// One sentence: the file's name and the system's reason.
+struct file_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// A regular file that is open for reading.
+class input_file {
+public:
+    explicit input_file(std::filesystem::path path);  ///< @throws file_error
+    ~input_file();
+    input_file(input_file const&) = delete;
+    input_file& operator=(input_file const&) = delete;
+
+    std::int64_t bytes() const { return bytes_; }
+    /// All of the bytes from `first` on, or else file_error.
+    void read(std::int64_t first, std::span<std::byte> into) const;
+    std::string read(std::int64_t first, std::int64_t count) const;
+
+private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+    std::int64_t bytes_ = 0;
+};
+
+/// A file that is made anew. What was not synced and closed is no file that one can count on.
+class output_file {
+public:
+    explicit output_file(std::filesystem::path path);  ///< @throws file_error
+    ~output_file();
+    output_file(output_file const&) = delete;
+    output_file& operator=(output_file const&) = delete;
+
+    void write(std::span<std::byte const> bytes);  ///< @throws file_error
+    void write(std::string_view text);
+    void sync_and_close();                         ///< @throws file_error
+
+private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+};
+
+/// The whole file. @throws file_error: also when it has more bytes than `most`
+std::string read_file(std::filesystem::path const& path, std::int64_t most);
+
+/// What is in the folder under which name is on disk when it returns. @throws file_error
+void sync_folder(std::filesystem::path const& folder);
+
+/// @throws file_error
+void rename_file(std::filesystem::path const& from, std::filesystem::path const& to);
+
+/// Makes a folder whose parent is there; one that exists is fine. @throws file_error
+void make_folder(std::filesystem::path const& folder);
+
+}  // namespace rheo::inline v0

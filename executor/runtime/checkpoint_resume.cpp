@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint_resume.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+struct line_meaning {
+    std::string_view what;
+    std::string_view meaning;
+    bool of_machine = false;
+};
+
+constexpr line_meaning meanings[] = {
+    {"seed", "from here on other microbatches are drawn and other elements dropped than in the run that began"},
+    {"data", "from here on the run reads other tokens than the ones it began with"},
+    {"operations", "this is another model, or one whose operations are fused otherwise and round at other places"},
+    {"microbatches per step", "a step has another batch; which tokens were already seen is no longer what the step number says"},
+    {"microbatch", "a step has another batch; which tokens were already seen is no longer what the step number says"},
+    {"optimizer", "updates, and the learning rate of each step, are others than those of the run that began"},
+    {"steps that are not finite", "a step that is not finite is now treated otherwise"},
+    {"dtypes", "numbers are now rounded otherwise"},
+    {"BLAS", "products are now rounded otherwise: the result is as good, but its bits are not those of the run that began", true},
+    {"kernels", "operations may now be rounded otherwise: the result is as good, but its bits may not be those of the run that began", true},
+};
+
+fingerprint_difference difference(std::string const& what, std::string const& before, std::string const& now)
+{
+    auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.what == what; });
+    if (found == std::end(meanings)) {
+        return {what, before, now, "the bits may not be those of the run that began"};
+    }
+    return {what, before, now, std::string{found->meaning}, found->of_machine};
+}
+
+std::string_view or_nothing(std::string const& value) { return value.empty() ? "not there" : std::string_view{value}; }
+
+std::string const* value_in(std::span<fingerprint_line const> lines, std::string const& what)
+{
+    auto const found = std::find_if(lines.begin(), lines.end(), [&](auto const& l) { return l.what == what; });
+    return found == lines.end() ? nullptr : &found->value;
+}
+
+/// "[a] \n b = c" as a list of {"a.b", "c"}: the form that to_toml writes, one key per line.
+std::vector<std::pair<std::string, std::string>> keys_of(std::string_view toml)
+{
+    std::vector<std::pair<std::string, std::string>> keys;
+    std::istringstream lines{std::string{toml}};
+    std::string table;
+    for (std::string line; std::getline(lines, line);) {
+        auto const equals = line.find(" = ");
+        if (line.starts_with('[') && line.ends_with(']')) {
+            table = line.substr(1, line.size() - 2) + ".";
+        } else if (equals != std::string::npos && !line.starts_with('#')) {
+            auto value = line.substr(equals + 3);
+            if (auto const comment = value.rfind("  # "); comment != std::string::npos) {
+                value.resize(value.find_last_not_of(' ', comment) + 1);
+            }
+            keys.emplace_back(table + line.substr(0, line.find_last_not_of(' ', equals) + 1), value);
+        }
+    }
+    return keys;
+}
+
+}  // namespace
+
+std::string fingerprint_difference::sentence() const
+{
+    return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning);
+}
+
+std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now)
+{
+    std::vector<fingerprint_difference> result;
+    if (before.empty()) {
+        return result;
+    }
+    for (auto const& line : before) {
+        auto const* value = value_in(now, line.what);
+        if (value == nullptr || *value != line.value) {
+            result.push_back(difference(line.what, line.value, value == nullptr ? "" : *value));
+        }
+    }
+    for (auto const& line : now) {
+        if (value_in(before, line.what) == nullptr) {
+            result.push_back(difference(line.what, "", line.value));
+        }
+    }
+    return result;
+}
+
+std::vector<std::string> changed_keys(std::string_view before, std::string_view now)
+{
+    auto const old = keys_of(before);
+    std::vector<std::string> changed;
+    for (auto const& [key, value] : keys_of(now)) {
+        auto const found = std::find_if(old.begin(), old.end(), [&, &name = key](auto const& o) { return o.first == name; });
+        if (found != old.end() && found->second != value) {
+            changed.push_back(fmt::format("{} was {} and is now {}", key, found->second, value));
+        }
+    }
+    return changed;
+}
+
+}  // namespace rheo::inline v0
