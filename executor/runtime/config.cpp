@@ -84,8 +84,8 @@ std::optional<config_fault> check(run_config const& config)
         return fault;
     }
     auto const& plan = config.plan;
-    if (auto const schedule = parse_schedule(plan.schedule); !schedule) {
-        return config_fault{"plan.schedule", schedule.reason};
+    if (auto const reason = why_not_run(plan.schedule); !reason.empty()) {
+        return config_fault{"plan.schedule", reason};
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {

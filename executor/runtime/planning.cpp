@@ -156,8 +156,8 @@ replanning what_ranks_know(model_description const& model, collection const& sta
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());
-    if (auto const schedule = parse_schedule(p.schedule); !schedule) {
-        return schedule.reason;
+    if (auto reason = why_not_run(p.schedule); !reason.empty()) {
+        return reason;
     }
     if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
         return "a plan needs at least one pipeline";

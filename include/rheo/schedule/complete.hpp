@@ -33,6 +33,32 @@ constexpr instruction_kind undone(std::uint8_t done, bool with_backward)
     return instruction_kind::await_reduction;
 }
 
+/// The work per item: each slice of each microbatch as deep as the microbatch.
+constexpr std::vector<stage_work> items_of(program const& p, std::span<stage_work const> work)
+{
+    std::vector<stage_work> items;
+    for (auto const& w : work) {
+        for (int slice = 0; slice < p.slices; ++slice) {
+            items.push_back({microbatch_id{w.microbatch.value * p.slices + slice}, w.deepest});
+        }
+    }
+    return items;
+}
+
+/// The copy of the model whose first stage runs the item; 0 when none does.
+constexpr int copy_of(program const& p, microbatch_id item)
+{
+    for (int copy = 1; copy < p.copies; ++copy) {
+        auto const first = copy * stages_per_copy(p);
+        for (auto const& i : p.rows[static_cast<std::size_t>(p.placement[static_cast<std::size_t>(first)])]) {
+            if (i == make_instruction(instruction_kind::forward, stage_id{first}, item)) {
+                return copy;
+            }
+        }
+    }
+    return 0;
+}
+
 }  // namespace detail
 
 /// Whether the program's computations are exactly those of `work`; if not, an instruction that is
@@ -41,15 +67,18 @@ constexpr verdict complete(program const& p, std::span<stage_work const> work)
 {
     auto done = detail::facts_of(p, 0);
     auto const stages = static_cast<int>(done.stages);
+    auto const chain = stages_per_copy(p);
+    auto const items = detail::items_of(p, work);
     auto asked = done;  // bit forward_done: wanted; bit gradient_done: its backward as well
-    for (auto const& w : work) {
-        for (int stage = 0; stage < stages; ++stage) {
+    for (auto const& w : items) {
+        auto const first = detail::copy_of(p, w.microbatch) * chain;
+        for (int stage = first; stage < first + chain; ++stage) {
             if (at(w.microbatch) >= done.items) {
                 return refused(program_fault::missing,
                     {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
             }
             asked.of(stage, w.microbatch.value) = detail::forward_done
-                | (stage >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
+                | (stage - first >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
         }
     }
     for (std::size_t row = 0; row < p.rows.size(); ++row) {
@@ -71,9 +100,10 @@ constexpr verdict complete(program const& p, std::span<stage_work const> work)
             known = static_cast<std::uint8_t>(known | bits);
         }
     }
-    for (auto const& w : work) {
-        for (int stage = 0; stage < stages; ++stage) {
-            auto const kind = detail::undone(done.of(stage, w.microbatch.value), stage >= w.deepest.value);
+    for (auto const& w : items) {
+        auto const first = detail::copy_of(p, w.microbatch) * chain;
+        for (int stage = first; stage < first + chain; ++stage) {
+            auto const kind = detail::undone(done.of(stage, w.microbatch.value), stage - first >= w.deepest.value);
             if (kind != instruction_kind::await_reduction) {
                 return refused(program_fault::missing, {pipeline_id{0}, p.placement[static_cast<std::size_t>(stage)],
                     make_instruction(kind, stage_id{stage}, w.microbatch)});

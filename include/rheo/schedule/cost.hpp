@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rheo/schedule/instruction.hpp"
+#include "rheo/schedule/program.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -20,6 +21,7 @@ struct stage_cost {
     seconds weight_gradient;
     seconds send_activation;  ///< to the next stage, when that is on another rank
     seconds send_gradient;    ///< to the stage before
+    seconds overlap_gain{};   ///< how much less than both a forward of this stage takes together with a backward
 
     friend constexpr bool operator==(stage_cost, stage_cost) = default;
 };
@@ -39,6 +41,16 @@ struct step_cost {
 constexpr stage_costs unit_costs(int stages)
 {
     return stage_costs(static_cast<std::size_t>(stages), stage_cost{{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {0.0}});
+}
+
+/// The costs of a program when a full stage, the share of one rank, takes these times for a whole microbatch: a chunk costs
+/// its part of them, a slice its part again. Every transfer takes `transfer`. @pre the program has stages
+constexpr stage_costs even_costs(program const& p, stage_cost full)
+{
+    auto const part = static_cast<double>(p.rows.size()) / (stages_per_copy(p) * p.slices);
+    stage_cost const cost{full.forward * part, full.backward * part, full.input_gradient * part, full.weight_gradient * part,
+        full.send_activation, full.send_gradient, full.overlap_gain * part};
+    return stage_costs(p.placement.size(), cost);
 }
 
 /// The time of a computation or a send; a receive has none of its own.

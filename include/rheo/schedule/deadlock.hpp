@@ -30,6 +30,14 @@ constexpr verdict deadlock_free(program const& p)
     return deadlock_free<Transport>(std::span{&p, 1});
 }
 
+/// The same under a transport with values: `deadlock_free(p, fifo{.depth = 2})`.
+template <class Transport>
+constexpr verdict deadlock_free(program const& p, Transport transport)
+{
+    no_observer observer;
+    return interpret<Transport>(std::span{&p, 1}, observer, {}, transport);
+}
+
 /// Whether the compute order of a program without transfers is acyclic.
 constexpr verdict dependencies_in_order(program const& p)
 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A program as a picture in text: a line per rank, a column per time slot, `=` where an instruction goes
-// on, a dot where the rank waits. Transfers are not drawn, only the waits that they cause.
+// on, a dot where the rank waits, `F7+B3` where two are computed at once. Transfers are not drawn, only the waits that they cause.
 
 #include <algorithm>
 #include <cstddef>
@@ -37,9 +37,12 @@ inline std::vector<std::string> slots_of(timed_row const& row, std::size_t count
 {
     auto const column = [&](seconds time) { return slots_in(time, slot); };
     std::vector<std::string> cells(count, ".");
-    for (auto const& t : row.instructions) {
+    for (std::size_t k = 0; k < row.instructions.size(); ++k) {
+        auto const& t = row.instructions[k];
+        bool const joined = k > 1 && row.instructions[k - 2].what.kind == instruction_kind::overlap;
         for (auto c = column(t.start); is_compute(t.what.kind) && c < column(t.end); ++c) {
-            cells[c] = c == column(t.start) ? label_of(t.what, with_stage) : "=";
+            auto const label = c == column(t.start) ? label_of(t.what, with_stage) : "=";
+            cells[c] = joined && c == column(t.start) ? cells[c] + "+" + label : label;
         }
     }
     return cells;

@@ -17,6 +17,8 @@ struct frozen_program {
     std::array<int, Stages> placement;
     std::array<std::size_t, Rows + 1> begins;  ///< row r is instructions begins[r] .. begins[r+1]-1
     std::array<instruction, Instructions> instructions;
+    int copies = 1;
+    int slices = 1;
 
     friend constexpr bool operator==(frozen_program const&, frozen_program const&) = default;
 };
@@ -36,6 +38,8 @@ consteval auto freeze()
     }();
     frozen_program<sizes[0], sizes[1], sizes[2]> result{};
     auto const p = Make();
+    result.copies = p.copies;
+    result.slices = p.slices;
     for (std::size_t s = 0; s < sizes[0]; ++s) {
         result.placement[s] = p.placement[s];
     }
@@ -53,7 +57,7 @@ consteval auto freeze()
 template <std::size_t Stages, std::size_t Rows, std::size_t Instructions>
 constexpr program thaw(frozen_program<Stages, Rows, Instructions> const& frozen)
 {
-    program result;
+    program result{{}, {}, frozen.copies, frozen.slices};
     result.placement.assign(frozen.placement.begin(), frozen.placement.end());
     for (std::size_t r = 0; r < Rows; ++r) {
         result.rows.push_back({});

@@ -15,6 +15,8 @@ namespace rheo::inline v0 {
 struct program_grid {
     std::vector<int> placement;                                   ///< stage -> row
     std::vector<std::vector<std::optional<instruction>>> rows;  ///< row -> its cells
+    int copies = 1;
+    int slices = 1;
 
     friend constexpr bool operator==(program_grid const&, program_grid const&) = default;
 };
@@ -22,7 +24,7 @@ struct program_grid {
 /// The program without its idle cells.
 constexpr program without_idle(program_grid const& grid)
 {
-    program result{grid.placement, std::vector<std::vector<instruction>>(grid.rows.size())};
+    program result{grid.placement, std::vector<std::vector<instruction>>(grid.rows.size()), grid.copies, grid.slices};
     for (std::size_t row = 0; row < grid.rows.size(); ++row) {
         for (auto const& cell : grid.rows[row]) {
             if (cell) {
@@ -36,7 +38,7 @@ constexpr program without_idle(program_grid const& grid)
 /// The program as a grid without idle cells.
 constexpr program_grid as_grid(program const& p)
 {
-    program_grid result{p.placement, std::vector<std::vector<std::optional<instruction>>>(p.rows.size())};
+    program_grid result{p.placement, std::vector<std::vector<std::optional<instruction>>>(p.rows.size()), p.copies, p.slices};
     for (std::size_t row = 0; row < p.rows.size(); ++row) {
         result.rows[row].assign(p.rows[row].begin(), p.rows[row].end());
     }

@@ -25,6 +25,7 @@ enum class instruction_kind : std::uint8_t {
     receive_gradient,
     post_reduction,   ///< the unit is complete here: begin its exact sum with the other holders
     await_reduction,  ///< the reduced gradient is needed from here on
+    overlap,          ///< the next two, a forward and a whole backward, are computed at once; carries the forward's indices
 };
 
 struct reduction_tag;
@@ -61,12 +62,15 @@ constexpr bool is_receive(instruction_kind kind)
 {
     return kind == instruction_kind::receive_activation || kind == instruction_kind::receive_gradient;
 }
-constexpr bool is_reduction(instruction_kind kind) { return kind >= instruction_kind::post_reduction; }
+constexpr bool is_reduction(instruction_kind kind)
+{
+    return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction;
+}
 
 /// The name in traces and drawings (F, B, I, W as in the literature).
 constexpr std::string_view name_of(instruction_kind kind)
 {
-    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT"};
+    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT", "OVERLAP_F_B"};
     return names[static_cast<std::size_t>(kind)];
 }
 

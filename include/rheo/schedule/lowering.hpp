@@ -34,6 +34,9 @@ constexpr pipeline_facts computations_of(program const& p)
     auto result = facts_of(p, 0);
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
+            if (i.kind == instruction_kind::overlap) {
+                continue;
+            }
             expects(is_compute(i.kind), "lowering begins with a program that only computes");
             expects(i.stage >= 0 && static_cast<std::size_t>(i.stage) < result.stages && i.item >= 0,
                 "an instruction names a stage outside the pipeline");
@@ -47,12 +50,12 @@ constexpr pipeline_facts computations_of(program const& p)
 constexpr needed_send send_after(program const& p, pipeline_facts& computations, instruction i)
 {
     bool const up = i.kind == instruction_kind::forward;
-    if (i.kind == instruction_kind::weight_gradient) {
+    if (i.kind == instruction_kind::weight_gradient || i.kind == instruction_kind::overlap
+        || (up ? computations.ends_copy(i.stage) : computations.begins_copy(i.stage))) {
         return {false, i};
     }
     auto const target = i.stage + (up ? 1 : -1);
-    if (target < 0 || target >= static_cast<int>(computations.stages)
-        || p.placement[static_cast<std::size_t>(target)] == p.placement[static_cast<std::size_t>(i.stage)]
+    if (p.placement[static_cast<std::size_t>(target)] == p.placement[static_cast<std::size_t>(i.stage)]
         || !computations.holds(target, i.item, up ? forward_done : gradient_done)) {
         return {false, i};
     }
@@ -66,13 +69,15 @@ constexpr bool ready_to_place(program const& p, pipeline_facts& there, instructi
         return p.placement[static_cast<std::size_t>(stage)] == p.placement[static_cast<std::size_t>(i.stage)];
     };
     switch (i.kind) {
+    case instruction_kind::overlap: return true;
     case instruction_kind::forward:
-        return i.stage == 0 || there.holds(i.stage, i.item, activation_here)
-            || (same_rank(i.stage - 1) && there.holds(i.stage - 1, i.item, forward_done));
+        return there.slices_done(i.stage, i.item, true)
+            && (there.begins_copy(i.stage) || there.holds(i.stage, i.item, activation_here)
+                || (same_rank(i.stage - 1) && there.holds(i.stage - 1, i.item, forward_done)));
     case instruction_kind::weight_gradient: return there.holds(i.stage, i.item, gradient_done);
     default:
-        return there.holds(i.stage, i.item, forward_done)
-            && (i.stage + 1 == static_cast<int>(there.stages) || there.holds(i.stage, i.item, gradient_here)
+        return there.holds(i.stage, i.item, forward_done) && there.slices_done(i.stage, i.item, false)
+            && (there.ends_copy(i.stage) || there.holds(i.stage, i.item, gradient_here)
                 || (same_rank(i.stage + 1) && there.holds(i.stage + 1, i.item, gradient_done)));
     }
 }
@@ -87,7 +92,7 @@ constexpr program lower(program_grid const& grid)
     auto const compute = without_idle(grid);
     auto computations = detail::computations_of(compute);
     auto there = detail::facts_of(compute, 0);
-    program result{compute.placement, std::vector<std::vector<instruction>>(compute.rows.size())};
+    auto result = empty_like(compute);
     std::vector<std::size_t> next(compute.rows.size());
     auto const mark = [&](int stage, int item, int fact) {
         auto& f = there.of(stage, item);
@@ -106,21 +111,33 @@ constexpr program lower(program_grid const& grid)
                 ++next[row];
                 continue;
             }
-            auto const i = *grid.rows[row][next[row]];
-            if (!detail::ready_to_place(compute, there, i)) {
+            auto const& cells = grid.rows[row];
+            std::size_t const width = cells[next[row]]->kind == instruction_kind::overlap ? 3 : 1;
+            bool ready = next[row] + width <= cells.size();
+            for (std::size_t k = 0; k < width && ready; ++k) {
+                ready = cells[next[row] + k] && detail::ready_to_place(compute, there, *cells[next[row] + k]);
+            }
+            if (!ready) {
                 continue;
             }
             progress = true;
-            ++next[row];
-            result.rows[row].push_back(i);
-            mark(i.stage, i.item, i.kind == instruction_kind::forward ? detail::forward_done : detail::gradient_done);
-            if (auto const [needed, send] = detail::send_after(compute, computations, i); needed) {
-                auto const receive = detail::counterpart(send);
-                result.rows[row].push_back(send);
-                result.rows[static_cast<std::size_t>(compute.placement[static_cast<std::size_t>(receive.stage)])].push_back(receive);
-                bool const up = receive.kind == instruction_kind::receive_activation;
-                mark(receive.stage, receive.item, up ? detail::activation_here : detail::gradient_here);
+            for (std::size_t k = 0; k < width; ++k) {
+                auto const i = *cells[next[row] + k];
+                result.rows[row].push_back(i);
+                if (is_compute(i.kind)) {
+                    mark(i.stage, i.item, i.kind == instruction_kind::forward ? detail::forward_done : detail::gradient_done);
+                }
             }
+            for (std::size_t k = 0; k < width; ++k) {
+                if (auto const [needed, send] = detail::send_after(compute, computations, *cells[next[row] + k]); needed) {
+                    auto const receive = detail::counterpart(send);
+                    result.rows[row].push_back(send);
+                    result.rows[static_cast<std::size_t>(compute.placement[static_cast<std::size_t>(receive.stage)])].push_back(receive);
+                    bool const up = receive.kind == instruction_kind::receive_activation;
+                    mark(receive.stage, receive.item, up ? detail::activation_here : detail::gradient_here);
+                }
+            }
+            next[row] += width;
         }
         progress = progress || !left;
     }
@@ -139,22 +156,30 @@ constexpr program lower(program const& compute)
 constexpr program lower_lazily(program const& compute)
 {
     auto computations = detail::computations_of(compute);
-    program result{compute.placement, std::vector<std::vector<instruction>>(compute.rows.size())};
+    auto result = empty_like(compute);
     auto const receive_before = [&](std::vector<instruction>& row, instruction i) {
         bool const up = i.kind == instruction_kind::forward;
         auto const source = i.stage + (up ? -1 : 1);
-        if (i.kind == instruction_kind::weight_gradient || source < 0 || source >= static_cast<int>(computations.stages)
+        if (!is_compute(i.kind) || i.kind == instruction_kind::weight_gradient
+            || (up ? computations.begins_copy(i.stage) : computations.ends_copy(i.stage))
             || compute.placement[static_cast<std::size_t>(source)] == compute.placement[static_cast<std::size_t>(i.stage)]) {
             return;
         }
         row.push_back({up ? instruction_kind::receive_activation : instruction_kind::receive_gradient, i.stage, i.item});
     };
     for (std::size_t row = 0; row < compute.rows.size(); ++row) {
-        for (auto const& i : compute.rows[row]) {
-            receive_before(result.rows[row], i);
-            result.rows[row].push_back(i);
-            if (auto const [needed, send] = detail::send_after(compute, computations, i); needed) {
-                result.rows[row].push_back(send);
+        auto const& order = compute.rows[row];
+        for (std::size_t begin = 0; begin < order.size();) {
+            auto const end = std::min(order.size(), begin + (order[begin].kind == instruction_kind::overlap ? 3 : 1));
+            for (auto k = begin; k < end; ++k) {
+                receive_before(result.rows[row], order[k]);
+            }
+            result.rows[row].insert(result.rows[row].end(), order.begin() + static_cast<std::ptrdiff_t>(begin),
+                order.begin() + static_cast<std::ptrdiff_t>(end));
+            for (; begin < end; ++begin) {
+                if (auto const [needed, send] = detail::send_after(compute, computations, order[begin]); needed) {
+                    result.rows[row].push_back(send);
+                }
             }
         }
     }

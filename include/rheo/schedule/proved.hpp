@@ -16,14 +16,43 @@ namespace detail {
 
 template <Schedule S, schedule_shape Shape, class Lowering, class Transport>
 struct schedule_proof {
-    static_assert(Shape.ranks >= 1, "rheo: a schedule needs at least one rank");
-    static_assert(Shape.microbatches >= 0, "rheo: a step has no negative number of microbatches");
-    static constexpr bool is_complete = complete(S::program(Shape), Shape.microbatches).ok;
+    static constexpr auto fault = fault_of<S>(Shape);
+    static_assert(fault != shape_fault::ranks, "rheo: a schedule needs at least one rank");
+    static_assert(fault != shape_fault::microbatches, "rheo: a step has no negative number of microbatches");
+    static_assert(fault != shape_fault::chunks_not_taken, "rheo: this schedule has no choice of chunks per rank");
+    static_assert(fault != shape_fault::group_not_taken, "rheo: this schedule has no groups of microbatches");
+    static_assert(fault != shape_fault::slices_not_taken, "rheo: this schedule does not cut sequences into slices");
+    static_assert(fault != shape_fault::counts, "rheo: chunks, group and slices count from one");
+    static_assert(fault != shape_fault::odd_ranks,
+        "rheo: this schedule runs in two directions and needs an even number of ranks");
+    static_assert(fault != shape_fault::odd_microbatches,
+        "rheo: this schedule runs in two directions and needs an even number of microbatches");
+    static_assert(fault != shape_fault::odd_chunks,
+        "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
+    static_assert(fault != shape_fault::fewer_than_twice_the_ranks,
+        "rheo: this schedule needs at least twice as many microbatches as ranks");
+    static_assert(fault != shape_fault::fewer_than_twice_the_ranks_less_one,
+        "rheo: this schedule needs at least 2 p - 1 microbatches on p ranks");
+    static_assert(fault != shape_fault::cyclic,
+        "rheo: with this group of microbatches the ranks would wait for each other in a circle");
+    static constexpr bool is_complete = [] {
+        if constexpr (fault == shape_fault::none) {
+            return complete(S::program(Shape), Shape.microbatches).ok;
+        } else {
+            return true;
+        }
+    }();
     static_assert(is_complete, "rheo: this schedule leaves out an instruction, repeats one or puts it on a wrong rank");
-    static constexpr bool is_ordered = !is_complete || dependencies_in_order(S::program(Shape)).ok;
+    static constexpr bool is_ordered = [] {
+        if constexpr (fault == shape_fault::none && is_complete) {
+            return dependencies_in_order(S::program(Shape)).ok;
+        } else {
+            return true;
+        }
+    }();
     static_assert(is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");
     static constexpr bool ends = [] {
-        if constexpr (is_complete && is_ordered) {
+        if constexpr (fault == shape_fault::none && is_complete && is_ordered) {
             return deadlock_free<Transport>(Lowering::lowered(S::program(Shape))).ok;
         } else {
             return true;

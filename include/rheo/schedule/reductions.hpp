@@ -104,7 +104,7 @@ constexpr std::vector<row_unit> units_of_row(program const& p, std::size_t posit
 constexpr program with_reductions(program const& lowered, units_by_stage const& units, int layers)
 {
     expects(units.size() == lowered.placement.size(), "reductions need the units of every stage");
-    program result{lowered.placement, {}};
+    program result{lowered.placement, {}, lowered.copies, lowered.slices};
     for (std::size_t position = 0; position < lowered.rows.size(); ++position) {
         auto const& row = lowered.rows[position];
         auto const held = detail::units_of_row(lowered, position, units, layers);

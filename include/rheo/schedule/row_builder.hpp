@@ -6,8 +6,11 @@
 // instruction that would wait for it, the backward one stage below, is dropped as well.
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/stage_work.hpp"
@@ -52,6 +55,47 @@ constexpr void add_backward(program& p, stage_id stage, stage_work const& work)
     if (stage >= work.deepest) {
         add(p, stage, instruction_kind::backward, work.microbatch);
     }
+}
+
+/// An empty program on `ranks` ranks with this placement.
+constexpr program placed_program(int ranks, std::vector<int> placement, int copies = 1)
+{
+    expects(placement.size() <= static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()), "a program has at most 32767 stages");
+    return {std::move(placement), std::vector<std::vector<instruction>>(static_cast<std::size_t>(ranks)), copies, 1};
+}
+
+/// A forward and a whole backward that are computed at once. @pre both stages live on one rank
+constexpr void add_overlapped(program& p, instruction forward, instruction backward)
+{
+    auto& row = p.rows[static_cast<std::size_t>(p.placement[static_cast<std::size_t>(forward.stage)])];
+    row.push_back({instruction_kind::overlap, forward.stage, forward.item});
+    row.push_back(forward);
+    row.push_back(backward);
+}
+
+/// The schedule of a whole step turned into one of `work`, whose k-th entry takes the place of microbatch k. A backward
+/// that nobody needs is left out, with its overlap.
+constexpr program restricted(program p, std::span<stage_work const> work)
+{
+    auto const chain = stages_per_copy(p);
+    expect_work(chain, work);
+    auto const work_of = [&](instruction i) { return work[static_cast<std::size_t>(i.item / p.slices)]; };
+    auto const dropped = [&](instruction i) {
+        return is_compute(i.kind) && i.kind != instruction_kind::forward && i.stage % chain < work_of(i).deepest.value;
+    };
+    for (auto& row : p.rows) {
+        std::vector<instruction> kept;
+        for (std::size_t k = 0; k < row.size(); ++k) {
+            auto i = row[k];
+            if (dropped(i) || (i.kind == instruction_kind::overlap && dropped(row[k + 2]))) {
+                continue;
+            }
+            i.item = work_of(i).microbatch.value * p.slices + i.item % p.slices;
+            kept.push_back(i);
+        }
+        row = kept;
+    }
+    return p;
 }
 
 }  // namespace rheo::inline v0::detail

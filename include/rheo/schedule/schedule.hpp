@@ -3,23 +3,37 @@
 
 // What a schedule is: a type with a name that makes a program of compute instructions, for a whole
 // step or for a list of microbatches some of which need only part of their backward. It decides the
-// compute order and the placement; lowering, transport and cost are other policies.
+// compute order and the placement; lowering, transport and cost are other policies. It may say where it
+// comes from (`source`), which options it takes (`takes`) and which sizes it cannot have (`fault`).
 
 #include <concepts>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
 #include "rheo/schedule/program.hpp"
+#include "rheo/schedule/shape_fault.hpp"
 #include "rheo/schedule/stage_work.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
-/// The size of an undisturbed step: microbatches 0 .. microbatches-1, whole.
+/// The size of an undisturbed step: microbatches 0 .. microbatches-1, whole. Options that are 0 are the family's own choice.
 struct schedule_shape {
     int ranks;
     int microbatches;
+    int chunks = 0;  ///< stages per rank
+    int group = 0;   ///< microbatches that an interleaved schedule takes through one chunk before the next
+    int slices = 0;  ///< parts of a microbatch along its sequence
 
     friend constexpr bool operator==(schedule_shape, schedule_shape) = default;
+};
+
+/// The options that a family takes.
+struct schedule_options {
+    bool chunks = false;
+    bool group = false;
+    bool slices = false;
 };
 
 /// A schedule opts in by its `name`, the one that people write.
@@ -29,5 +43,47 @@ concept Schedule = requires(schedule_shape shape, int ranks, std::span<stage_wor
     { S::program(shape) } -> std::same_as<program>;
     { S::program(ranks, work) } -> std::same_as<program>;
 };
+
+/// Why the schedule cannot be made at this size; `none` when it can. What it says of its own is asked for
+/// after what holds for all.
+template <Schedule S>
+constexpr shape_fault fault_of(schedule_shape shape)
+{
+    schedule_options takes;
+    if constexpr (requires { S::takes; }) {
+        takes = S::takes;
+    }
+    if (shape.ranks < 1 || shape.microbatches < 0) {
+        return shape.ranks < 1 ? shape_fault::ranks : shape_fault::microbatches;
+    }
+    if (shape.chunks < 0 || shape.group < 0 || shape.slices < 0) {
+        return shape_fault::counts;
+    }
+    if (shape.chunks != 0 && !takes.chunks) {
+        return shape_fault::chunks_not_taken;
+    }
+    if (shape.group != 0 && !takes.group) {
+        return shape_fault::group_not_taken;
+    }
+    if (shape.slices != 0 && !takes.slices) {
+        return shape_fault::slices_not_taken;
+    }
+    if constexpr (requires { S::fault(shape); }) {
+        return S::fault(shape);
+    }
+    return shape_fault::none;
+}
+
+namespace detail {
+
+/// Throws the sentence of fault_of.
+template <class S>
+constexpr void expect_possible(schedule_shape shape)
+{
+    auto const fault = fault_of<S>(shape);
+    expects(fault == shape_fault::none, sentence_of(fault));
+}
+
+}  // namespace detail
 
 }  // namespace rheo::inline v0

@@ -32,8 +32,13 @@ inline std::string to_text(program const& p)
 {
     std::string text;
     for (auto const& row : p.rows) {
-        for (auto const& i : row) {
-            text += to_string(i) + ",";
+        for (std::size_t k = 0; k < row.size(); ++k) {
+            if (row[k].kind == instruction_kind::overlap && k + 2 < row.size()) {
+                text += "(" + to_string(row[k + 1]) + ";" + to_string(row[k + 2]) + ")OVERLAP_F_B,";
+                k += 2;
+            } else {
+                text += to_string(row[k]) + ",";
+            }
         }
         if (!row.empty()) {
             text.pop_back();
@@ -78,6 +83,35 @@ constexpr std::optional<instruction> instruction_named(std::string_view text)
     return std::nullopt;
 }
 
+namespace detail {
+
+/// The instructions of a cell like `2F0` or `(0F7;7B3)OVERLAP_F_B`; none when it is not one.
+inline std::vector<instruction> instructions_of_cell(std::string_view cell)
+{
+    constexpr std::string_view together = ")OVERLAP_F_B";
+    if (!cell.starts_with('(') || !cell.ends_with(together)) {
+        auto const one = instruction_named(cell);
+        return one ? std::vector{*one} : std::vector<instruction>{};
+    }
+    auto const pair = cell.substr(1, cell.size() - 1 - together.size());
+    auto const middle = std::min(pair.find(';'), pair.size());
+    auto const forward = instruction_named(pair.substr(0, middle));
+    auto const backward = instruction_named(pair.substr(std::min(middle + 1, pair.size())));
+    if (!forward || !backward || forward->kind != instruction_kind::forward || backward->kind != instruction_kind::backward) {
+        return {};
+    }
+    return {{instruction_kind::overlap, forward->stage, forward->item}, *forward, *backward};
+}
+
+/// True for what PyTorch writes about parameters that are spread over ranks; it is no part of a program here.
+inline bool is_about_parameters(std::string_view cell)
+{
+    auto const name = cell.substr(std::min(cell.find_first_not_of("0123456789"), cell.size()));
+    return name.size() < cell.size() && (name == "UNSHARD" || name == "RESHARD" || name == "REDUCE_GRAD");
+}
+
+}  // namespace detail
+
 /// The answer of parse_grid: a grid, or the sentence why not.
 struct parsed_grid {
     program_grid grid;
@@ -86,23 +120,30 @@ struct parsed_grid {
     explicit operator bool() const { return reason.empty(); }
 };
 
-/// Reads a text of one line per rank, cells separated by commas, an empty cell for an idle slot.
+/// Reads a text of one line per rank, cells separated by commas, an empty cell for an idle slot. PyTorch's UNSHARD,
+/// RESHARD and REDUCE_GRAD are passed over.
 inline parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 {
-    parsed_grid result{{std::move(placement), {}}, {}};
+    parsed_grid result{{std::move(placement), {}, 1, 1}, {}};
     while (!text.empty()) {
         auto line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
         result.grid.rows.push_back({});
+        std::size_t number = 0;
         for (bool more = true; more;) {
             auto const cell = line.substr(0, line.find(','));
             more = cell.size() < line.size();
             line.remove_prefix(more ? cell.size() + 1 : cell.size());
-            auto const read = instruction_named(cell);
-            result.grid.rows.back().push_back(read);
-            if (!read && !cell.empty()) {
-                result.reason = "row " + std::to_string(result.grid.rows.size()) + ", cell "
-                    + std::to_string(result.grid.rows.back().size()) + ": '" + std::string{cell}
+            ++number;
+            if (detail::is_about_parameters(cell)) {
+                continue;
+            }
+            auto const read = detail::instructions_of_cell(cell);
+            result.grid.rows.back().insert(result.grid.rows.back().end(), read.begin(), read.end());
+            if (cell.empty()) {
+                result.grid.rows.back().push_back(std::nullopt);
+            } else if (read.empty()) {
+                result.reason = "row " + std::to_string(result.grid.rows.size()) + ", cell " + std::to_string(number) + ": '" + std::string{cell}
                     + "' is not an instruction like 2F0";
                 return result;
             }

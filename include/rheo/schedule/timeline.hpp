@@ -86,8 +86,18 @@ public:
 
     constexpr void compute(row_ref r, instruction i)
     {
-        auto const start = std::max(clocks_[r.row], input_time(r, i));
-        auto const end = start + cost(r, i);
+        auto start = std::max(clocks_[r.row], input_time(r, i));
+        auto end = start + cost(r, i);
+        auto const& row = programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)];
+        auto const& before = rows[r.row].instructions;
+        if (!before.empty() && before.back().what.kind == instruction_kind::overlap) {
+            auto const partner = row[before.size() + 1];
+            start = std::max(start, input_time(r, partner));
+            end = start + cost(r, i) + cost(r, partner) - gain(r, i);
+        } else if (before.size() > 1 && before[before.size() - 2].what.kind == instruction_kind::overlap) {
+            start = before.back().start;
+            end = before.back().end;
+        }
         auto& t = times_[at(r.pipeline)];
         if (i.kind == instruction_kind::forward) {
             t.activation[t.slot(i.stage, i.item)] = end;
@@ -96,6 +106,8 @@ public:
         }
         record(r, i, start, end);
     }
+
+    constexpr void overlap(row_ref r, instruction i) { record(r, i, clocks_[r.row], clocks_[r.row]); }
 
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
     {
@@ -143,6 +155,11 @@ public:
 private:
     constexpr seconds cost(row_ref r, instruction i) const { return cost_of(costs_->pipelines[at(r.pipeline)], i); }
 
+    constexpr seconds gain(row_ref r, instruction i) const
+    {
+        return costs_->pipelines[at(r.pipeline)][static_cast<std::size_t>(i.stage)].overlap_gain;
+    }
+
     /// When the output of the neighbour stage is there, unless a transfer that held this rank has brought it.
     constexpr seconds input_time(row_ref r, instruction i) const
     {
@@ -150,8 +167,9 @@ private:
         auto const source = i.stage + (up ? -1 : 1);
         auto const& t = times_[at(r.pipeline)];
         auto const& placement = programs_[at(r.pipeline)].placement;
-        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient || source < 0
-            || source >= static_cast<int>(placement.size())) {
+        auto const chain = stages_per_copy(programs_[at(r.pipeline)]);
+        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient
+            || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
             return seconds{0.0};
         }
         auto const slot = t.slot(source, i.item);

@@ -14,6 +14,19 @@ struct rendezvous {};
 /// begins when both are posted. What a worker over tagged non-blocking messages does.
 struct nonblocking {};
 
+/// Messages between two ranks wait in queues of `depth` places: a send waits for a place, a receive for the oldest message,
+/// which must be its own. One queue per ordered pair of ranks, or one for activations and one for gradients.
+struct fifo {
+    int depth = 1;
+    bool by_direction = false;
+};
+
+/// A send never waits; a receive waits for its own message, whatever came before it.
+struct tagged {};
+
+/// Rendezvous of lists that show transfers without all computations: what is sent is taken to be there.
+struct rendezvous_of_given {};
+
 /// No transfers at all: what one rank has computed every rank sees. For programs before lowering.
 struct shared_memory {};
 

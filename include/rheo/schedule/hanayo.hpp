@@ -1,0 +1,52 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Hanayo (Liu et al., SC 2023, section 3.2): waves. A microbatch runs down and up the ranks w times, 2 w chunks per rank, with one
+// copy of the parameters. The order of a rank follows, as there, from a rehearsal at f = 1, b = 2 per stage, which takes what
+// is ready, backwards first, with at most p stages' activations per rank.
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "rheo/schedule/interleaved_order.hpp"
+#include "rheo/schedule/list_schedule.hpp"
+#include "rheo/schedule/placement.hpp"
+#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/schedule.hpp"
+
+namespace rheo::inline v0 {
+
+struct hanayo {
+    static constexpr std::string_view name = "hanayo";
+    static constexpr std::string_view source = "Liu et al., Hanayo: Harnessing Wave-like Pipeline Parallelism, SC 2023, section 3";
+
+    static constexpr schedule_options takes{.chunks = true};
+
+    /// A wave is two chunks.
+    static constexpr shape_fault fault(schedule_shape shape)
+    {
+        return shape.chunks % 2 != 0 ? shape_fault::odd_chunks : shape_fault::none;
+    }
+
+    /// The compute program of a whole step. @pre fault_of says none
+    static constexpr rheo::program program(schedule_shape shape)
+    {
+        detail::expect_possible<hanayo>(shape);
+        auto const chunks = detail::chunks_of(shape, 4);
+        auto const placement = v_placement(shape.ranks, chunks);
+        return list_schedule({.ranks = shape.ranks, .placement = placement, .costs = unit_costs(shape.ranks * chunks),
+                                 .microbatches = shape.microbatches, .cap = bytes{std::max(2, shape.ranks) * chunks}})
+            .what;
+    }
+
+    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
+    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
+    {
+        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+    }
+
+    friend constexpr bool operator==(hanayo, hanayo) = default;
+};
+
+}  // namespace rheo::inline v0

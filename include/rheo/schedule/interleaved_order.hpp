@@ -1,0 +1,60 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What interleaved schedules share: the order in which a rank takes its microbatches through its chunks.
+// Forwards go in groups: g microbatches through the first chunk, the same through the next, and so on;
+// backwards the same with the chunks in reverse. The last group may be smaller.
+
+#include <algorithm>
+#include <vector>
+
+#include "rheo/schedule/instruction.hpp"
+#include "rheo/schedule/schedule.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// A chunk of a rank, and a microbatch.
+struct chunk_item {
+    int chunk;
+    microbatch_id microbatch;
+};
+
+/// The forwards of a rank in order, v * m of them.
+constexpr std::vector<chunk_item> grouped(int chunks, int microbatches, int group)
+{
+    std::vector<chunk_item> order;
+    for (int begin = 0; begin < microbatches; begin += group) {
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            for (int m = begin; m < std::min(begin + group, microbatches); ++m) {
+                order.push_back({chunk, microbatch_id{m}});
+            }
+        }
+    }
+    return order;
+}
+
+/// The chunks that a shape asks for, `otherwise` when it leaves the choice.
+constexpr int chunks_of(schedule_shape shape, int otherwise = 2)
+{
+    return shape.chunks == 0 ? otherwise : shape.chunks;
+}
+
+/// The group that a shape asks for; left to choose: m / (m / p) when that divides m, as PyTorch does, else p.
+constexpr int group_of(schedule_shape shape)
+{
+    if (shape.group != 0) {
+        return shape.group;
+    }
+    auto const rounds = std::max(1, shape.microbatches / shape.ranks);
+    return shape.microbatches > 0 && shape.microbatches % rounds == 0 ? shape.microbatches / rounds : shape.ranks;
+}
+
+/// True when the group is one for which the order is known to be acyclic: p <= g <= m, and no last group below p.
+constexpr bool is_known_group(schedule_shape shape)
+{
+    auto const group = group_of(shape);
+    return shape.ranks <= group && group <= shape.microbatches
+        && (shape.microbatches % group == 0 || shape.microbatches % group >= shape.ranks);
+}
+
+}  // namespace rheo::inline v0::detail

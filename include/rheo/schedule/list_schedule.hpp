@@ -1,0 +1,204 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A schedule by list scheduling (Graham, 1969) for any placement, per-stage costs and memory: whenever a
+// rank is free, the instruction that can begin first is taken; of several, an input gradient or backward
+// before a forward, a deep forward before a shallow one, a weight gradient last. It is not optimal, but
+// never idles while it could work, except for memory.
+//
+// Memory: a forward begins only when its activation fits under the cap and leaves room for one
+// activation of each deeper stage of the rank. So the deepest stage can always go on, then the one
+// before it, and so on: a cap that holds one activation of each stage of a rank cannot lead into a hang.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/schedule/cost.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/row_builder.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// What a list schedule is made for.
+struct list_request {
+    int ranks;
+    std::vector<int> placement;
+    stage_costs costs;
+    int microbatches;
+    int copies = 1;                         ///< microbatch m takes copy m % copies
+    bool split = false;                     ///< input and weight gradients apart
+    std::vector<bytes> activations = {};  ///< stage -> held from F to B or W; none: one byte each
+    bytes cap = {};                         ///< per rank; 0: none
+};
+
+/// The answer: a compute program, or the sentence why not.
+struct list_answer {
+    program what;
+    std::string reason;  ///< empty when there is a program
+
+    constexpr explicit operator bool() const { return reason.empty(); }
+};
+
+namespace detail {
+
+class list_scheduling {
+public:
+    constexpr explicit list_scheduling(list_request const& request)
+        : request_{&request}, result_{placed_program(request.ranks, request.placement, request.copies)}
+    {
+        auto const stages = request.placement.size();
+        chain_ = stages / static_cast<std::size_t>(request.copies);
+        held_.resize(static_cast<std::size_t>(request.ranks));
+        clocks_.resize(held_.size());
+        done_.resize(stages * 3);
+        ends_.resize(stages * 2);
+        stages_of_.resize(held_.size());
+        for (std::size_t s = 0; s < stages; ++s) {
+            activations_.push_back(request.activations.empty() ? bytes{1} : request.activations[s]);
+            stages_of_[rank_of(s)].push_back(s);
+            auto const copies = static_cast<std::size_t>(request.copies);
+            auto const all = static_cast<std::size_t>(request.microbatches);
+            wanted_.push_back((all + copies - 1 - s / chain_) / copies);
+        }
+    }
+
+    /// True when a rank can hold one activation of each of its stages.
+    constexpr bool fits() const
+    {
+        for (auto const& stages : stages_of_) {
+            bytes sum;
+            for (auto const s : stages) {
+                sum += activations_[s];
+            }
+            if (request_->cap > bytes{} && sum > request_->cap) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    constexpr program run()
+    {
+        for (choice c = best(); c.found; c = best()) {
+            take(c);
+        }
+        return result_;
+    }
+
+private:
+    struct choice {
+        bool found = false;
+        std::size_t stage = 0;
+        int kind = 0;  ///< 0 forward, 1 backward or input gradient, 2 weight gradient
+        seconds start{};
+        int rank_of_kind = 0;  ///< smaller is taken first at equal start
+    };
+
+    constexpr std::size_t rank_of(std::size_t stage) const { return static_cast<std::size_t>(request_->placement[stage]); }
+    constexpr std::size_t& done(std::size_t stage, int kind) { return done_[3 * stage + static_cast<std::size_t>(kind)]; }
+    constexpr std::vector<seconds>& ends(std::size_t stage, int kind) { return ends_[2 * stage + static_cast<std::size_t>(kind)]; }
+
+    constexpr bool has_room(std::size_t stage) const
+    {
+        auto need = held_[rank_of(stage)] + activations_[stage];
+        for (auto const other : stages_of_[rank_of(stage)]) {
+            need += other % chain_ > stage % chain_ ? activations_[other] : bytes{};
+        }
+        return request_->cap == bytes{} || need <= request_->cap;
+    }
+
+    /// The next instruction of a kind on a stage, if its inputs are known.
+    constexpr choice next(std::size_t stage, int kind)
+    {
+        auto const k = done(stage, kind);
+        auto start = clocks_[rank_of(stage)];
+        if (k == wanted_[stage] || (kind == 2 && (!request_->split || k == done(stage, 1)))
+            || (kind == 0 && !has_room(stage)) || (kind == 1 && k == done(stage, 0))) {
+            return {};
+        }
+        auto const c = stage % chain_;
+        bool const has_source = kind == 0 ? c > 0 : kind == 1 && c + 1 < chain_;
+        if (has_source) {
+            auto const source = kind == 0 ? stage - 1 : stage + 1;
+            if (done(source, kind) <= k) {
+                return {};
+            }
+            auto ready = ends(source, kind)[k];
+            if (rank_of(source) != rank_of(stage)) {
+                ready += kind == 0 ? request_->costs[source].send_activation : request_->costs[source].send_gradient;
+            }
+            start = std::max(start, ready);
+        }
+        auto const depth = static_cast<int>(chain_ - c);
+        auto const all = static_cast<int>(chain_) + 1;
+        return {true, stage, kind, start, kind == 1 ? depth : kind == 0 ? all + depth : 2 * all};
+    }
+
+    constexpr choice best()
+    {
+        choice first;
+        for (std::size_t s = 0; s < request_->placement.size(); ++s) {
+            for (int kind = 0; kind < 3; ++kind) {
+                auto const c = next(s, kind);
+                if (c.found && (!first.found || c.start < first.start || (c.start == first.start && c.rank_of_kind < first.rank_of_kind))) {
+                    first = c;
+                }
+            }
+        }
+        return first;
+    }
+
+    constexpr void take(choice c)
+    {
+        auto const k = done(c.stage, c.kind)++;
+        auto const whole = request_->split ? instruction_kind::input_gradient : instruction_kind::backward;
+        auto const kind = c.kind == 0 ? instruction_kind::forward : c.kind == 1 ? whole : instruction_kind::weight_gradient;
+        auto const item = static_cast<int>(k) * request_->copies + static_cast<int>(c.stage / chain_);
+        auto const i = make_instruction(kind, stage_id{static_cast<int>(c.stage)}, microbatch_id{item});
+        result_.rows[rank_of(c.stage)].push_back(i);
+        auto const end = c.start + cost_of(request_->costs, i);
+        clocks_[rank_of(c.stage)] = end;
+        if (c.kind < 2) {
+            ends(c.stage, c.kind).push_back(end);
+        }
+        if (c.kind == 0) {
+            held_[rank_of(c.stage)] += activations_[c.stage];
+        } else if (c.kind == 2 || !request_->split) {
+            held_[rank_of(c.stage)] -= activations_[c.stage];
+        }
+    }
+
+    list_request const* request_;
+    program result_;
+    std::size_t chain_ = 0;
+    std::vector<std::vector<std::size_t>> stages_of_;  ///< rank -> its stages
+    std::vector<bytes> activations_;
+    std::vector<bytes> held_;
+    std::vector<seconds> clocks_;
+    std::vector<std::size_t> wanted_;                  ///< stage -> microbatches
+    std::vector<std::size_t> done_;                    ///< (stage, kind) -> how many
+    std::vector<std::vector<seconds>> ends_;           ///< (stage, forward or backward) -> when each ended
+};
+
+}  // namespace detail
+
+/// The list schedule of the request, or why there is none. Cost: instructions x stages.
+/// @pre costs (and activations, if any) of every stage of every copy
+constexpr list_answer list_schedule(list_request const& request)
+{
+    expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");
+    expects(request.costs.size() == request.placement.size(), "a list schedule needs the costs of every stage");
+    expects(request.activations.empty() || request.activations.size() == request.placement.size(),
+        "a list schedule needs the activations of every stage");
+    detail::list_scheduling scheduling{request};
+    if (!scheduling.fits()) {
+        return {{}, "the memory cap does not hold one activation of each stage of a rank"};
+    }
+    return {scheduling.run(), {}};
+}
+
+}  // namespace rheo::inline v0

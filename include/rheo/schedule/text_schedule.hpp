@@ -1,0 +1,104 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A schedule that somebody wrote down: compute instructions in PyTorch's text form, a row per rank. Where
+// the stages live and how many microbatches there are is read off the instructions; what does not fit
+// together is named by row and cell.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/schedule/complete.hpp"
+#include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/text.hpp"
+
+namespace rheo::inline v0 {
+
+/// The answer of parse_schedule_text: a compute program for a whole step, or the sentence why not.
+struct parsed_program {
+    program what;
+    int microbatches = 0;
+    std::string reason;  ///< empty when all is well; begins with row and cell where one is to blame
+
+    explicit operator bool() const { return reason.empty(); }
+};
+
+namespace detail {
+
+/// `row 2, cell 5: `, counted as people count, of the first place of an instruction in the grid.
+inline std::string place_in(program_grid const& grid, std::size_t row, instruction what)
+{
+    std::size_t cell = 0;
+    for (std::size_t k = 0; k < grid.rows[row].size(); ++k) {
+        ++cell;
+        if (grid.rows[row][k] == what) {
+            break;
+        }
+        if (grid.rows[row][k] && grid.rows[row][k]->kind == instruction_kind::overlap) {
+            if (k + 2 < grid.rows[row].size() && (grid.rows[row][k + 1] == what || grid.rows[row][k + 2] == what)) {
+                break;
+            }
+            k += 2;
+        }
+    }
+    return "row " + std::to_string(row + 1) + ", cell " + std::to_string(cell) + ": ";
+}
+
+}  // namespace detail
+
+/// Reads a schedule of one copy of the model: idle cells are passed over, transfers refused (lowering puts them in).
+/// The program is complete and its order acyclic when there is no reason.
+inline parsed_program parse_schedule_text(std::string_view text)
+{
+    auto read = parse_grid(text, {});
+    if (!read) {
+        return {{}, 0, read.reason};
+    }
+    while (!read.grid.rows.empty() && std::none_of(read.grid.rows.back().begin(), read.grid.rows.back().end(), [](auto const& c) { return c.has_value(); })) {
+        read.grid.rows.pop_back();
+    }
+    auto& placement = read.grid.placement;
+    int microbatches = 0;
+    for (std::size_t row = 0; row < read.grid.rows.size(); ++row) {
+        for (auto const& cell : read.grid.rows[row]) {
+            if (!cell || cell->kind == instruction_kind::overlap) {
+                continue;
+            }
+            if (!is_compute(cell->kind)) {
+                return {{}, 0, detail::place_in(read.grid, row, *cell) + "a schedule only computes (F, B, I, W); transfers are put in by lowering"};
+            }
+            auto const stage = static_cast<std::size_t>(cell->stage);
+            placement.resize(std::max(placement.size(), stage + 1), -1);
+            if (placement[stage] >= 0 && placement[stage] != static_cast<int>(row)) {
+                return {{}, 0, detail::place_in(read.grid, row, *cell) + "stage " + std::to_string(stage) + " already lives in row "
+                        + std::to_string(placement[stage] + 1)};
+            }
+            placement[stage] = static_cast<int>(row);
+            microbatches = std::max(microbatches, cell->item + 1);
+        }
+    }
+    if (placement.empty()) {
+        return {{}, 0, "row 1, cell 1: a schedule needs an instruction like 0F0"};
+    }
+    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
+        if (placement[stage] < 0) {
+            return {{}, 0, "stage " + std::to_string(stage) + " is nowhere, but a later one is"};
+        }
+    }
+    auto const p = without_idle(read.grid);
+    for (auto const& verdict : {complete(p, microbatches), dependencies_in_order(p)}) {
+        if (!verdict) {
+            auto const& c = verdict.culprits.front();
+            auto const place = verdict.fault == program_fault::missing ? "row " + std::to_string(c.position + 1) + ": "
+                                                                       : detail::place_in(read.grid, static_cast<std::size_t>(c.position), c.what);
+            return {{}, 0, place + verdict.sentence()};
+        }
+    }
+    return {p, microbatches, {}};
+}
+
+}  // namespace rheo::inline v0

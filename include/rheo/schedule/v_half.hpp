@@ -1,0 +1,58 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// V-Half (Qi et al., NeurIPS 2024, section 3.2): the V of two chunks per rank with hops of two slots down the ranks and one slot
+// up, forwards and backwards alike: half of 1F1B's memory and fewer bubbles than V-Min.
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "rheo/schedule/building_block.hpp"
+#include "rheo/schedule/placement.hpp"
+#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/schedule.hpp"
+
+namespace rheo::inline v0 {
+
+struct v_half {
+    static constexpr std::string_view name = "v-half";
+    static constexpr std::string_view source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3";
+
+
+    /// The building block on `ranks` ranks. @pre ranks >= 1
+    static constexpr building_block block(int ranks)
+    {
+        building_block result{v_placement(ranks, 2), {}, {}, {}, 6};
+        auto turn = 3 * ranks - 1;  // the first input gradient, a multiple of 3 but not of 6
+        while (turn % 6 != 3) {
+            ++turn;
+        }
+        for (int s = 0; s < 2 * ranks; ++s) {
+            auto const hops = s < ranks ? 2 * s : 2 * (ranks - 1) + 1 + (s - ranks);
+            result.forward.push_back(hops);
+        }
+        for (int s = 0; s < 2 * ranks; ++s) {  // the stages in reverse: down the ranks again, then up
+            auto const back = 2 * ranks - 1 - s;
+            result.input_gradient.push_back(turn + result.forward[static_cast<std::size_t>(back)]);
+        }
+        return with_weight_gradients(result, ranks);
+    }
+
+    /// The compute program of a whole step. @pre fault_of says none
+    static constexpr rheo::program program(schedule_shape shape)
+    {
+        detail::expect_possible<v_half>(shape);
+        return repeated(block(shape.ranks), shape.ranks, shape.microbatches);
+    }
+
+    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
+    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
+    {
+        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+    }
+
+    friend constexpr bool operator==(v_half, v_half) = default;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,95 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// ZB-V (Qi et al., ICLR 2024, section 6): two chunks per rank in a V, so that the last stage meets the first on rank 0. At
+// f = i = w no rank idles between its first and its last instruction, with 1F1B's memory: 2 p chunks of half a stage.
+
+#include <span>
+#include <string_view>
+
+#include "rheo/schedule/placement.hpp"
+#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/schedule.hpp"
+
+namespace rheo::inline v0 {
+
+struct zb_v {
+    static constexpr std::string_view name = "zb-v";
+    static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6";
+
+
+    /// Fewer microbatches than 2 p - 1 do not fill the V.
+    static constexpr shape_fault fault(schedule_shape shape)
+    {
+        return shape.microbatches < 2 * shape.ranks - 1 ? shape_fault::fewer_than_twice_the_ranks_less_one : shape_fault::none;
+    }
+
+    /// The compute program of a whole step. @pre fault_of says none
+    static constexpr rheo::program program(schedule_shape shape)
+    {
+        detail::expect_possible<zb_v>(shape);
+        auto const p = shape.ranks;
+        auto const m = shape.microbatches;
+        auto result = detail::placed_program(p, v_placement(p, 2));
+        for (int rank = 0; rank < p; ++rank) {
+            int done[2][4] = {};  // chunk, kind -> how many
+            auto const next = [&](int chunk, instruction_kind kind) {
+                auto const stage = stage_id{chunk == 0 ? rank : 2 * p - 1 - rank};
+                detail::add(result, stage, kind, microbatch_id{done[chunk][static_cast<int>(kind)]++});
+            };
+            auto const forward = [&](int chunk) { next(chunk, instruction_kind::forward); };
+            auto const input = [&](int chunk) { next(chunk, instruction_kind::input_gradient); };
+            auto const weight = [&](int chunk) { next(chunk, instruction_kind::weight_gradient); };
+            auto const unit = [&](int chunk) {  // a microbatch goes, and comes back where it can
+                forward(chunk);
+                input(chunk);
+                weight(chunk);
+            };
+            for (int k = 0; k < 2 * (p - rank) - 1; ++k) {
+                forward(0);
+            }
+            for (int k = 0; k < rank; ++k) {
+                forward(1);
+                forward(0);
+            }
+            for (int k = 0; k < p - rank; ++k) {
+                unit(1);
+            }
+            auto& forwards = done[0][0];
+            while (done[1][0] < forwards || forwards < m) {
+                if (forwards < m) {
+                    forward(0);
+                }
+                input(0);
+                weight(0);
+                unit(1);
+            }
+            for (int k = 0; k < rank; ++k) {
+                input(0);
+                input(1);
+            }
+            for (int k = 0; k < p - rank; ++k) {
+                input(0);
+                weight(0);
+            }
+            auto constexpr weights = static_cast<int>(instruction_kind::weight_gradient);
+            while (done[1][weights] < m) {
+                weight(1);
+            }
+            while (done[0][weights] < m) {
+                weight(0);
+            }
+        }
+        return result;
+    }
+
+    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
+    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
+    {
+        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+    }
+
+    friend constexpr bool operator==(zb_v, zb_v) = default;
+};
+
+}  // namespace rheo::inline v0
