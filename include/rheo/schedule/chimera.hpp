@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Chimera (Li and Hoefler, SC 2021, section 3.1): two pipelines in opposite directions over the same ranks, each with a copy of
-// the model and every other microbatch. A unit of p microbatches fits together without collisions; units follow each other
-// every 2 p slots (direct concatenation, section 3.5). What is written here is the order of the slots at f = b.
+// the model and every other microbatch. What is written here is the order of the slots at f = b, where the two fit together
+// without collisions. For m > p the paper puts units of p one after the other, which leaves bubbles between them unless f = b;
+// here the unit grows instead: p - 2 slots of bubble at any m >= p, for activations of up to m microbatches.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,15 +39,15 @@ struct chimera {
         detail::expect_possible<chimera>(shape);
         auto const p = shape.ranks;
         auto result = detail::placed_program(p, both_directions(loop_placement(p, 1), p), 2);
-        auto const slots = 2 * (p + shape.microbatches) + 2 * p;
+        auto const unit = std::max(p, shape.microbatches);
         for (int rank = 0; rank < p; ++rank) {
-            std::vector<instruction> at_slot(static_cast<std::size_t>(slots), {instruction_kind::overlap, 0, 0});
+            std::vector<instruction> at_slot(static_cast<std::size_t>(3 * unit), {instruction_kind::overlap, 0, 0});
             for (int m = 0; m < shape.microbatches; ++m) {
                 auto const place = m % 2 == 0 ? rank : p - 1 - rank;  // along the microbatch's direction
                 auto const stage = static_cast<std::int16_t>(m % 2 * p + place);
-                auto const begin = m / p * 2 * p + m % p / 2 * 2;
+                auto const begin = m / 2 * 2;
                 at_slot[static_cast<std::size_t>(begin + place)] = {instruction_kind::forward, stage, m};
-                at_slot[static_cast<std::size_t>(begin + 2 * p - 1 - place)] = {instruction_kind::backward, stage, m};
+                at_slot[static_cast<std::size_t>(begin + unit + p - 1 - place)] = {instruction_kind::backward, stage, m};
             }
             for (auto const& i : at_slot) {
                 if (is_compute(i.kind)) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which lowering ends under which transport, how deep queues must be, and what the shortest stuck state says.
+#include <random>
+
+#include "catch.hpp"
+#include "programs.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/fifo_depth.hpp"
+#include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/relax.hpp"
+#include "rheo/schedule/stuck_state.hpp"
+
+using namespace rheo;
+using test::from_text;
+
+static_assert(least_fifo_depth(lower(one_f_one_b::program({.ranks = 4, .microbatches = 8}))) == 0);
+static_assert(least_fifo_depth(lower_lazily(one_f_one_b::program({.ranks = 4, .microbatches = 8}))) == 1);
+
+TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when m >= p >= 2; pair insertion never does")
+{
+    for (auto const name : schedule_names) {
+        auto const family = *parse_schedule(name).schedule;
+        int seen = 0;
+        for (int p = 2; p <= 6; ++p) {
+            for (int m = p; m <= 2 * p + 3; ++m) {
+                if (fault_of(family, {p, m}) != shape_fault::none) {
+                    continue;
+                }
+                ++seen;
+                INFO(name << " p " << p << " m " << m);
+                auto const compute = make_program(family, {p, m});
+                CHECK(deadlock_free<rendezvous>(lower(compute)));
+                CHECK(deadlock_free<rendezvous>(lower_lazily(compute)).ok == (name == "gpipe"));
+                CHECK(deadlock_free<tagged>(lower_lazily(compute)));
+            }
+        }
+        INFO(name);
+        CHECK(seen > 3);
+    }
+}
+
+TEST_CASE("deeper queues never hurt, and the least depth is where it turns")
+{
+    std::mt19937 draw{5};
+    int healed = 0;
+    for (int round = 0; round < 200; ++round) {
+        auto const p = lower_lazily(test::random_program(draw, 2 + round % 3, 2 + round % 4, 1 + round % 5));
+        for (bool const by_direction : {false, true}) {
+            auto const least = least_fifo_depth(p, by_direction);
+            INFO(to_text(p));
+            for (int depth = 1; depth <= 12; ++depth) {
+                CHECK(deadlock_free(p, fifo{depth, by_direction}).ok == (least.has_value() && depth >= *least));
+            }
+            healed += least.has_value() && *least > 0 ? 1 : 0;
+            CHECK(deadlock_free<tagged>(p));
+        }
+    }
+    CHECK(healed > 10);
+}
+
+TEST_CASE("messages in another order than they are received in: no depth helps, tags do")
+{
+    auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
+    CHECK_FALSE(least_fifo_depth(p));
+    CHECK(deadlock_free(p, fifo{.depth = 9}).fault == program_fault::hang);
+    CHECK(deadlock_free<tagged>(p));
+}
+
+TEST_CASE("the shortest stuck state is the circle, without those that wait behind it")
+{
+    auto const stuck = shortest_stuck_state<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 4, .microbatches = 8})));
+    CHECK(stuck.culprits.size() == 2);
+    CHECK(stuck.sentence() == "the programs hang: pipeline 0 rank 2 waits in 2SEND_F1, pipeline 0 rank 3 waits in 3SEND_B0");
+    CHECK(shortest_stuck_state<rendezvous>(lower(gpipe::program({2, 2}))).ok);
+    auto const alone = shortest_stuck_state<rendezvous>(from_text("0F0,0SEND_F0\n\n\n", {0, 2}));
+    CHECK(alone.culprits.size() == 1);
+}
+
+TEST_CASE("published deadlocks are refused under rendezvous, whatever was computed before")
+{
+    // pytorch/pytorch issue 172668, comments of January 2026; the lists show transfers without all computations.
+    auto const first = from_text("0SEND_F1,2RECV_F0,2F0\n1SEND_F0,1RECV_F1,1F1\n", {0, 1, 0});
+    CHECK(shortest_stuck_state<rendezvous_of_given>(first).sentence()
+        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
+    auto const second = from_text("2SEND_F1,0F2,0SEND_F2,2RECV_B0,2B0\n3RECV_F1,3SEND_B0,3F1,3B1,1RECV_F2,3SEND_B1,1F2\n", {0, 1, 0, 1});
+    CHECK(shortest_stuck_state<rendezvous_of_given>(second).sentence()
+        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 3SEND_B0");
+    CHECK_FALSE(deadlock_free<rendezvous>(first));
+    CHECK_FALSE(deadlock_free<rendezvous>(second));
+    // NVIDIA/nccl issue 479: both ranks send, then receive. Two models in opposite directions.
+    auto third = from_text("0F0,0SEND_F0,3RECV_F1,3F1\n2F1,2SEND_F1,1RECV_F0,1F0\n", {0, 1, 1, 0});
+    third.copies = 2;
+    CHECK(shortest_stuck_state<rendezvous>(third).culprits.size() == 2);
+    CHECK(deadlock_free(third, fifo{.depth = 1}));
+}
+
+TEST_CASE("relaxed programs stay sound, keep their computations, and need no more buffers")
+{
+    int saved = 0;
+    for (auto const name : schedule_names) {
+        auto const family = *parse_schedule(name).schedule;
+        auto const shape = schedule_shape{.ranks = 2, .microbatches = 4};
+        auto const lowered = lower(make_program(family, shape));
+        auto const relaxed = relax(lowered);
+        INFO(name << '\n' << to_text(lowered) << '\n' << to_text(relaxed));
+        CHECK(deadlock_free<rendezvous>(relaxed));
+        auto const before = receive_buffers_by_rank(lowered);
+        auto const after = receive_buffers_by_rank(relaxed);
+        for (std::size_t r = 0; r < before.size(); ++r) {
+            CHECK(after[r] <= before[r]);
+            CHECK(relaxed.rows[r].size() == lowered.rows[r].size());
+            saved += before[r] - after[r];
+        }
+    }
+    CHECK(saved > 0);
+    CHECK(relax(lower(gpipe::program({3, 4}))) == lower_lazily(gpipe::program({3, 4})));
+}

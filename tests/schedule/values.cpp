@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the literature promises of each family at f, i, w per full stage and no transfer time: bubbles, spans and peaks.
+#include <tuple>
+#include <vector>
+
+#include "catch.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/figures.hpp"
+
+using namespace rheo;
+
+namespace {
+
+struct times {
+    double f;
+    double i;
+    double w;
+    double gain = 0.0;
+};
+
+constexpr stage_cost full_stage(times t)
+{
+    return {{t.f}, {t.i + t.w}, {t.i}, {t.w}, {0.0}, {0.0}, {t.gain}};
+}
+
+template <class Family>
+constexpr schedule_figures figures(schedule_shape shape, times t = {1.0, 1.0, 1.0})
+{
+    auto const p = Family::program(shape);
+    return figures_of(p, even_costs(p, full_stage(t)));
+}
+
+auto const any_costs = {times{1.0, 1.0, 1.0}, {2.0, 3.0, 1.0}, {3.0, 1.0, 2.0}, {5.0, 6.0, 4.0}, {1.0, 4.0, 2.0}, {4.0, 1.0, 1.0}};
+
+Approx about(double value) { return Approx(value).margin(1e-9); }
+
+}  // namespace
+
+static_assert(figures<zb_h1>({.ranks = 4, .microbatches = 8}).makespan_bubble == seconds{3.0});
+static_assert(figures<zb_h2>({.ranks = 4, .microbatches = 8}).span_bubble == seconds{0.0});
+static_assert(figures<zb_v>({.ranks = 4, .microbatches = 8}).span_bubble == seconds{0.0});
+
+TEST_CASE("GPipe and 1F1B: makespan bubble (p - 1)(f + b), shortest for their order of work")
+{
+    for (int p = 1; p <= 6; ++p) {
+        for (int m = 1; m <= 10; ++m) {
+            for (auto const t : any_costs) {
+                CHECK(figures<gpipe>({p, m}, t).makespan_bubble.count == about((p - 1) * (t.f + t.i + t.w)));
+                CHECK(figures<one_f_one_b>({p, m}, t).makespan_bubble.count == about((p - 1) * (t.f + t.i + t.w)));
+                CHECK(figures<one_f_one_b>({p, m}, t).is_shortest());
+            }
+        }
+    }
+}
+
+TEST_CASE("interleaved: makespan bubble (p - 1)(f + b) / v")
+{
+    for (int p = 1; p <= 5; ++p) {
+        for (int v = 1; v <= 4; ++v) {
+            for (int m = p; m <= 13; ++m) {
+                for (int g = p; g <= m; ++g) {
+                    if (m % g != 0 && m % g < p) {
+                        continue;
+                    }
+                    INFO("p " << p << " v " << v << " m " << m << " g " << g);
+                    CHECK(figures<interleaved>({p, m, v, g}).makespan_bubble.count == about((p - 1) * 3.0 / v));
+                    CHECK(figures<interleaved>({p, m, v, g}, {2.0, 3.0, 1.0}).makespan_bubble.count == about((p - 1) * 6.0 / v));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("ZB-H1: span and makespan bubble (p - 1)(f + i - w), peak p on every rank")
+{
+    for (int p = 1; p <= 6; ++p) {
+        for (int m = p; m <= 3 * p + 1; ++m) {
+            for (auto const t : {times{1, 1, 1}, {2, 3, 1}, {5, 6, 4}, {3, 1, 2}, {3, 4, 3}}) {
+                INFO("p " << p << " m " << m << " f " << t.f << " i " << t.i << " w " << t.w);
+                auto const x = figures<zb_h1>({p, m}, t);
+                CHECK(x.span_bubble.count == about((p - 1) * (t.f + t.i - t.w)));
+                if (t.w <= t.i) {
+                    CHECK(x.makespan_bubble.count == about((p - 1) * (t.f + t.i - t.w)));
+                }
+                CHECK(x.peaks == std::vector<int>(static_cast<std::size_t>(p), p));
+            }
+        }
+    }
+}
+
+TEST_CASE("ZB-H2: span bubble (p - 1)(f + i - 2 w), peak 2 p - 1 on every rank; makespan bubble (p - 1) f at unit costs")
+{
+    for (int p = 1; p <= 6; ++p) {
+        for (int m = 2 * p - 1; m <= 4 * p; ++m) {
+            for (auto const t : {times{1, 1, 1}, {2, 3, 1}, {5, 6, 4}, {3, 1, 2}, {3, 4, 3}}) {
+                INFO("p " << p << " m " << m << " f " << t.f << " i " << t.i << " w " << t.w);
+                CHECK(figures<zb_h2>({p, m}, t).span_bubble.count == about((p - 1) * (t.f + t.i - 2 * t.w)));
+            }
+            CHECK(figures<zb_h2>({p, m}).makespan_bubble.count == about(p - 1));
+            CHECK(figures<zb_h2>({p, m}).peaks == std::vector<int>(static_cast<std::size_t>(p), 2 * p - 1));
+        }
+    }
+}
+
+TEST_CASE("ZB-V: span bubble 0, makespan bubble (p - 1) f / 2, peak 2 p chunks, at f = i = w")
+{
+    for (int p = 1; p <= 7; ++p) {
+        for (int m = 2 * p - 1; m <= 4 * p; ++m) {
+            for (double const f : {1.0, 3.0}) {
+                INFO("p " << p << " m " << m);
+                auto const x = figures<zb_v>({p, m}, {f, f, f});
+                CHECK(x.span_bubble.count == about(0.0));
+                CHECK(x.makespan_bubble.count == about((p - 1) * f / 2));
+                CHECK(*std::max_element(x.peaks.begin(), x.peaks.end()) == 2 * p);
+            }
+        }
+    }
+}
+
+TEST_CASE("V-Half and V-Min: peaks floor(p / 2) + 1 and floor((p + 4) / 3) full stages")
+{
+    for (int p = 1; p <= 16; ++p) {
+        auto const half = peak_activations(v_half::program({p, 4 * p}));
+        auto const min = peak_activations(v_min::program({p, 4 * p}));
+        INFO("p " << p << " half " << half << " min " << min);
+        CHECK((half + 1) / 2 == p / 2 + 1);
+        CHECK((min + 1) / 2 == (p + 4) / 3);
+    }
+}
+
+TEST_CASE("DualPipe: makespan bubble (p/2 - 1)(FB + B - 3 W), peak p + 1 stages")
+{
+    for (int p = 2; p <= 8; p += 2) {
+        for (int m = 2 * p; m <= 4 * p; m += 2) {
+            for (auto const t : {times{1, 1, 1}, {2, 2, 1}, {3, 3, 2}}) {
+                INFO("p " << p << " m " << m);
+                auto const x = figures<dualpipe>({p, m}, t);
+                auto const b = t.i + t.w;
+                CHECK(x.makespan_bubble.count == about((p / 2 - 1) * (t.f + b + b - 3 * t.w)));
+                CHECK(*std::max_element(x.peaks.begin(), x.peaks.end()) == p + 1);
+            }
+        }
+    }
+}
+
+TEST_CASE("Chimera: makespan bubble (p - 2) max(f, b) at m = p, at most that for even m > p")
+{
+    for (int p = 2; p <= 8; p += 2) {
+        for (auto const t : any_costs) {
+            auto const most = (p - 2) * std::max(t.f, t.i + t.w);
+            CHECK(figures<chimera>({p, p}, t).makespan_bubble.count == about(most));
+            for (int m = p + 2; m <= 4 * p; m += 2) {
+                INFO("p " << p << " m " << m << " f " << t.f << " b " << t.i + t.w);
+                CHECK(figures<chimera>({p, m}, t).makespan_bubble.count <= most + 1e-9);
+            }
+        }
+    }
+}
+
+TEST_CASE("Seq1F1B: makespan bubble (p - 1)(f + b) / k for equal slices")
+{
+    for (int p = 1; p <= 6; ++p) {
+        for (int m = 1; m <= 8; ++m) {
+            for (int k = 1; k <= 4; ++k) {
+                for (auto const t : any_costs) {
+                    INFO("p " << p << " m " << m << " k " << k);
+                    CHECK(figures<seq1f1b>({.ranks = p, .microbatches = m, .slices = k}, t).makespan_bubble.count
+                        == about((p - 1) * (t.f + t.i + t.w) / k));
+                }
+            }
+        }
+    }
+}
