@@ -4,11 +4,13 @@
 // A program as a network of events (activity on arc): every computation is an arc from its beginning to its end,
 // whatever waits for something is an arc of least time from one event to a later one. It is made by an observer of
 // the one interpretation, with the timeline's conventions, so a plan on the network and the timeline of the same
-// program with the same times agree. Transfers and reductions are arcs of constant time.
+// program with the same times agree. Transfers and reductions are arcs of constant time. Of two computations that
+// overlap, one comes after the other and both end together: what overlapping gains is in no profile.
 //
 // Events are numbered in an order in which each comes after all that it waits for; event 0 is the beginning and the
 // last one the end. A computation that waits for one event only begins at that event: to begin later is to take longer.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,6 +47,7 @@ struct event_arc {
 struct event_network {
     int events = 0;
     int rows = 0;
+    int stages = 0;  ///< of one copy of the model: stage s of a profile is stage s, s + stages, ... of the program
     std::vector<event_arc> arcs;
     std::vector<operation> operations;  ///< by row, then place
 
@@ -61,6 +64,7 @@ public:
     {
         network.events = 1;
         for (auto const& p : programs) {
+            network.stages = std::max(network.stages, stages_per_copy(p));
             auto const slots = p.placement.size() * facts_of(p, 0).items;
             tables_.push_back({facts_of(p, 0).items, std::vector<int>(slots, -1), std::vector<int>(slots, -1),
                 std::vector<int>(slots, -1), std::vector<int>(slots, -1)});
@@ -75,39 +79,33 @@ public:
             }
         }
         clocks_.resize(static_cast<std::size_t>(network.rows));
+        overlapped_.resize(static_cast<std::size_t>(network.rows));
     }
 
     constexpr void compute(row_ref r, instruction i)
     {
+        auto const which = first_of_row_[r.row]++;
+        auto& o = network.operations[static_cast<std::size_t>(which)];
         std::vector<event_arc> waits{{clocks_[r.row], 0}};
-        bool const up = i.kind == instruction_kind::forward;
-        auto const source = i.stage + (up ? -1 : 1);
-        auto& t = tables_[at(r.pipeline)];
-        auto const& placement = programs_[at(r.pipeline)].placement;
-        if (!std::is_same_v<Transport, rendezvous> && i.kind != instruction_kind::weight_gradient && source >= 0
-            && source < static_cast<int>(placement.size())) {
-            auto const slot = t.slot(source, i.item);
-            auto const send = up ? instruction_kind::send_activation : instruction_kind::send_gradient;
-            bool const local = placement[static_cast<std::size_t>(source)] == r.position;
-            auto const time = local ? 0 : time_of(r, {send, static_cast<std::int16_t>(source), i.item});
-            for (auto const event : {(up ? t.activation : t.gradient)[slot], (up ? t.activation_awaited : t.gradient_awaited)[slot]}) {
-                if (event >= 0) {
-                    waits.push_back({event, 0, -1, time});
-                }
-            }
+        add_inputs(r, i, waits);
+        auto& overlapped = overlapped_[r.row];
+        bool const opens = overlapped == 1;
+        if (opens) {  // the pair begins when both have their inputs
+            add_inputs(r, programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)][static_cast<std::size_t>(o.place) + 1], waits);
         }
         auto const begin = event_after(waits);
         auto const end = network.events++;
-        auto const which = first_of_row_[r.row]++;
-        network.operations[static_cast<std::size_t>(which)].arc = static_cast<int>(network.arcs.size());
+        o.arc = static_cast<int>(network.arcs.size());
         network.arcs.push_back({begin, end, which});
-        if (up) {
-            t.activation[t.slot(i.stage, i.item)] = end;
-        } else if (i.kind != instruction_kind::weight_gradient) {
-            t.gradient[t.slot(i.stage, i.item)] = end;
+        note(r, i, end);
+        if (overlapped == 2) {  // and both end with the second
+            note(r, network.operations[static_cast<std::size_t>(which) - 1].what, end);
         }
+        overlapped = opens ? 2 : 0;
         clocks_[r.row] = end;
     }
+
+    constexpr void overlap(row_ref r, instruction) { overlapped_[r.row] = 1; }
 
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
     {
@@ -175,6 +173,39 @@ private:
         }
     };
 
+    /// What a computation waits for besides its rank, unless a transfer that held the rank has brought it.
+    constexpr void add_inputs(row_ref r, instruction i, std::vector<event_arc>& waits) const
+    {
+        bool const up = i.kind == instruction_kind::forward;
+        auto const source = i.stage + (up ? -1 : 1);
+        auto const& t = tables_[at(r.pipeline)];
+        auto const& p = programs_[at(r.pipeline)];
+        auto const chain = stages_per_copy(p);
+        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient
+            || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
+            return;
+        }
+        auto const slot = t.slot(source, i.item);
+        auto const send = up ? instruction_kind::send_activation : instruction_kind::send_gradient;
+        bool const local = p.placement[static_cast<std::size_t>(source)] == r.position;
+        auto const time = local ? 0 : time_of(r, {send, static_cast<std::int16_t>(source), i.item});
+        for (auto const event : {(up ? t.activation : t.gradient)[slot], (up ? t.activation_awaited : t.gradient_awaited)[slot]}) {
+            if (event >= 0) {
+                waits.push_back({event, 0, -1, time});
+            }
+        }
+    }
+
+    constexpr void note(row_ref r, instruction i, int end)
+    {
+        auto& t = tables_[at(r.pipeline)];
+        if (i.kind == instruction_kind::forward) {
+            t.activation[t.slot(i.stage, i.item)] = end;
+        } else if (i.kind != instruction_kind::weight_gradient) {
+            t.gradient[t.slot(i.stage, i.item)] = end;
+        }
+    }
+
     constexpr std::int64_t time_of(row_ref r, instruction i) const
     {
         auto const& costs = fixed_->pipelines;
@@ -217,6 +248,7 @@ private:
     std::vector<table> tables_;
     std::vector<int> clocks_;        ///< row -> the event at which it is free
     std::vector<int> first_of_row_;  ///< row -> the number of its next operation
+    std::vector<int> overlapped_;    ///< row -> 1: the next two overlap, 2: the next one is the second of them
     std::vector<std::vector<event_arc>> posts_;
 };
 

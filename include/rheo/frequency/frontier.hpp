@@ -53,14 +53,21 @@ constexpr nanojoules waiting_per_tick(project const& p, watts waiting)
 
 }  // namespace detail
 
-/// The frontier of a project whose devices draw `waiting` together while they wait.
-/// Cost: a step of the parametric flow per vertex; memory vertices x events.
-constexpr frontier make_frontier(project p, watts waiting, frontier_begin begin = frontier_begin::least_energy)
+/// Hears of no progress.
+struct no_progress {
+    constexpr void operator()(ticks) const {}
+};
+
+/// The frontier of a project whose devices draw `waiting` together while they wait. `progress` hears of the time of
+/// each vertex, those before T* too. Cost: a step of the parametric flow per vertex; memory vertices x events.
+template <class Progress = no_progress>
+constexpr frontier make_frontier(project p, watts waiting, frontier_begin begin = frontier_begin::least_energy, Progress progress = {})
 {
     frontier result{std::move(p), waiting, {}, {}};
     trade_off flow{result.what};
     auto const per_tick = detail::waiting_per_tick(result.what, waiting);
     for (bool more = true; more;) {
+        progress(flow.time());
         more = flow.saturate();
         if (!more || begin == frontier_begin::slowest || flow.slope() > per_tick || !result.vertices.empty()) {
             auto const slope = more || result.vertices.empty() ? flow.slope() : result.vertices.back().slope;

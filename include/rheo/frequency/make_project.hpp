@@ -42,21 +42,26 @@ struct made_project {
     constexpr explicit operator bool() const { return reason.empty(); }
 };
 
-/// The times of transfers that the profile holds (rows send_activation and send_gradient), others take none.
-constexpr stage_costs transfer_times(profile const& measured, int stages)
+/// The times of a program's transfers as the profile has them (rows send_activation and send_gradient); others take none.
+constexpr stage_costs transfer_times(profile const& measured, program const& p)
 {
-    stage_costs costs(static_cast<std::size_t>(stages));
-    for (auto const& row : measured.rows) {
-        if (row.stage.value < stages && row.kind == instruction_kind::send_activation) {
-            costs[at(row.stage)].send_activation = row.time;
-        } else if (row.stage.value < stages && row.kind == instruction_kind::send_gradient) {
-            costs[at(row.stage)].send_gradient = row.time;
+    stage_costs costs(p.placement.size());
+    for (std::size_t stage = 0; stage < costs.size(); ++stage) {
+        for (auto const& row : measured.rows) {
+            if (at(row.stage) != stage % static_cast<std::size_t>(stages_per_copy(p))) {
+                continue;
+            }
+            if (row.kind == instruction_kind::send_activation) {
+                costs[stage].send_activation = row.time;
+            } else if (row.kind == instruction_kind::send_gradient) {
+                costs[stage].send_gradient = row.time;
+            }
         }
     }
     return costs;
 }
 
-/// The project of a network made from programs of `stages` stages. Cost: operations + kinds of operation x profile rows.
+/// The project of a network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
 constexpr made_project make_project(event_network network, profile const& measured, frontier_request request)
 {
     auto const own = request.fit == cost_fit::hull ? microseconds(1.0) : milliseconds(1.0);
@@ -72,20 +77,23 @@ constexpr made_project make_project(event_network network, profile const& measur
         ranks = ranks || row.rank.value >= 0;
     }
     for (auto const& o : made.what.network.operations) {
-        key const wanted{ranks ? o.row : -1, o.what.stage, o.what.kind};
+        key const wanted{ranks ? o.row : -1, o.what.stage % made.what.network.stages, o.what.kind};
         std::size_t k = 0;
         while (k < known.size() && !(known[k].row == wanted.row && known[k].stage == wanted.stage && known[k].kind == wanted.kind)) {
             ++k;
         }
         if (k == known.size()) {
-            auto options = options_of(measured, rank_id{wanted.row}, stage_of(o.what), o.what.kind);
+            auto options = options_of(measured, rank_id{wanted.row}, stage_id{wanted.stage}, o.what.kind);
             if (options.empty()) {
                 made.reason = "the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row);
                 return made;
             }
             known.push_back(wanted);
-            made.what.curves.push_back(request.fit == cost_fit::hull ? hull_curve(options, request.blocking, made.what.unit)
-                                                                     : exponential_curve(options, request.blocking, made.what.unit));
+            if (request.fit == cost_fit::hull) {
+                made.what.curves.push_back(hull_curve(options, request.blocking, made.what.unit));
+            } else {
+                made.what.curves.push_back(exponential_curve(options, request.blocking, made.what.unit));
+            }
             made.options.push_back(std::move(options));
         }
         made.what.curve_of.push_back(static_cast<int>(k));

@@ -1,0 +1,17 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Energy: profiles, the time-energy frontier of a program with its proof, clock plans.
+
+#include "rheo/frequency/certificate.hpp"
+#include "rheo/frequency/clock_plan.hpp"
+#include "rheo/frequency/cost_curve.hpp"
+#include "rheo/frequency/event_network.hpp"
+#include "rheo/frequency/exponential_fit.hpp"
+#include "rheo/frequency/frontier.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/profile.hpp"
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/svg.hpp"
+#include "rheo/frequency/trade_off.hpp"

@@ -1,0 +1,119 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Pictures: the frontier with its fastest, chosen and least-energy points, and below it the pipeline at the chosen
+// point, a box per computation coloured by its clock. One SVG, no fonts but the reader's own.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/frequency/realise.hpp"
+#include "rheo/schedule/text.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+inline std::string fixed_number(double value, int digits)
+{
+    char text[64];
+    return std::string{text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits).ptr};
+}
+
+inline std::string svg_text(double x, double y, std::string_view anchor, std::string const& what)
+{
+    return "<text x=\"" + fixed_number(x, 1) + "\" y=\"" + fixed_number(y, 1) + "\" text-anchor=\"" + std::string{anchor} + "\">" + what + "</text>\n";
+}
+
+/// From blue, the lowest clock, to red, the highest.
+inline std::string colour_of(double share)
+{
+    auto const mix = [&](int low, int high) { return std::to_string(low + static_cast<int>(share * (high - low))); };
+    return "rgb(" + mix(90, 225) + "," + mix(150, 110) + "," + mix(215, 90) + ")";
+}
+
+inline std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double width, double height)
+{
+    auto const energy = [&](frontier_vertex const& v) { return total_energy(f, v.cost, time_of(f, v.time)).count; };
+    auto const chosen_energy = total_energy(f, chosen.cost, chosen.time).count;
+    double low = chosen_energy;
+    double high = chosen_energy;
+    for (auto const& v : f.vertices) {
+        low = std::min(low, energy(v));
+        high = std::max(high, energy(v));
+    }
+    auto const from = std::min(fastest_time(f), chosen.time).count;
+    auto const to = std::max({slowest_time(f).count, chosen.time.count, from * (1.0 + 1e-9)});
+    high = std::max(high, low + 1e-9);
+    auto const x = [&](double time) { return 70.0 + (time - from) / (to - from) * (width - 140.0); };
+    auto const y = [&](double value) { return 30.0 + (high - value) / (high - low) * (height - 80.0); };
+    std::string text = "<polyline fill=\"none\" stroke=\"#555\" stroke-width=\"2\" points=\"";
+    for (auto const& v : f.vertices) {
+        text += fixed_number(x(time_of(f, v.time).count), 2) + "," + fixed_number(y(energy(v)), 2) + " ";
+    }
+    text += "\"/>\n";
+    auto const point = [&](double time, double value, std::string const& colour, std::string const& name, std::string_view anchor) {
+        text += "<circle cx=\"" + fixed_number(x(time), 2) + "\" cy=\"" + fixed_number(y(value), 2) + "\" r=\"5\" fill=\"" + colour + "\"/>\n";
+        text += svg_text(x(time), y(value) - 10.0, anchor, name + " " + fixed_number(time, 4) + " s, " + fixed_number(value, 1) + " J");
+    };
+    point(fastest_time(f).count, energy(f.vertices.back()), "#c33", "fastest", "start");
+    point(slowest_time(f).count, energy(f.vertices.front()), "#393", "least energy", "end");
+    point(chosen.time.count, chosen_energy, "#36c", "chosen, at real clocks", "middle");
+    return text + svg_text(width / 2, height - 12.0, "middle", "time of an iteration against its energy");
+}
+
+inline std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double width, double top, double row_height)
+{
+    auto const& network = f.what.network;
+    std::vector<double> begins(static_cast<std::size_t>(network.events));
+    double lowest = 1e300;
+    double highest = 0.0;
+    for (auto const& option : chosen.options) {
+        lowest = std::min(lowest, option.clock.count);
+        highest = std::max(highest, option.clock.count);
+    }
+    for (auto const& arc : network.arcs) {
+        auto const time = arc.operation < 0 ? static_cast<double>(arc.nanoseconds) * 1e-9 : chosen.options[static_cast<std::size_t>(arc.operation)].time.count;
+        auto& end = begins[static_cast<std::size_t>(arc.to)];
+        end = std::max(end, begins[static_cast<std::size_t>(arc.from)] + time);
+    }
+    auto const scale = (width - 140.0) / std::max(chosen.time.count, 1e-9);
+    std::string text;
+    for (int row = 0; row < network.rows; ++row) {
+        text += svg_text(60.0, top + (row + 0.7) * row_height, "end", std::to_string(row));
+    }
+    for (std::size_t k = 0; k < network.operations.size(); ++k) {
+        auto const& o = network.operations[k];
+        auto const& option = chosen.options[k];
+        auto const begin = begins[static_cast<std::size_t>(network.arcs[static_cast<std::size_t>(o.arc)].from)];
+        auto const share = highest > lowest ? (option.clock.count - lowest) / (highest - lowest) : 1.0;
+        text += "<rect x=\"" + fixed_number(70.0 + begin * scale, 2) + "\" y=\"" + fixed_number(top + o.row * row_height, 1) + "\" width=\""
+            + fixed_number(option.time.count * scale, 2) + "\" height=\"" + fixed_number(row_height - 2.0, 1) + "\" fill=\"" + colour_of(share)
+            + "\" stroke=\"#fff\" stroke-width=\"0.5\"><title>" + to_string(o.what) + " at " + fixed_number(option.clock.count, 0) + " MHz, "
+            + fixed_number(in_milliseconds(option.time), 2) + " ms</title></rect>\n";
+    }
+    return text
+        + svg_text(width / 2, top + network.rows * row_height + 20.0, "middle",
+            "the pipeline at the chosen point, a row per rank: " + fixed_number(lowest, 0) + " MHz blue to " + fixed_number(highest, 0) + " MHz red");
+}
+
+}  // namespace detail
+
+/// The picture of a frontier and of one plan of it. @pre the plan was made from the frontier
+inline std::string to_svg(frontier const& f, clocked_plan const& chosen)
+{
+    double const width = 1000.0;
+    double const curve = 360.0;
+    double const row = 26.0;
+    auto const height = curve + 20.0 + f.what.network.rows * row + 40.0;
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + detail::fixed_number(width, 0) + " " + detail::fixed_number(height, 0)
+        + "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+        + detail::frontier_panel(f, chosen, width, curve) + detail::pipeline_panel(f, chosen, width, curve + 20.0, row) + "</svg>\n";
+}
+
+}  // namespace rheo::inline v0

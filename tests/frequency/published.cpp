@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The published frontier of GPT-3 175B on 8 stages of A100-SXM, 12 microbatches, 1F1B: met row by row with the
+// published cost model; with the hull the same programs take less energy at every time, at real clocks.
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "catch.hpp"
+#include "rheo/frequency/certificate.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/frequency/realise.hpp"
+#include "rheo/schedule/gpipe.hpp"
+#include "rheo/schedule/one_f_one_b.hpp"
+
+using namespace rheo;
+
+namespace {
+
+constexpr watts blocking{83.64};
+constexpr watts waiting = blocking * 8.0;
+
+std::optional<std::string> shared_file(std::string const& name)
+{
+    auto const* shared = std::getenv("RHEO_SHARED");
+    if (shared == nullptr) {
+        WARN("RHEO_SHARED names no folder with public profiles: skipped");
+        return std::nullopt;
+    }
+    std::ifstream file{std::string{shared} + "/data/perseus/gpt3-175b_a100-sxm_" + name};
+    REQUIRE(file);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+/// The published method at real clocks: the slowest bucket within the planned time; time and cost as they really are.
+struct published_plan {
+    std::int64_t nanoseconds;
+    double cost;
+};
+
+published_plan at_real_clocks(made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets)
+{
+    published_plan result{0, 0.0};
+    auto const& network = made.what.network;
+    std::vector<std::int64_t> times(static_cast<std::size_t>(network.events));
+    for (auto const& arc : network.arcs) {
+        std::int64_t length = arc.nanoseconds;
+        if (arc.operation >= 0) {
+            auto const k = static_cast<std::size_t>(arc.operation);
+            auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];
+            std::size_t which = 0;
+            while (which + 1 < options.size() && options[which + 1].time <= plan.durations[k]) {
+                ++which;
+            }
+            length = detail::nanoseconds_above(options[which].real_time);
+            result.cost += (options[which].what.energy - blocking * options[which].real_time).count;
+        }
+        auto& end = times[static_cast<std::size_t>(arc.to)];
+        end = std::max(end, times[static_cast<std::size_t>(arc.from)] + length);
+    }
+    result.nanoseconds = times.back();
+    return result;
+}
+
+struct comparison {
+    int rows = 0;
+    int above = 0;
+    double gained = 0.0;
+};
+
+/// The hull against the published method at the time that the latter's plans really take.
+comparison compare(program const& p, profile const& measured, int stride)
+{
+    auto const network = make_event_network(p);
+    auto const fitted = make_project(network, measured, {blocking, cost_fit::exponential});
+    auto const hull = make_project(network, measured, {blocking, cost_fit::hull});
+    auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
+    auto const ours = make_frontier(hull.what, waiting);
+    std::vector<std::vector<bucketed_option>> buckets;
+    for (auto const& options : fitted.options) {
+        buckets.push_back(bucketed(options, blocking, milliseconds(1.0)));
+    }
+    comparison result;
+    for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{stride}) {
+        auto const published = at_real_clocks(fitted, plan_at(theirs, time), buckets);
+        seconds const end = nanoseconds(static_cast<double>(published.nanoseconds));
+        auto const real = realise(ours, hull.options, blocking, end);
+        REQUIRE(real.reason.empty());
+        auto const until = std::min(end, slowest_time(ours));  // beyond T* we end earlier
+        auto const energy = total_energy(ours, real.plan.cost, until).count;
+        auto const published_energy = published.cost + (waiting * end).count;
+        result.rows += 1;
+        result.above += energy > published_energy + 1e-6 ? 1 : 0;
+        result.gained += published_energy - energy;
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("the published frontier is met row by row")
+{
+    auto const text = shared_file("profile.csv");
+    auto const expected = shared_file("mb12_frontier.csv");
+    if (!text || !expected) {
+        return;
+    }
+    auto const measured = parse_profile(*text, "profile.csv");
+    REQUIRE(measured.reason.empty());
+    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
+    auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
+    std::istringstream lines{*expected};
+    std::string line;
+    std::getline(lines, line);
+    auto time = f.vertices.front().time;
+    int rows = 0;
+    for (; std::getline(lines, line); ++rows) {
+        time -= ticks{1};  // the published rows begin one step below the slowest plan
+        double published_time = 0.0;
+        double published_energy = 0.0;
+        char comma = 0;
+        std::istringstream{line} >> published_time >> comma >> published_energy;
+        REQUIRE(time.count * 0.001 == published_time);
+        REQUIRE(total_energy(f, plan_at(f, time).cost, time_of(f, time)).count == Approx(published_energy).margin(1e-6).epsilon(0.0));
+    }
+    CHECK(rows == 639);
+    CHECK(time == f.vertices.back().time);
+}
+
+TEST_CASE("at real clocks the hull never takes more energy than the published method at the same time")
+{
+    auto const text = shared_file("profile.csv");
+    if (!text) {
+        return;
+    }
+    auto const measured = parse_profile(*text, "profile.csv").what;
+    for (int microbatches : {4, 8, 12, 16}) {
+        for (bool flushed : {false, true}) {
+            schedule_shape const shape{.ranks = 8, .microbatches = microbatches};
+            auto const result = compare(flushed ? gpipe::program(shape) : one_f_one_b::program(shape), measured, microbatches == 12 && !flushed ? 1 : 13);
+            CAPTURE(microbatches, flushed, result.rows, result.gained / result.rows);
+            CHECK(result.rows > 20);
+            CHECK(result.above == 0);
+            CHECK(result.gained > 0.0);
+        }
+    }
+}
+
+TEST_CASE("what is saved at no loss of time, and when somebody else is late by a fifth")
+{
+    auto const text = shared_file("profile.csv");
+    if (!text) {
+        return;
+    }
+    auto const measured = parse_profile(*text, "profile.csv").what;
+    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const f = make_frontier(made.what, waiting);
+    detail::clock_choice highest{made.what, made.options, blocking, 0};
+    for (std::size_t k = 0; k < highest.operations(); ++k) {
+        highest.choose(k, 0);
+    }
+    seconds const fastest = nanoseconds(static_cast<double>(highest.run()));
+    auto const saved = [&](double factor) {
+        auto const real = realise(f, made.options, blocking, fastest * factor);
+        REQUIRE(real.reason.empty());
+        REQUIRE(real.plan.time <= fastest * factor);
+        return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, {highest.cost()}, fastest * factor);
+    };
+    CHECK(saved(1.0) > 0.152);
+    CHECK(saved(1.2) > 0.24);
+}
+
+TEST_CASE("every 25th vertex of the real frontier is proved")
+{
+    auto const text = shared_file("profile.csv");
+    if (!text) {
+        return;
+    }
+    auto const measured = parse_profile(*text, "profile.csv").what;
+    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const f = make_frontier(made.what, waiting);
+    for (std::size_t k = 0; k < f.vertices.size(); k += 25) {
+        auto const checked = verify(f.what, certify(f, f.vertices[k].time));
+        REQUIRE(checked.reason.empty());
+        REQUIRE(checked.cost == f.vertices[k].cost);
+    }
+}
