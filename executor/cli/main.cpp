@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/launch.hpp"
+#include "cli/schedule.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
 
@@ -52,6 +53,9 @@ int main(int argc, char** argv)
     plan_command.add_option("--ranks", plan.ranks, "how many; without it the sum of plan.pipelines")->check(CLI::Range(1, 1 << 16));
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 
+    rheo::cli::schedule_command_options schedule;
+    auto& schedule_command = add_schedule_command(app, schedule);
+
     rheo::cli::info_options info;
     auto& info_command = *app.add_subcommand("info", "show what was compiled in and what was found");
     info_command.add_flag("--json", info.json, "as JSON");
@@ -66,6 +70,9 @@ int main(int argc, char** argv)
     }
 
     try {
+        if (schedule_command.parsed()) {
+            return rheo::cli::schedule(schedule);
+        }
         return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : rheo::cli::info(info);
     } catch (rheo::cli::refusal const& refusal) {
         return say(refusal.exit_code, refusal.what());

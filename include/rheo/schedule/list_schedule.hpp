@@ -83,8 +83,20 @@ public:
 
     constexpr program run()
     {
+        choices_.resize(wanted_.size());
+        for (std::size_t s = 0; s < choices_.size(); ++s) {
+            look_again(s);
+        }
         for (choice c = best(); c.found; c = best()) {
             take(c);
+            for (auto const s : stages_of_[rank_of(c.stage)]) {  // what is taken changes its rank and the stages beside it
+                look_again(s);
+            }
+            for (auto const s : {c.stage - 1, c.stage + 1}) {
+                if (s < choices_.size()) {
+                    look_again(s);
+                }
+            }
         }
         return result_;
     }
@@ -138,18 +150,30 @@ private:
         return {true, stage, kind, start, kind == 1 ? depth : kind == 0 ? all + depth : 2 * all};
     }
 
-    constexpr choice best()
+    static constexpr bool is_before(choice const& a, choice const& b)
     {
-        choice first;
-        for (std::size_t s = 0; s < request_->placement.size(); ++s) {
-            for (int kind = 0; kind < 3; ++kind) {
-                auto const c = next(s, kind);
-                if (c.found && (!first.found || c.start < first.start || (c.start == first.start && c.rank_of_kind < first.rank_of_kind))) {
-                    first = c;
-                }
+        return a.found && (!b.found || a.start < b.start || (a.start == b.start && a.rank_of_kind < b.rank_of_kind));
+    }
+
+    constexpr void look_again(std::size_t stage)
+    {
+        choices_[stage] = {};
+        for (int kind = 0; kind < 3; ++kind) {
+            if (auto const c = next(stage, kind); is_before(c, choices_[stage])) {
+                choices_[stage] = c;
             }
         }
-        return first;
+    }
+
+    constexpr choice best() const
+    {
+        std::size_t first = 0;
+        for (std::size_t s = 1; s < choices_.size(); ++s) {
+            if (is_before(choices_[s], choices_[first])) {
+                first = s;
+            }
+        }
+        return choices_.empty() ? choice{} : choices_[first];
     }
 
     constexpr void take(choice c)
@@ -180,13 +204,14 @@ private:
     std::vector<bytes> held_;
     std::vector<seconds> clocks_;
     std::vector<std::size_t> wanted_;                  ///< stage -> microbatches
+    std::vector<choice> choices_;                      ///< stage -> what it could do next
     std::vector<std::size_t> done_;                    ///< (stage, kind) -> how many
     std::vector<std::vector<seconds>> ends_;           ///< (stage, forward or backward) -> when each ended
 };
 
 }  // namespace detail
 
-/// The list schedule of the request, or why there is none. Cost: instructions x stages.
+/// The list schedule of the request, or why there is none. Cost: instructions x (stages + 3 x squared stages of a rank).
 /// @pre costs (and activations, if any) of every stage of every copy
 constexpr list_answer list_schedule(list_request const& request)
 {

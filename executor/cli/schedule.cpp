@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo schedule`: one schedule alone, by name or from a file: its drawing, its figures, its proof.
+
+#include "cli/schedule.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/draw.hpp"
+#include "rheo/schedule/fifo_depth.hpp"
+#include "rheo/schedule/figures.hpp"
+#include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/relax.hpp"
+#include "rheo/schedule/stuck_state.hpp"
+#include "rheo/schedule/svg.hpp"
+#include "rheo/schedule/text_schedule.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+struct chosen_schedule {
+    std::string name;
+    std::string source;
+    rheo::program program;
+    int microbatches;
+};
+
+/// The times of a full stage, in the user's own unit.
+stage_cost costs_named(std::string const& text)
+{
+    std::vector<double> numbers;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        auto const end = std::min(text.find(',', begin), text.size());
+        auto const word = text.substr(begin, end - begin);
+        std::size_t read = 0;
+        double value = -1.0;
+        try {
+            value = std::stod(word, &read);
+        } catch (std::exception const&) {  // the sentence below
+        }
+        if (read != word.size() || !(value >= 0.0) || value > 1e9) {
+            throw refusal{2, fmt::format("--costs {}: '{}' is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", text, word)};
+        }
+        numbers.push_back(value);
+        begin = end + 1;
+    }
+    if (numbers.size() < 3 || numbers.size() > 4) {
+        throw refusal{2, fmt::format("--costs {}: --costs wants f,i,w,transfer, for example 1,1,1,0", text)};
+    }
+    seconds const transfer{numbers.size() == 4 ? numbers[3] : 0.0};
+    return {{numbers[0]}, {numbers[1] + numbers[2]}, {numbers[1]}, {numbers[2]}, transfer, transfer};
+}
+
+chosen_schedule read_schedule(std::string const& path)
+{
+    std::ifstream file{path};
+    if (!file) {
+        throw refusal{2, fmt::format("{}: cannot be read", path)};
+    }
+    std::string text{std::istreambuf_iterator<char>{file}, {}};
+    std::erase(text, '\r');
+    auto read = parse_schedule_text(text);
+    if (!read) {
+        throw refusal{2, fmt::format("{}: {}", path, read.reason)};
+    }
+    return {path, "a file", std::move(read.what), read.microbatches};
+}
+
+chosen_schedule choose(schedule_command_options const& options)
+{
+    if (std::filesystem::is_regular_file(options.name)) {
+        return read_schedule(options.name);
+    }
+    auto const parsed = parse_schedule(options.name);
+    if (!parsed) {
+        throw refusal{2, parsed.reason + "; rheo schedule --list names all"};
+    }
+    if (options.ranks == 0 || options.microbatches == 0) {
+        throw refusal{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
+    }
+    schedule_shape const shape{options.ranks, options.microbatches, options.chunks, options.group, options.slices};
+    if (auto const fault = fault_of(*parsed.schedule, shape); fault != shape_fault::none) {
+        throw refusal{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, sentence_of(fault))};
+    }
+    return {options.name, std::string{source_of(*parsed.schedule)}, make_program(*parsed.schedule, shape), shape.microbatches};
+}
+
+/// Largest of a rank, in full stages: a chunk counts its part, a slice its part again.
+double peak_in_stages(rheo::program const& p, std::vector<int> const& peaks)
+{
+    return *std::max_element(peaks.begin(), peaks.end()) * static_cast<double>(p.rows.size()) / (stages_per_copy(p) * p.slices);
+}
+
+std::string depth_for_people(std::optional<int> depth)
+{
+    return !depth ? "do not help at any depth: messages arrive in another order than they are received in"
+        : *depth == 0 ? "need no place" : fmt::format("need {} place{}", *depth, *depth == 1 ? "" : "s");
+}
+
+std::string for_people(chosen_schedule const& s, stage_costs const& costs)
+{
+    auto const& p = s.program;
+    auto const f = figures_of(p, costs);
+    auto const lowered = lower(p);
+    auto const lazy = lower_lazily(p);
+    double least = 0.0;
+    for (auto const& c : costs) {
+        for (auto const time : {c.forward, c.backward, c.input_gradient, c.weight_gradient}) {
+            least = time.count > 0.0 && (least == 0.0 || time.count < least) ? time.count : least;
+        }
+    }
+    std::string text = fmt::format("{}: {}\n", s.name, s.source);
+    if (least > 0.0 && f.makespan.count / least <= 200.0) {
+        text += draw(p, costs, seconds{least});
+    }
+    text += fmt::format("  makespan        {:.6g}, work of the busiest rank {:.6g}\n", f.makespan.count, f.largest_work.count);
+    text += fmt::format("  bubble          {:.6g} of the makespan; {:.6g} between a rank's first and last computation\n", f.makespan_bubble.count, f.span_bubble.count);
+    text += fmt::format("  lower bound     {:.6g}{}\n", f.lower_bound.count, f.is_shortest() ? ", met" : "");
+    text += fmt::format("  activations     {:.6g} full stages at most, parameters {}\n", peak_in_stages(p, f.peaks), p.copies == 1 ? "once" : "twice");
+    auto const complete_verdict = complete(p, s.microbatches);
+    auto const sound = deadlock_free<rendezvous>(lowered);
+    text += fmt::format("  pair insertion  {}, {}\n", complete_verdict ? "every computation once" : complete_verdict.sentence(),
+                        sound ? "no rank waits for ever, even if every send waits for its receive" : sound.sentence());
+    auto const buffers = receive_buffers_by_rank(lowered);
+    text += fmt::format("  buffers         {} received messages at once", *std::max_element(buffers.begin(), buffers.end()));
+    std::size_t instructions = 0;
+    for (auto const& row : lowered.rows) {
+        instructions += row.size();
+    }
+    if (instructions <= 600) {
+        auto const relaxed = receive_buffers_by_rank(relax(lowered));
+        text += fmt::format(", {} when receives come as late as the proof allows", *std::max_element(relaxed.begin(), relaxed.end()));
+    }
+    auto const stuck = shortest_stuck_state<rendezvous>(lazy);
+    text += fmt::format("\n  lazy insertion  {}\n", stuck ? "ends under rendezvous" : stuck.sentence());
+    text += fmt::format("                  queues between two ranks {}\n", depth_for_people(least_fifo_depth(lazy)));
+    text += fmt::format("                  queues of one direction {}\n", depth_for_people(least_fifo_depth(lazy, true)));
+    return text;
+}
+
+nlohmann::ordered_json as_json(chosen_schedule const& s, stage_costs const& costs)
+{
+    auto const f = figures_of(s.program, costs);
+    auto const lowered = lower(s.program);
+    auto const lines = [](rheo::program const& p) {
+        std::vector<std::string> rows(1);
+        for (char const c : to_text(p)) {
+            if (c == '\n') {
+                rows.emplace_back();
+            } else {
+                rows.back() += c;
+            }
+        }
+        rows.pop_back();
+        return rows;
+    };
+    nlohmann::ordered_json depth = nullptr;
+    if (auto const found = least_fifo_depth(lower_lazily(s.program))) {
+        depth = *found;
+    }
+    return {{"schema", 1}, {"schedule", s.name}, {"source", s.source}, {"ranks", s.program.rows.size()}, {"microbatches", s.microbatches},
+            {"placement", s.program.placement}, {"copies", s.program.copies}, {"slices", s.program.slices},
+            {"makespan", f.makespan.count}, {"largest_work", f.largest_work.count}, {"makespan_bubble", f.makespan_bubble.count},
+            {"span_bubble", f.span_bubble.count}, {"lower_bound", f.lower_bound.count}, {"lower_bound_met", f.is_shortest()},
+            {"peak_stages", peak_in_stages(s.program, f.peaks)}, {"peak_activations", f.peaks},
+            {"deadlock_free", deadlock_free<rendezvous>(lowered).ok}, {"lazy_fifo_depth", depth},
+            {"program", lines(s.program)}, {"lowered", lines(lowered)}};
+}
+
+}  // namespace
+
+int schedule(schedule_command_options const& options)
+{
+    if (options.list) {
+        for (auto const name : schedule_names) {
+            fmt::print("{:<13}{}\n", name, source_of(*parse_schedule(name).schedule));
+        }
+        return 0;
+    }
+    if (options.name.empty()) {
+        throw refusal{2, "which schedule? rheo schedule --list names all; a file works too"};
+    }
+    auto const full = costs_named(options.costs);
+    auto const chosen = choose(options);
+    auto const costs = even_costs(chosen.program, full);
+    if (options.format == "pytorch") {
+        fmt::print("{}", to_text(chosen.program));
+    } else if (options.format == "svg") {
+        fmt::print("{}", to_svg(chosen.program, costs));
+    } else if (options.format == "json") {
+        fmt::print("{}\n", as_json(chosen, costs).dump(2));
+    } else {
+        fmt::print("{}", for_people(chosen, costs));
+    }
+    return 0;
+}
+
+}  // namespace rheo::cli

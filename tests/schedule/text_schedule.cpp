@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every family of one copy of the model reads back from its text; what is wrong in a file is named by row and cell.
+#include "catch.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/svg.hpp"
+#include "rheo/schedule/text_schedule.hpp"
+
+using namespace rheo;
+
+TEST_CASE("a family reads back from its text, overlapped pairs included")
+{
+    for (auto const name : schedule_names) {
+        auto const p = make_program(*parse_schedule(name).schedule, {2, 6});
+        auto const grid = parse_grid(to_text(p), p.placement);
+        INFO(name);
+        REQUIRE(grid);
+        CHECK(without_idle(grid.grid).rows == p.rows);
+        if (p.copies == 1 && p.slices == 1) {
+            auto const read = parse_schedule_text(to_text(p));
+            INFO(read.reason);
+            REQUIRE(read);
+            CHECK(read.what == p);
+            CHECK(read.microbatches == 6);
+        }
+    }
+}
+
+TEST_CASE("an overlapped pair is one cell")
+{
+    auto const read = parse_grid("0F0,(0F1;1B0)OVERLAP_F_B\n", {0, 0});
+    REQUIRE(read);
+    CHECK(to_text(without_idle(read.grid)) == "0F0,(0F1;1B0)OVERLAP_F_B\n");
+    CHECK(read.grid.rows[0].size() == 4);
+    CHECK(parse_grid("(0B1;1B0)OVERLAP_F_B\n", {0, 0}).reason == "row 1, cell 1: '(0B1;1B0)OVERLAP_F_B' is not an instruction like 2F0");
+    CHECK_FALSE(parse_grid("(0F1;1B0\n", {0, 0}));
+    CHECK_FALSE(parse_grid("()OVERLAP_F_B\n", {0, 0}));
+}
+
+TEST_CASE("what is wrong in a file is named by row and cell")
+{
+    CHECK(parse_schedule_text("").reason == "row 1, cell 1: a schedule needs an instruction like 0F0");
+    CHECK(parse_schedule_text("0F0,,0X0\n").reason == "row 1, cell 3: '0X0' is not an instruction like 2F0");
+    CHECK(parse_schedule_text("0F0,0SEND_F0\n1F0\n").reason == "row 1, cell 2: a schedule only computes (F, B, I, W); transfers are put in by lowering");
+    CHECK(parse_schedule_text("0F0,0B0\n,0F1\n").reason == "row 2, cell 2: stage 0 already lives in row 1");
+    CHECK(parse_schedule_text("1F0,1B0\n").reason == "stage 0 is nowhere, but a later one is");
+    CHECK(parse_schedule_text("0F0,0B0,0F0\n").reason == "row 1, cell 1: an instruction is there twice: pipeline 0 rank 0 with 0F0");
+    CHECK(parse_schedule_text("0F0\n").reason == "row 1: an instruction is missing: pipeline 0 rank 0 with 0B0");
+    CHECK(parse_schedule_text("0F0,0B0\n1B0,1F0\n").reason
+        == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1B0");
+}
+
+TEST_CASE("the picture has a box per computation and tells kinds by colour")
+{
+    auto const p = zb_h1::program({2, 3});
+    auto const svg = to_svg(p, unit_costs(2));
+    auto const count = [&](std::string const& what) {
+        std::size_t n = 0;
+        for (auto at = svg.find(what); at != svg.npos; at = svg.find(what, at + 1)) {
+            ++n;
+        }
+        return n;
+    };
+    CHECK(count("<title>") == 18);
+    CHECK(count("#7fb2e5") == 7);  // six forwards and the legend
+    CHECK(count("#b9dfa0") == 7);
+    CHECK(count("#f3c678") == 7);
+    CHECK(svg.starts_with("<svg xmlns="));
+    CHECK(svg.ends_with("</svg>\n"));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Public schedules and cases, where RHEO_SHARED names the folder with them: texts, step counts, known deadlocks, invariants.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "programs.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/complete.hpp"
+#include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/merge.hpp"
+#include "rheo/schedule/placement.hpp"
+#include "rheo/schedule/relax.hpp"
+#include "rheo/schedule/step_count.hpp"
+#include "rheo/schedule/text.hpp"
+
+using namespace rheo;
+
+namespace {
+
+/// The text of a public file; empty, with a word, when there is none.
+std::string read(std::string const& name)
+{
+    auto const* shared = std::getenv("RHEO_SHARED");
+    if (shared == nullptr) {
+        WARN("RHEO_SHARED names no folder with public vectors: skipped");
+        return {};
+    }
+    std::ifstream file{std::filesystem::path{shared} / "vectors" / "schedules" / name};
+    INFO(name);
+    REQUIRE(file);
+    std::string text{std::istreambuf_iterator<char>{file}, {}};
+    std::erase(text, '\r');
+    return text;
+}
+
+program_grid grid_of(std::string const& text, std::vector<int> placement)
+{
+    auto parsed = parse_grid(text, std::move(placement));
+    INFO(parsed.reason);
+    REQUIRE(parsed);
+    return parsed.grid;
+}
+
+}  // namespace
+
+TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and lowered so is the text")
+{
+    auto const compute = read("pytorch_zb1p_2rank_2stagep_compute.csv");
+    if (compute.empty()) {
+        return;
+    }
+    auto const grid = grid_of(compute, {0, 1, 0, 1});
+    CHECK(to_text(without_idle(grid)) == to_text(zb1p::program({.ranks = 2, .microbatches = 8, .chunks = 2})));
+    auto const comms = without_idle(grid_of(read("pytorch_zb1p_2rank_2stagep_comms.csv"), {0, 1, 0, 1}));
+    CHECK(to_text(lower(merged(without_idle(grid)))) == to_text(comms));
+}
+
+TEST_CASE("published step counts")
+{
+    struct counted {
+        std::string file;
+        std::vector<int> placement;
+        int steps;
+    };
+    for (auto const& c : {counted{"pytorch_simple_2rank_2stage_comms.csv", {0, 1}, 11}, {"pytorch_v_2rank_4stage_comms.csv", {0, 1, 1, 0}, 24},
+             {"pytorch_zb1p_2rank_2stagep_comms.csv", {0, 1, 0, 1}, 113}}) {
+        auto const text = read(c.file);
+        if (!text.empty()) {
+            INFO(c.file);
+            CHECK(count_steps(without_idle(grid_of(text, c.placement))) == c.steps);
+        }
+    }
+}
+
+TEST_CASE("the listing of a reported stall passes rendezvous; with each receive right before its use it hangs")
+{
+    auto const text = read("pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv");
+    if (text.empty()) {
+        return;
+    }
+    auto const listed = without_idle(grid_of(text, {0, 1, 0, 1}));
+    CHECK(deadlock_free<rendezvous>(listed));
+    auto late = listed;
+    for (auto& row : late.rows) {
+        for (std::size_t k = row.size(); k-- > 0;) {
+            for (auto at = k; is_receive(row[at].kind) && at + 1 < row.size() && !detail::uses(row[at + 1], row[at]); ++at) {
+                std::swap(row[at], row[at + 1]);
+            }
+        }
+    }
+    CHECK(deadlock_free<rendezvous>(late).fault == program_fault::hang);
+}
+
+TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be accepted")
+{
+    constexpr std::array<std::array<int, 3>, 23> cases{{{2, 2, 2}, {2, 4, 4}, {2, 8, 2}, {2, 8, 4}, {2, 8, 8}, {4, 4, 4}, {4, 8, 4}, {4, 8, 8}, {4, 16, 4},
+        {4, 32, 4}, {4, 64, 4}, {4, 16, 16}, {4, 32, 32}, {4, 128, 64}, {3, 2, 2}, {3, 8, 2}, {3, 12, 4}, {4, 6, 3}, {4, 10, 5}, {2, 3, 4}, {2, 4, 4},
+        {2, 10, 4}, {2, 15, 4}}};
+    for (auto const& [chunks, m, p] : cases) {
+        INFO("chunks " << chunks << " m " << m << " p " << p);
+        for (auto const name : {"interleaved", "looped-bfs", "zb1p"}) {
+            auto const family = *parse_schedule(name).schedule;
+            schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = chunks};
+            REQUIRE(fault_of(family, shape) == shape_fault::none);
+            auto const program = make_program(family, shape);
+            CHECK(complete(program, m));
+            CHECK(deadlock_free<rendezvous>(lower(program)));
+        }
+    }
+}
+
+TEST_CASE("placements as published")
+{
+    CHECK(loop_placement(4, 2) == std::vector{0, 1, 2, 3, 0, 1, 2, 3});
+    CHECK(v_placement(2, 2) == std::vector{0, 1, 1, 0});
+    CHECK(v_placement(4, 3) == std::vector{0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3});
+    CHECK(v_placement(4, 4) == std::vector{0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0});
+}
+
+TEST_CASE("an input gradient with its weight gradient right behind becomes a whole backward")
+{
+    auto const p = test::from_text("0F0,0F1,0F2,0I0,0I1,0W0,0I2,0W2,0W1\n", {0});
+    CHECK(to_text(merged(p)) == "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1\n");
+}
+
+TEST_CASE("what PyTorch rejects and accepts")
+{
+    CHECK_FALSE(complete(test::from_text("0F0,0B0\n\n", {0, 1}), 1));
+    CHECK_FALSE(complete(test::from_text("0F0\n1F0\n", {0, 1}), 1));
+    CHECK(complete(test::from_text("0F0,0B0\n1F0,1B0\n", {0, 1}), 1));
+    CHECK(complete(test::from_text("0F0,0I0,0W0\n1F0,1I0,1W0\n", {0, 1}), 1));
+}
+
+TEST_CASE("Megatron-LM's invariants of the interleaved order")
+{
+    for (auto const& [p, g] : {std::array{1, 1}, {2, 2}, {2, 4}, {4, 4}, {4, 5}, {8, 9}, {8, 11}}) {
+        for (int const m : {8, 32}) {
+            for (int const chunks : {1, 2, 4, 8}) {
+                schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = chunks, .group = g};
+                if (g > m) {
+                    continue;
+                }
+                auto const program = interleaved::order(shape);
+                INFO("p " << p << " g " << g << " m " << m << " chunks " << chunks);
+                for (auto const& row : program.rows) {
+                    CHECK(row.size() == static_cast<std::size_t>(2 * m * chunks));
+                    std::vector<int> open(static_cast<std::size_t>(chunks));
+                    for (auto const& i : row) {
+                        auto& count = open[static_cast<std::size_t>(i.stage / p)];
+                        count += i.kind == instruction_kind::forward ? 1 : -1;
+                        CHECK(count >= 0);
+                    }
+                    CHECK(std::all_of(open.begin(), open.end(), [](int c) { return c == 0; }));
+                }
+            }
+        }
+    }
+}
