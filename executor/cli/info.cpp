@@ -20,6 +20,7 @@
 #include "kernels/blas.hpp"
 #include "mpi/communicator.hpp"
 #include "runtime/data.hpp"
+#include "runtime/same_command.hpp"
 
 namespace rheo::cli {
 
@@ -78,18 +79,20 @@ int info(info_options const& options)
         } catch (data_error const&) {  // then there is none
         }
         auto const flags = cpu_flags();
-        auto const active = !RHEO_HAS_ULFM ? "not compiled in, so the loss of a rank ends the job"
+        auto const active = !RHEO_HAS_ULFM ? "not compiled in"
             : !launched                    ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
-            : ulfm["active"].get<bool>()   ? "active: losses of ranks are survived"
+            : ulfm["active"].get<bool>()   ? "active"
                                            : "compiled in, but not switched on: start with mpirun --with-ft ulfm --mca pml ob1";
+        bool const open = RHEO_HAS_ULFM && !launched;  // the launcher decides
+        auto const losses = open ? "" : what_a_loss_does(launched && ulfm["active"].get<bool>());
         if (options.json) {
-            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"blas", blas_description()},
+            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
                                              {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
                                              {"gpus", nlohmann::json::array()}, {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
-            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      none compiled in\ntext      {}\n", RHEO_VERSION, mpi_version(),
-                       active, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "),
+            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      none compiled in\ntext      {}\n", RHEO_VERSION, mpi_version(),
+                       active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "),
                        data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }

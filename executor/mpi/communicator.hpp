@@ -10,7 +10,8 @@
 
 #include "mpi/error.hpp"
 
-#if defined(MPIX_ERR_PROC_FAILED)
+// MPICH declares some of the functions, too, but its launcher ends everybody with the rank that dies.
+#if defined(OMPI_HAVE_MPI_EXT_FTMPI)
 #define RHEO_HAS_ULFM 1
 #else
 #define RHEO_HAS_ULFM 0
@@ -161,7 +162,7 @@ inline communicator shrink(communicator const& comm)
 /// True when failures of peers are really survived: the library has ULFM and the launcher switched it on.
 inline bool survives_losses()
 {
-#if RHEO_HAS_ULFM && (defined(MPI_FT) || defined(OMPI_HAVE_MPI_EXT_FTMPI))  // there it is an enumerator
+#if RHEO_HAS_ULFM
     void* value = nullptr;
     int found = 0;
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, &value, &found);

@@ -28,6 +28,15 @@ void in_pieces(std::size_t size, std::vector<MPI_Request>& requests, Start start
 
 }  // namespace
 
+int messenger::largest_item()
+{
+    void* value = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found);
+    int const largest_tag = found != 0 ? *static_cast<int*>(value) : 32767;
+    return (largest_tag - channels * sections + 1) / (channels * sections);
+}
+
 messenger::ticket messenger::fresh()
 {
     ticket which = pending_.size();
@@ -92,6 +101,9 @@ void messenger::wait(ticket which)
 
 void messenger::pause(unsigned spins)
 {
+    if (signs_of_life_ != nullptr) {
+        signs_of_life_->fetch_add(1, std::memory_order_relaxed);
+    }
     // A short spin keeps the latency of a message that is about to come; then the core is given to whoever
     // shares it, and the generation is looked at a few thousand times a second.
     if (spins < 200) {

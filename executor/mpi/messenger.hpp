@@ -9,6 +9,7 @@
 // per try of a step, so an old message cannot be taken for a new one: (communicator, tag) is
 // (generation, step and attempt, kind, item).
 
+#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -27,16 +28,24 @@ class messenger {
 public:
     using ticket = std::size_t;
 
+    /// @param signs_of_life counted up while a wait polls
     /// @pre the generation outlives the messenger
-    explicit messenger(generation const& members) : generation_{&members} {}
+    explicit messenger(generation const& members, std::atomic<std::uint64_t>* signs_of_life = nullptr)
+        : generation_{&members}, signs_of_life_{signs_of_life}
+    {
+    }
     ~messenger() { drain(); }
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;
 
-    /// Begins a section: messages sent in it match only receives of the same section.
-    void begin_section() { section_ = (section_ + 1) % 32; }
+    /// Begins a section: messages sent in it match only receives of the same section. Between two settled votes there are
+    /// at most two, and no message outlives a settled vote, so four numbers tell them apart.
+    void begin_section() { section_ = (section_ + 1) % sections; }
 
-    /// The buffer must live until the ticket is done. @pre item < 2^22
+    /// The largest item that a message can name: MPIs differ in the bits of their tags, the standard asks for 15 only.
+    static int largest_item();
+
+    /// The buffer must live until the ticket is done. @pre item <= largest_item()
     template <class T>
     ticket send(rank_id to, channel kind, int item, std::span<T const> data)
     {
@@ -76,6 +85,9 @@ public:
     generation const& members() const { return *generation_; }
 
 private:
+    static constexpr int channels = 8;
+    static constexpr int sections = 4;
+
     struct pending {
         std::vector<MPI_Request> requests;
         bool in_use = false;
@@ -83,8 +95,8 @@ private:
 
     int tag_of(channel kind, int item) const
     {
-        expects(item >= 0 && item < (1 << 22), "a message's item number must be below 2^22");
-        return (static_cast<int>(kind) << 27) | (section_ << 22) | item;
+        expects(item >= 0 && item <= largest_item_, "a message's item number is larger than the tags of this MPI can hold");
+        return (item * sections + section_) * channels + static_cast<int>(kind);
     }
 
     ticket start_send(rank_id to, int tag, void const* data, std::size_t size);
@@ -96,9 +108,11 @@ private:
     void drain() noexcept;
 
     generation const* generation_;
+    std::atomic<std::uint64_t>* signs_of_life_;
     std::vector<pending> pending_;
     std::vector<ticket> free_;
     int section_ = 0;
+    int largest_item_ = largest_item();
 };
 
 }  // namespace rheo::inline v0::mpi

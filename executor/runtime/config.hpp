@@ -51,12 +51,28 @@ struct plan_config {
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
 };
 
+/// When a rank counts as hung and is ended, which makes it a loss like any other.
+struct watchdog_config {
+    double factor = 20;                 ///< deadline of an operation: times the longest one of this rank so far; 0: none
+    double least_s = 60;                ///< and never less than this
+    double stopped_s = 10;              ///< a process that has stood still that long is killed by others of its host; 0: never
+};
+
+/// The newest checkpoint is where the same command goes on.
+struct checkpoint_config {
+    std::int64_t every_steps = 0;       ///< 0: not by steps
+    double every_minutes = 30;          ///< 0: not by time
+    int keep_last = 2;                  ///< older ones are removed; 0: all are kept
+    bool at_end = true;                 ///< also of the last state
+};
+
 struct run_folder_config {
     std::string folder;                 ///< empty: runs/<config stem>
     bool trace = true;
     bool fuse = true;                   ///< run the fused operation list
     int threads = 1;                    ///< per rank
     int sample_tokens = 0;              ///< tokens generated after the last step
+    watchdog_config watchdog;
     std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"
 };
 
@@ -66,8 +82,15 @@ struct run_config {
     train_config train;
     optimizer_config optimizer;
     plan_config plan;
+    checkpoint_config checkpoint;
     run_folder_config run;
 };
+
+/// How many microbatches a message may have to tell apart.
+constexpr int microbatches_in_messages(train_config const& train)
+{
+    return train.microbatches > train.eval_microbatches ? train.microbatches : train.eval_microbatches;
+}
 
 /// A config that cannot be taken; exit code 2.
 struct config_error : std::runtime_error {

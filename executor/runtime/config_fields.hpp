@@ -68,11 +68,19 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
 
+    visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "0: not by steps");
+    visit("checkpoint.every_minutes", c.checkpoint.every_minutes, at_least(0), "0: not by time");
+    visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "older ones are removed; 0: all are kept");
+    visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "also of the last state");
+
     visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");
     visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");
+    visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "deadline: times the rank's longest operation; 0: none");
+    visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "and never less than this");
+    visit("run.watchdog.stopped_s", c.run.watchdog.stopped_s, at_least(0), "a stopped rank is killed after; 0: never");
     visit("run.inject", c.run.inject, field_limits{}, "faults for tests, e.g. [\"kill:2@3:backward\"]");
 }
 

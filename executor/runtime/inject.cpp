@@ -43,7 +43,12 @@ parsed_fault parse_fault(std::string_view text)
         return parsed_fault{std::nullopt, "the fault '" + whole + "' " + why};
     };
     fault result{{}, {}, fault_phase::forward, {}};
-    if (!skip(text, "kill:") || !read_number(text, result.rank.value) || !skip(text, "@") || !read_number(text, result.step.value)) {
+    for (std::size_t i = 1; i < std::size(fault_kind_names); ++i) {
+        if (text.starts_with(fault_kind_names[i])) {
+            result.kind = static_cast<fault_kind>(i);
+        }
+    }
+    if (!skip(text, fault_kind_names[static_cast<std::size_t>(result.kind)]) || !skip(text, ":") || !read_number(text, result.rank.value) || !skip(text, "@") || !read_number(text, result.step.value)) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
     if (skip(text, ".") && !read_number(text, result.attempt.emplace().value)) {
@@ -68,13 +73,20 @@ void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) con
 {
     for (auto const& fault : faults_) {
         if (fault.rank == me_ && fault.step == step && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+            static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
             // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
             char line[128];
-            auto const length = std::snprintf(line, sizeof line, "rheo: rank %d ends itself in step %lld, attempt %d, at '%s'\n", me_.value,
-                                              static_cast<long long>(step.value), attempt.value,
+            auto const length = std::snprintf(line, sizeof line, "rheo: rank %d %s in step %lld, attempt %d, at '%s'\n", me_.value,
+                                              done[static_cast<std::size_t>(fault.kind)], static_cast<long long>(step.value), attempt.value,
                                               std::data(fault_phase_names[static_cast<std::size_t>(phase)]));
             [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(length));
-            kill(getpid(), SIGKILL);
+            if (fault.kind != fault_kind::hang) {
+                kill(getpid(), fault.kind == fault_kind::kill ? SIGKILL : SIGSTOP);
+                return;
+            }
+            for (;;) {
+                pause();
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
-// point of a step, which for everybody else is a process killed from outside. It says so on standard error
-// first. Without an attempt: any; without a phase: forward.
+// point of a step, which for everybody else is a process killed from outside. With `stop` it is SIGSTOP, and with
+// `hang` the rank's operation does not end, as one that waits for a broken device. It says so on standard
+// error first. Without an attempt: any; without a phase: forward.
 
 #include <cstdint>
 #include <optional>
@@ -28,11 +29,16 @@ enum class fault_phase : std::uint8_t {
 
 inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
+enum class fault_kind : std::uint8_t { kill, stop, hang };
+
+inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang"};
+
 struct fault {
     rank_id rank;
     step_id step;
     fault_phase phase;
     std::optional<attempt_id> attempt{};  ///< none: whichever comes first
+    fault_kind kind = fault_kind::kill;
 
     friend constexpr bool operator==(fault const&, fault const&) = default;
 };
@@ -42,7 +48,7 @@ struct parsed_fault {
     std::string reason;  ///< why there is none
 };
 
-/// Reads `kill:rank@step[.attempt][:phase]`.
+/// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill.
 parsed_fault parse_fault(std::string_view text);
 
 class fault_injector {
@@ -50,7 +56,7 @@ public:
     fault_injector() = default;
     fault_injector(std::vector<fault> faults, rank_id me) : faults_{std::move(faults)}, me_{me} {}
 
-    /// Ends this process by SIGKILL when a fault says so.
+    /// Ends, stops or hangs this process when a fault says so.
     void at(fault_phase phase, step_id step, attempt_id attempt) const;
 
 private:

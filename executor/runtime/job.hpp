@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
+#include "runtime/fingerprint_line.hpp"
 #include "runtime/inject.hpp"
 #include "runtime/records.hpp"
+#include "runtime/watchdog.hpp"
 
 namespace rheo::inline v0 {
 
@@ -50,6 +53,20 @@ struct job {
     records* record;
     fault_injector inject;
     tile_pool* pool;
+    watchdog* watch = nullptr;           ///< none: nobody looks whether this rank hangs
+    std::vector<fingerprint_line> fingerprint{};
+    std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never
+
+    /// The rank has got something done.
+    void progress() const
+    {
+        if (watch != nullptr) {
+            watch->progress();
+        }
+    }
+
+    /// For those who know no watchdog, only its counter.
+    std::atomic<std::uint64_t>* signs_of_life() const { return watch == nullptr ? nullptr : &watch->signs_of_life(); }
 
     int layers() const { return static_cast<int>(model.layers.size()); }
     int microbatches() const { return config.train.microbatches; }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -147,10 +148,13 @@ void make_folder(std::string const& path)
 
 }  // namespace
 
-void begin_run_folder(std::string const& folder, run_config const& config)
+void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on)
 {
     make_folder(folder);
-    for (auto const* name : {"metrics.jsonl", "report.json", "trace.json", "trace", "ranks"}) {
+    for (auto const* name : {"report.json", "trace.json", "ranks", "trace", "metrics.jsonl"}) {
+        if (goes_on && (std::string_view{name} == "trace" || std::string_view{name} == "metrics.jsonl")) {
+            continue;  // what a resumed run did before it stopped belongs to it
+        }
         std::error_code error;
         fs::remove_all(fs::path(folder) / name, error);
         if (error) {
@@ -181,6 +185,15 @@ struct records::impl {
         if (speaks) {
             metrics.append(object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
         }
+    }
+
+    void write_rank_file(json const& more) const
+    {
+        char host[256] = "";
+        ::gethostname(host, sizeof host - 1);
+        json object{{"rank", rank.value}, {"pid", ::getpid()}, {"host", host}};
+        object.update(more);
+        write_whole(fmt::format("{}/ranks/{}.json", folder, rank.value), object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
     }
 
     void flush_trace()
@@ -285,10 +298,7 @@ records::records(std::string folder, rank_id rank, bool trace, bool quiet)
 {
     auto& me = *impl_;
     make_folder(me.folder + "/ranks");
-    char host[256] = "";
-    ::gethostname(host, sizeof host - 1);
-    write_whole(fmt::format("{}/ranks/{}.json", me.folder, rank.value),
-                json{{"rank", rank.value}, {"pid", ::getpid()}, {"host", host}}.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+    me.write_rank_file(json::object());
     if (trace) {
         make_folder(me.folder + "/trace");
         me.trace = appended_file{trace_file(me.folder, rank)};
@@ -360,6 +370,13 @@ void records::flush()
     impl_->flush_trace();
     if (impl_->speaks) {
         std::fflush(stdout);
+    }
+    rusage used{};
+    if (::getrusage(RUSAGE_SELF, &used) == 0) {
+        try {
+            impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024}});
+        } catch (records_error const&) {  // the one without this number stays
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 // the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
 // Every rank is told every record, so that any of them can speak next. The run folder:
 //   config.toml            the effective config
-//   ranks/<r>.json         process id and host of each rank
+//   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
+//   plan.json, command     the plan that it began with; where no loss is survived, the line that goes on
 //   metrics.jsonl          one object per line, "kind": step, redo, evaluation, recovery, note, end
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto
@@ -33,7 +34,7 @@ struct records_error : std::runtime_error {
 
 /// Makes the folder, takes records of an earlier run out of it and writes the effective config. One rank
 /// calls it before any rank makes its `records`. @throws records_error
-void begin_run_folder(std::string const& folder, run_config const& config);
+void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on = false);
 
 struct step_record {
     step_id step;

@@ -52,11 +52,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
 
 rank_id worker::neighbour(int offset) const { return ranks_[static_cast<std::size_t>(place_.stage.value + offset)]; }
 
-int worker::item_of(int stage, microbatch_id m)
-{
-    expects(stage < 64 && m.value < 65536, "messages name at most 64 stages of a pipeline and 65536 microbatches of a step");
-    return (stage << 16) | m.value;
-}
+int worker::item_of(int stage, microbatch_id m) const { return stage * microbatches_in_messages(job_->config.train) + m.value; }
 
 worker::flight& worker::flight_of(microbatch_id m)
 {
@@ -139,6 +135,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         messages.look();
         began_ = job_->clock.now();
         execute(i, context, messages, wanted, contributed, evaluation);
+        job_->progress();
         job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = place_.stage, .item = i.item,
                              .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
                              .end = job_->clock.now()});

@@ -70,7 +70,7 @@ private:
     void retire(mpi::messenger& messages, bool wait);
     rank_id neighbour(int offset) const;
     layer_id deepest_of(microbatch_id m) const;
-    static int item_of(int stage, microbatch_id m);
+    int item_of(int stage, microbatch_id m) const;
 
     job const* job_;
     plan_position place_;

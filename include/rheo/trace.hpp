@@ -1,8 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The record of a run: one event type, JSON lines, Chrome trace.
+// The record of a run: one event type, JSON lines, Chrome trace, pictures.
 
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/trace/svg.hpp"
+#include "rheo/trace/svg_curves.hpp"
+#include "rheo/trace/svg_lanes.hpp"

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/html_report.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/simulate/plan_step.hpp"
+#include "rheo/trace/svg_curves.hpp"
+#include "rheo/trace/svg_lanes.hpp"
+#include "runtime/plan_report.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/records.hpp"
+#include "runtime/run_folder.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr char style[] = R"(
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 0 auto; padding: 12px 20px 40px; }
+h1 { font-size: 24px; margin: 12px 0 4px; } h2 { font-size: 18px; margin: 28px 0 6px; }
+p { margin: 6px 0; } .note { color: #666; font-size: 13px; }
+.picture { overflow-x: auto; } .picture svg { display: block; width: 100%; min-width: 640px; height: auto; }
+table { border-collapse: collapse; font-size: 14px; } td, th { padding: 3px 14px 3px 0; text-align: left; font-weight: normal; vertical-align: top; }
+th { color: #666; } td.number { text-align: right; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; }
+.bar { background: #4c78a8; height: 10px; display: inline-block; } .peak { background: #f58518; }
+.key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; vertical-align: -1px; }
+pre { background: #f6f6f6; padding: 8px 10px; overflow-x: auto; font-size: 13px; line-height: 1.25; }
+)";
+
+std::string picture(std::string const& svg) { return "<div class=\"picture\">\n" + svg + "</div>\n"; }
+
+std::string row(std::string const& name, std::string const& value) { return fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value)); }
+
+std::string number_or(json const& object, char const* key, char const* format, std::string const& otherwise = "not known")
+{
+    auto const found = object.find(key);
+    return found != object.end() && found->is_number() ? fmt::format(fmt::runtime(format), found->get<double>()) : otherwise;
+}
+
+std::string key_of_colours(std::initializer_list<activity> activities)
+{
+    std::string text = "<p class=\"note key\">";
+    for (auto const a : activities) {
+        text += fmt::format("<span style=\"background:{}\"></span>{}", colour_of(a), escaped(name_of(a)));
+    }
+    return text + "</p>\n";
+}
+
+// ---- how it ended, curves ----------------------------------------------------------------------------------
+
+std::string summary(run_folder const& run)
+{
+    auto const& r = run.report;
+    auto const steps = run.of_kind("step");
+    std::string text = "<table>\n";
+    if (r.is_object()) {
+        text += row("ended", fmt::format("{} (exit code {})", r.value("sentence", ""), r.value("exit_code", 0)));
+        text += row("loss", number_or(r, "loss", "{:.4f} nats per token"));
+        if (auto const digest = r.find("digest"); digest != r.end() && digest->is_string()) {
+            text += row("validation loss", number_or(r, "validation_loss", "{:.4f} nats per token"));
+            text += row("digest of the state", digest->get<std::string>());
+        }
+    } else {
+        text += row("ended", "not yet, or without a report");
+    }
+    text += row("steps", fmt::format("{} of {}", steps.empty() ? 0 : steps.back()->value("step", 0) + 1, run.config.train.steps));
+    text += row("ranks at launch", std::to_string(run.ranks.size()));
+    text += row("recoveries", std::to_string(run.of_kind("recovery").size()));
+    auto const& m = run.config.model;
+    text += row("model", fmt::format("{} blocks, width {}, {} heads, vocabulary {}", m.blocks, m.width, m.heads, m.vocabulary));
+    return text + "</table>\n";
+}
+
+svg_sample sample_of(json const& object, char const* value)
+{
+    return {object.value("step", 0.0), object.contains(value) && object[value].is_number() ? object[value].get<double>() : std::nan("")};
+}
+
+svg_curve curve_of(std::vector<json const*> const& objects, char const* value, std::string name, std::string_view colour)
+{
+    svg_curve curve{std::move(name), colour, {}};
+    for (auto const* object : objects) {
+        curve.samples.push_back(sample_of(*object, value));
+    }
+    return curve;
+}
+
+std::string curves(run_folder const& run)
+{
+    std::vector<svg_mark> marks;
+    for (auto const* r : run.of_kind("recovery")) {
+        marks.push_back({r->value("step", 0.0), fmt::format("lost rank {} in step {}", fmt::join(r->value("lost", std::vector<int>{}), ", "), r->value("step", 0) + 1)});
+    }
+    svg_curves loss{{curve_of(run.of_kind("step"), "loss", "loss, nats per token", "#4c78a8")}, marks};
+    if (auto const evaluations = run.of_kind("evaluation"); evaluations.size() > 1) {
+        loss.curves.push_back(curve_of(evaluations, "loss", "validation loss", "#f58518"));
+    }
+    svg_curves const rate{{curve_of(run.of_kind("step"), "tokens_per_s", "tokens per second", "#54a24b")}, marks, true};
+    std::string text = "<h2>Loss</h2>\n" + picture(draw_curves(loss)) + "<h2>Tokens per second</h2>\n" + picture(draw_curves(rate));
+    return text + (marks.empty() ? "" : "<p class=\"note\">Red lines: ranks were lost.</p>\n");
+}
+
+// ---- a step as planned and as measured ---------------------------------------------------------------------
+
+struct chosen_step {
+    std::vector<trace_event> events;
+    svg_lanes lanes;
+    seconds computing;  ///< of all ranks
+};
+
+/// The step of median length among those that one generation committed at the first attempt.
+std::optional<chosen_step> step_of_generation(run_folder const& run, generation_id generation)
+{
+    std::map<std::int64_t, std::pair<seconds, seconds>> spans;  // step -> first start, last end
+    for (auto const& e : run.events) {
+        if (e.generation == generation && (is_instruction(e.what) || e.what == activity::update)) {
+            auto const [place, fresh] = spans.try_emplace(e.step.value, e.start, e.end);
+            place->second.first = std::min(place->second.first, e.start);
+            place->second.second = std::max(place->second.second, e.end);
+        }
+    }
+    std::vector<std::pair<double, std::int64_t>> lengths;
+    for (auto const* s : run.of_kind("step")) {
+        auto const found = spans.find(s->value("step", std::int64_t{-1}));
+        if (found != spans.end() && s->value("attempt", 0) == 0) {
+            lengths.emplace_back((found->second.second - found->second.first).count, found->first);
+        }
+    }
+    if (lengths.empty()) {
+        return std::nullopt;
+    }
+    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    auto const step = lengths[lengths.size() / 2].second;
+    chosen_step result;
+    result.lanes.begin = spans[step].first;
+    result.lanes.end = spans[step].second;
+    for (auto const& e : run.events) {
+        // What waits or is sent in the background would hide what is computed.
+        bool const drawn = is_instruction(e.what) ? is_compute(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
+                                                  : e.what == activity::update || e.what == activity::decide;
+        if (e.generation == generation && e.step.value == step && drawn) {
+            result.events.push_back(e);
+            if (is_instruction(e.what) && e.what != activity::await_reduction) {
+                result.computing += e.end - e.start;
+            }
+            if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
+                result.lanes.ranks.push_back(e.rank);  // events are sorted by rank
+            }
+        }
+    }
+    return result.lanes.begin < result.lanes.end ? std::optional{std::move(result)} : std::nullopt;
+}
+
+/// The plan on a machine as fast as the measured step shows it.
+std::string planned_step(plan const& p, model_description const& model, run_config const& config, chosen_step const& measured)
+{
+    flops work;
+    for (auto const& layer : model.layers) {
+        work += forward_flops(layer, config.train.microbatch) + backward_flops(layer, config.train.microbatch);
+    }
+    work = work * std::int64_t{config.train.microbatches};
+    modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
+                                   .link = {microseconds(10), {5e9}}, .decide = microseconds(20)};
+    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine));
+    std::vector<trace_event> events;
+    for (auto const& e : rehearsed.events) {
+        if (!is_instruction(e.what) || is_compute(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
+            events.push_back(e);
+        }
+    }
+    auto lanes = measured.lanes;
+    lanes.begin = {};
+    lanes.end = rehearsed.end;
+    return picture(draw_lanes(events, lanes));
+}
+
+/// The model of the config, when the plan is for it: a program may have trained one of its own.
+std::optional<model_description> model_of(run_folder const& run)
+{
+    auto const model = run.config.run.fuse ? fused(gpt_model(run.config.model)) : gpt_model(run.config.model);
+    bool const fits = run.first && !run.first->pipelines.empty() && why_not(*run.first, model, run.config, static_cast<int>(run.ranks.size())).empty();
+    return fits ? std::optional{model} : std::nullopt;
+}
+
+std::string schedules(run_folder const& run)
+{
+    std::string text = "<h2>A step as planned and as measured</h2>\n";
+    std::optional<generation_id> first;
+    std::optional<generation_id> last;
+    for (auto const& e : run.events) {
+        if (is_instruction(e.what)) {
+            first = first ? std::min(*first, e.generation) : e.generation;
+            last = last ? std::max(*last, e.generation) : e.generation;
+        }
+    }
+    auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
+    if (!measured) {
+        return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
+    }
+    if (auto const model = model_of(run)) {
+        text += "<p class=\"note\">Planned: the same program on modelled time, with the speed of computing that the measured step shows.</p>\n";
+        text += planned_step(*run.first, *model, run.config, *measured);
+    } else {
+        text += "<p class=\"note\">The plan that the run began with is not in the folder, or is for a model that a program brought along.</p>\n";
+    }
+    text += fmt::format("<p class=\"note\">Measured: step {}, the median of the first generation.</p>\n", measured->events.front().step.value + 1);
+    text += picture(draw_lanes(measured->events, measured->lanes));
+    if (*last != *first) {
+        if (auto const after = step_of_generation(run, *last)) {
+            text += fmt::format("<p class=\"note\">Measured after the last recovery: step {}.</p>\n", after->events.front().step.value + 1);
+            text += picture(draw_lanes(after->events, after->lanes));
+        }
+    }
+    using enum activity;
+    return text + key_of_colours({forward, backward, await_reduction, decide, update});
+}
+
+// ---- recoveries --------------------------------------------------------------------------------------------
+
+std::string recovery_table(std::vector<json const*> const& recoveries)
+{
+    std::string text = "<div class=\"wide\"><table>\n<tr><th>lost</th><th>in step</th><th>ranks, pipelines after</th><th>total</th><th>copied</th>"
+                       "<th>contributions kept</th></tr>\n";
+    for (auto const* r : recoveries) {
+        text += fmt::format("<tr><td>rank {}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
+                            "<td class=\"number\">{:.2f} MiB</td><td class=\"number\">{} of {}</td></tr>\n",
+                            fmt::join(r->value("lost", std::vector<int>{}), ", "), r->value("step", 0) + 1, r->value("ranks", 0), r->value("pipelines", 0),
+                            in_milliseconds({r->value("total_s", 0.0)}), in_mebibytes({r->value("copied_bytes", std::int64_t{0})}),
+                            r->value("pairs_salvaged", 0), r->value("pairs_total", 0));
+    }
+    return text + "</table></div>\n";
+}
+
+std::string recoveries(run_folder const& run)
+{
+    auto const records = run.of_kind("recovery");
+    std::string text = "<h2>Recoveries</h2>\n";
+    if (records.empty()) {
+        return text + "<p>No rank was lost.</p>\n";
+    }
+    text += recovery_table(records);
+    // One drawing per run of phases without a pause.
+    std::vector<trace_event> phases;
+    for (auto const& e : run.events) {
+        if (is_recovery(e.what)) {
+            phases.push_back(e);
+        }
+    }
+    std::sort(phases.begin(), phases.end(), [](auto const& a, auto const& b) { return a.start < b.start; });
+    constexpr seconds pause = milliseconds(50);
+    for (std::size_t i = 0; i < phases.size();) {
+        auto const first = i;
+        svg_lanes lanes{{}, phases[i].start, phases[i].end, false};
+        for (; i < phases.size() && phases[i].start < lanes.end + pause; ++i) {
+            lanes.end = std::max(lanes.end, phases[i].end);
+            lanes.ranks.push_back(phases[i].rank);
+        }
+        std::sort(lanes.ranks.begin(), lanes.ranks.end());
+        lanes.ranks.erase(std::unique(lanes.ranks.begin(), lanes.ranks.end()), lanes.ranks.end());
+        bool const begins_the_job = std::none_of(phases.begin() + static_cast<std::ptrdiff_t>(first), phases.begin() + static_cast<std::ptrdiff_t>(i),
+                                                 [](auto const& e) { return e.what == activity::shrink; });
+        if (!begins_the_job && lanes.begin < lanes.end) {
+            text += picture(draw_lanes(std::span{phases}.subspan(first, i - first), lanes));
+        }
+    }
+    using enum activity;
+    return text + key_of_colours({detect, revoke, shrink, link, tell, activity::plan, copy, merge, first_instruction});
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------
+
+std::string memory(run_folder const& run)
+{
+    auto const model = model_of(run);
+    std::vector<std::pair<bytes, bytes>> held;  // planned, measured
+    bytes most{1};
+    for (auto const& r : run.ranks) {
+        bytes const planned = model ? memory_of(*run.first, *model, run.config.train.microbatch, rank_id{r.value("rank", 0)}) : bytes{};
+        bytes const measured{r.value("peak_memory_bytes", std::int64_t{0})};
+        held.emplace_back(planned, measured);
+        most = std::max({most, planned, measured});
+    }
+    std::string text = "<h2>Memory per rank</h2>\n<div class=\"wide\"><table>\n<tr><th>rank</th><th>host</th><th>planned</th><th>measured peak</th><th></th></tr>\n";
+    auto const bar = [&](bytes size, char const* kind) {
+        return fmt::format("<span class=\"bar {}\" style=\"width:{:.0f}px\"></span>", kind, 280.0 * static_cast<double>(size.count) / static_cast<double>(most.count));
+    };
+    auto const amount = [](bytes size) { return size.count > 0 ? fmt::format("{:.1f} MiB", in_mebibytes(size)) : std::string{"not known"}; };
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        auto const [planned, measured] = held[i];
+        text += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}<br>{}</td></tr>\n", run.ranks[i].value("rank", 0),
+                            escaped(run.ranks[i].value("host", "")), amount(planned), amount(measured), bar(planned, ""), bar(measured, "peak"));
+    }
+    return text + "</table></div>\n<p class=\"note\">Planned (blue): parameters, moments, accumulators, reduced gradients and the activations in flight, by the "
+                  "first plan. Measured (orange): the whole process with its libraries and the data; a rank that was killed has left no number.</p>\n";
+}
+
+}  // namespace
+
+std::string html_report(std::string const& folder)
+{
+    auto const run = read_run_folder(folder);
+    auto const name = escaped(std::filesystem::path(folder).lexically_normal().string());
+    auto text = fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                            "<title>rheo: {}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n", name, style, name);
+    text += summary(run) + curves(run) + schedules(run) + recoveries(run) + memory(run);
+    text += "<h2>Config</h2>\n<pre>" + escaped(to_toml(run.config)) + "</pre>\n";
+    return text + "</body>\n</html>\n";
+}
+
+void write_html_report(std::string const& folder, std::string const& file)
+{
+    auto const text = html_report(folder);
+    auto const partial = file + ".partial";
+    {
+        std::ofstream out(partial, std::ios::binary);
+        out << text;
+        out.close();
+        if (!out) {
+            throw records_error{fmt::format("'{}' cannot be written: {}", file, std::strerror(errno))};
+        }
+    }
+    std::error_code error;
+    std::filesystem::rename(partial, file, error);
+    if (error) {
+        throw records_error{fmt::format("'{}' cannot be written: {}", file, error.message())};
+    }
+}
+
+}  // namespace rheo::inline v0

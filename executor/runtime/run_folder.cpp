@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/run_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rheo/trace/json_lines.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/records.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The end of each rank's trace that is read: enough for hundreds of steps.
+constexpr std::streamoff most_bytes = std::streamoff{64} << 20;
+
+std::string read_text(fs::path const& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+std::vector<trace_event> read_trace(fs::path const& path)
+{
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    auto const size = static_cast<std::streamoff>(file.tellg());
+    auto const from = std::max<std::streamoff>(0, size - most_bytes);
+    file.seekg(from);
+    if (from > 0) {
+        std::string torn;
+        std::getline(file, torn);
+    }
+    return read_json_lines(file).events;
+}
+
+/// The files of a folder with this ending.
+std::vector<fs::path> files_of(fs::path const& folder, std::string const& ending)
+{
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        if (entry->path().extension() == ending) {
+            found.push_back(entry->path());
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+std::vector<nlohmann::json const*> run_folder::of_kind(std::string const& kind) const
+{
+    std::vector<nlohmann::json const*> found;
+    for (auto const& object : metrics) {
+        if (object.value("kind", "") == kind) {
+            found.push_back(&object);
+        }
+    }
+    return found;
+}
+
+run_folder read_run_folder(std::string const& folder)
+{
+    fs::path const path{folder};
+    if (!fs::exists(path / "config.toml") || !fs::exists(path / "metrics.jsonl")) {
+        throw records_error{fmt::format("'{}' is not the folder of a run: it has no config.toml with metrics.jsonl", folder)};
+    }
+    run_folder run;
+    run.config = read_config_file((path / "config.toml").string()).config;
+    std::istringstream lines(read_text(path / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+        if (auto object = nlohmann::json::parse(line, nullptr, false); object.is_object()) {
+            run.metrics.push_back(std::move(object));
+        }
+    }
+    if (auto report = nlohmann::json::parse(read_text(path / "report.json"), nullptr, false); report.is_object()) {
+        run.report = std::move(report);
+    }
+    for (auto const& file : files_of(path / "ranks", ".json")) {
+        if (auto rank = nlohmann::json::parse(read_text(file), nullptr, false); rank.is_object()) {
+            run.ranks.push_back(std::move(rank));
+        }
+    }
+    std::sort(run.ranks.begin(), run.ranks.end(), [](auto const& a, auto const& b) { return a.value("rank", 0) < b.value("rank", 0); });
+    for (auto const& file : files_of(path / "trace", ".jsonl")) {
+        auto const events = read_trace(file);
+        run.events.insert(run.events.end(), events.begin(), events.end());
+    }
+    std::stable_sort(run.events.begin(), run.events.end(), [](trace_event const& a, trace_event const& b) {
+        return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};
+    });
+    if (fs::exists(path / "plan.json")) {
+        run.first = read_plan_file((path / "plan.json").string());
+    }
+    return run;
+}
+
+}  // namespace rheo::inline v0

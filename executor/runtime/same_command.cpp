@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/same_command.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "runtime/records.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(std::string const& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::vector<std::string> words_of(pid_t process)
+{
+    std::vector<std::string> words;
+    auto const text = read_text(fmt::format("/proc/{}/cmdline", process));
+    for (std::size_t i = 0; i < text.size();) {
+        auto const end = std::min(text.find('\0', i), text.size());
+        words.push_back(text.substr(i, end - i));
+        i = end + 1;
+    }
+    return words;
+}
+
+pid_t parent_of(pid_t process)
+{
+    auto const text = read_text(fmt::format("/proc/{}/stat", process));
+    auto const name_ends = text.rfind(')');
+    int parent = 0;
+    if (name_ends != text.npos) {
+        std::sscanf(text.c_str() + name_ends + 1, " %*c %d", &parent);
+    }
+    return static_cast<pid_t>(parent);
+}
+
+/// True for what people start; not for the daemons that it starts in turn.
+bool is_launcher(std::string const& word)
+{
+    constexpr std::string_view names[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun"};
+    auto const name = fs::path(word).filename().string();
+    return std::any_of(std::begin(names), std::end(names), [&](std::string_view known) {
+        return name == known || name.starts_with(std::string{known} + '.');  // mpirun.mpich
+    });
+}
+
+}  // namespace
+
+std::string shell_line(std::vector<std::string> const& words)
+{
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    std::string line;
+    for (auto const& word : words) {
+        line += line.empty() ? "" : " ";
+        if (!word.empty() && word.find_first_not_of(plain) == word.npos) {
+            line += word;
+            continue;
+        }
+        line += '\'';
+        for (char const c : word) {
+            line += c == '\'' ? std::string{"'\\''"} : std::string{c};
+        }
+        line += '\'';
+    }
+    return line;
+}
+
+std::string same_command(int ranks)
+{
+    auto words = words_of(::getpid());
+    bool launched = false;
+    for (auto process = parent_of(::getpid()); process > 1 && !launched; process = parent_of(process)) {
+        auto const above = words_of(process);
+        // A script is seen as its interpreter with the script's name.
+        launched = std::any_of(above.begin(), above.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(above.size(), 2)), is_launcher);
+        if (launched) {
+            words = above;
+        }
+    }
+    if (!launched && ranks > 1) {
+        auto const own = words;
+        words = {"mpirun", "-n", std::to_string(ranks)};
+        words.insert(words.end(), own.begin(), own.end());
+    }
+    std::error_code error;
+    return "cd " + shell_line({fs::current_path(error).string()}) + " && " + shell_line(words);
+}
+
+void keep_command(std::string const& folder, std::string const& line)
+{
+    auto const path = folder + "/command";
+    std::ofstream file(path);
+    file << line << '\n';
+    file.close();
+    if (!file) {
+        throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, std::strerror(errno))};
+    }
+}
+
+}  // namespace rheo::inline v0

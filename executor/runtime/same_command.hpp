@@ -1,0 +1,31 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The line that goes on. Where the launcher ends everybody when a rank dies, a person (or a batch script)
+// starts the same command again; so the run says at its start what that is, and keeps it in the run
+// folder. It is read from the processes themselves: this one, and the launcher among its ancestors.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rheo::inline v0 {
+
+/// One sentence for people: what happens when a rank is lost.
+constexpr std::string_view what_a_loss_does(bool survived)
+{
+    return survived ? "losses of ranks are survived: the others go on"
+                    : "losses of ranks are resumed only: a lost rank ends the job, and the same command goes on from the newest checkpoint";
+}
+
+/// Words as a shell reads them back.
+std::string shell_line(std::vector<std::string> const& words);
+
+/// The command that started this job, with its folder: `cd /data && mpirun -n 4 rheo train a.toml`. When no launcher is
+/// among the ancestors (a remote host), `mpirun -n <ranks>` stands for it.
+std::string same_command(int ranks);
+
+/// Writes the line into `<folder>/command`, for `sh`. @throws records_error
+void keep_command(std::string const& folder, std::string const& line);
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/watchdog.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace rheo::inline v0 {
+
+/// What a rank shows to the others of its host. A fresh page is all zero: nobody is there.
+struct watchdog::slot {
+    std::atomic<std::uint64_t> count;
+    std::atomic<std::uint64_t> pid_namespace;
+    std::atomic<std::uint64_t> started;  ///< the process, in the kernel's ticks: with the pid it names one process for ever
+    std::atomic<std::int64_t> pid;       ///< 0: nobody to be watched; written last
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+namespace {
+
+/// One write, so that lines of several ranks do not mix and nothing is left in a buffer of a process that dies.
+void say(std::string const& sentence)
+{
+    auto const line = "rheo: " + sentence + "\n";
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+struct process_state {
+    char letter = 'X';  ///< as in /proc: T stopped, t stopped by a debugger, Z and X dead
+    std::uint64_t started = 0;
+};
+
+process_state state_of(std::int64_t pid)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string const text{std::istreambuf_iterator<char>{file}, {}};
+    auto const name_ends = text.rfind(')');  // the name may hold anything
+    process_state state;
+    if (name_ends == text.npos) {
+        return state;
+    }
+    std::istringstream fields(text.substr(name_ends + 1));
+    std::string skipped;
+    fields >> state.letter;
+    for (int field = 4; field < 22; ++field) {
+        fields >> skipped;
+    }
+    fields >> state.started;
+    return state;
+}
+
+std::uint64_t own_pid_namespace()
+{
+    struct stat information{};
+    return ::stat("/proc/self/ns/pid", &information) == 0 ? static_cast<std::uint64_t>(information.st_ino) : 0;
+}
+
+/// Kills this process and no later one that got the same number. @return whether it was still there
+bool kill_exactly(std::int64_t pid, std::uint64_t started)
+{
+    auto const process = static_cast<pid_t>(pid);
+    auto const handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));  // holds on to the process before it is looked at
+    bool const same = state_of(pid).started == started;
+    if (same && (handle < 0 || ::syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0) != 0)) {
+        ::kill(process, SIGKILL);
+    }
+    if (handle >= 0) {
+        ::close(handle);
+    }
+    return same;
+}
+
+}  // namespace
+
+watchdog::watchdog(watchdog_config const& config, rank_id me) : config_{config}, me_{me}
+{
+    // Signals are for the threads that expect them.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread{[this] { run(); }};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+watchdog::~watchdog()
+{
+    {
+        std::lock_guard const lock{mutex_};
+        ends_ = true;
+    }
+    ended_.notify_one();
+    thread_.join();
+    leave_host();
+}
+
+void watchdog::join_host(std::uint64_t launch, int ranks)
+{
+    std::lock_guard const lock{mutex_};
+    leave_host();
+    if (config_.stopped_s <= 0) {
+        return;
+    }
+    auto const count = static_cast<std::size_t>(ranks);
+    name_ = fmt::format("/rheo-{}-{:x}", ::getuid(), launch);
+    int const file = ::shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    void* memory = MAP_FAILED;
+    if (file >= 0 && ::ftruncate(file, static_cast<off_t>(count * sizeof(slot))) == 0) {
+        memory = ::mmap(nullptr, count * sizeof(slot), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    int const reason = errno;
+    if (file >= 0) {
+        ::close(file);
+    }
+    if (memory == MAP_FAILED) {
+        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", me_.value, std::strerror(reason)));
+        return;
+    }
+    slots_ = static_cast<slot*>(memory);
+    count_ = count;
+    others_.assign(count, {});
+    auto& mine = slots_[at(me_)];
+    mine.pid_namespace = own_pid_namespace();
+    mine.started = state_of(::getpid()).started;
+    mine.pid = ::getpid();
+}
+
+void watchdog::all_joined()
+{
+    std::lock_guard const lock{mutex_};
+    if (!name_.empty()) {
+        ::shm_unlink(name_.c_str());
+        name_.clear();
+    }
+}
+
+void watchdog::leave_host()
+{
+    if (slots_ != nullptr) {
+        slots_[at(me_)].pid = 0;
+        ::munmap(slots_, count_ * sizeof(slot));
+        slots_ = nullptr;
+        count_ = 0;
+    }
+    if (!name_.empty()) {
+        ::shm_unlink(name_.c_str());
+        name_.clear();
+    }
+}
+
+void watchdog::run()
+{
+    using clock = std::chrono::steady_clock;
+    // Ten looks in the shortest time that matters, and never so many that they cost something.
+    auto const shortest = config_.stopped_s > 0 ? std::min(config_.least_s, config_.stopped_s) : config_.least_s;
+    std::chrono::duration<double> const tick{std::clamp(shortest / 10, 0.005, 0.25)};
+    std::unique_lock lock{mutex_};
+    for (auto before = clock::now(); !ended_.wait_for(lock, tick, [this] { return ends_; });) {
+        auto const now = clock::now();
+        seconds const passed{std::chrono::duration<double>(std::min<std::chrono::duration<double>>(now - before, 2 * tick)).count()};
+        before = now;
+        look_at_own(passed);
+        look_at_others(passed);
+    }
+}
+
+void watchdog::look_at_own(seconds passed)
+{
+    auto const still = own_.look(signs_.load(std::memory_order_relaxed), passed);
+    if (waiting_.load(std::memory_order_relaxed) > 0) {
+        own_.forgive();
+        return;
+    }
+    if (auto const deadline = deadline_of(config_, own_); config_.factor > 0 && still > deadline) {
+        say(fmt::format("rank {}: an operation has taken {:.1f} s, its deadline is {:.1f} s: the rank ends itself", me_.value, still.count, deadline.count));
+        ::kill(::getpid(), SIGKILL);
+    }
+}
+
+void watchdog::look_at_others(seconds passed)
+{
+    if (slots_ == nullptr) {
+        return;
+    }
+    auto& mine = slots_[at(me_)];
+    mine.count.fetch_add(1, std::memory_order_relaxed);
+    for (std::size_t r = 0; r < count_; ++r) {
+        auto& other = slots_[r];
+        auto const pid = other.pid.load();
+        if (r == at(me_) || pid == 0 || other.pid_namespace != mine.pid_namespace
+            || others_[r].look(other.count.load(std::memory_order_relaxed), passed) < seconds{config_.stopped_s}) {
+            continue;
+        }
+        auto const state = state_of(pid);
+        if (state.letter == 't') {
+            continue;  // somebody looks at it with a debugger
+        }
+        auto const still = others_[r].still;
+        others_[r].forgive();
+        if (state.letter == 'X' || state.letter == 'Z' || state.started != other.started) {
+            other.pid = 0;  // it is dead already
+        } else if (kill_exactly(pid, other.started)) {
+            say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", me_.value, r, pid, still.count));
+        }
+    }
+}
+
+}  // namespace rheo::inline v0
