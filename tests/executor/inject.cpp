@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults for tests: what their words mean, and what is refused.
+#include "runtime/inject.hpp"
+
+#include "catch.hpp"
+
+using namespace rheo;
+
+TEST_CASE("a fault names what, who, when and where")
+{
+    CHECK(parse_fault("kill:2@3").what == fault{rank_id{2}, step_id{3}, fault_phase::forward});
+    CHECK(parse_fault("kill:0@7.1:commit").what == fault{rank_id{0}, step_id{7}, fault_phase::commit, attempt_id{1}});
+    CHECK(parse_fault("stop:1@0:copy").what == fault{rank_id{1}, step_id{0}, fault_phase::copy, {}, fault_kind::stop});
+    CHECK(parse_fault("hang:1@0:shrink").what == fault{rank_id{1}, step_id{0}, fault_phase::shrink, {}, fault_kind::hang});
+    for (auto const* text : {"", "kill", "kill:", "kill:1", "kill:1@", "kill:-1@2", "kill:1@2:", "kill:1@2x", "hold:1@2", "stop1@2", "hangs:1@2"}) {
+        CAPTURE(text);
+        CHECK_FALSE(parse_fault(text).what);
+    }
+    CHECK(parse_fault("stop:1@2:comit").reason == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hung ranks: when patience ends, as values without a clock; then real processes that hang, are stopped, or only wait.
+#include "runtime/watchdog.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "catch.hpp"
+
+using namespace rheo;
+
+namespace {
+
+constexpr watchdog_config quick{.factor = 5, .least_s = 0.3, .stopped_s = 0.4};
+
+constexpr bool patience_is_counted()
+{
+    patience p;
+    p.look(1, {0.1});
+    bool good = p.look(1, {0.1}) == seconds{0.1} && p.look(1, {0.2}) == seconds{0.1} + seconds{0.2};
+    good = good && p.look(2, {0.5}) == seconds{0.0} && p.longest == seconds{0.1} + seconds{0.2};
+    p.look(2, {0.1});
+    p.forgive();
+    return good && p.look(2, {0.1}) == seconds{0.1};
+}
+static_assert(patience_is_counted());
+
+static_assert(deadline_of({.factor = 20, .least_s = 60, .stopped_s = 0}, {.longest = {1.0}}) == seconds{60.0});
+static_assert(deadline_of({.factor = 20, .least_s = 60, .stopped_s = 0}, {.longest = {4.0}}) == seconds{80.0});
+
+void sleep_for(double s) { std::this_thread::sleep_for(std::chrono::duration<double>{s}); }
+
+/// A launch name that no other test uses.
+std::uint64_t launch_name()
+{
+    static std::uint64_t next = 0;
+    return (static_cast<std::uint64_t>(::getpid()) << 8) + next++;
+}
+
+/// A process that does `work`, then ends with 0. Nothing of it outlives the test.
+class process {
+public:
+    explicit process(std::function<void()> const& work) : pid{::fork()}
+    {
+        if (pid == 0) {
+            work();
+            ::_exit(0);
+        }
+    }
+    ~process()
+    {
+        if (!status_) {
+            ::kill(pid, SIGKILL);
+            ::waitpid(pid, nullptr, 0);
+        }
+    }
+    process(process const&) = delete;
+    process& operator=(process const&) = delete;
+
+    /// Waits at most that long. @return 0, or the signal that ended it; none: it still runs
+    std::optional<int> ended_within(double s)
+    {
+        for (auto const begun = std::chrono::steady_clock::now(); !status_;) {
+            int status = 0;
+            if (::waitpid(pid, &status, WNOHANG) == pid) {
+                status_ = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+            } else if (std::chrono::steady_clock::now() - begun > std::chrono::duration<double>{s}) {
+                break;
+            }
+            sleep_for(0.01);
+        }
+        return status_;
+    }
+
+    pid_t const pid;
+
+private:
+    std::optional<int> status_;
+};
+
+void make_progress(watchdog& dog, double s)
+{
+    for (double spent = 0; spent < s; spent += 0.01) {
+        dog.progress();
+        sleep_for(0.01);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a rank whose operation does not end is killed")
+{
+    process hangs{[] {
+        watchdog dog{quick, rank_id{0}};
+        make_progress(dog, 0.1);
+        sleep_for(60);
+    }};
+    CHECK(hangs.ended_within(20) == SIGKILL);
+}
+
+TEST_CASE("progress, waits for others and short operations are no hang; nor is anything without a factor")
+{
+    process works{[] {
+        watchdog dog{quick, rank_id{0}};
+        make_progress(dog, 0.8);
+        {
+            watchdog::wait const waits{&dog};
+            sleep_for(0.8);
+        }
+        make_progress(dog, 0.1);
+    }};
+    process patient{[] {
+        watchdog const dog{{.factor = 0, .least_s = 0.1, .stopped_s = 0}, rank_id{0}};
+        sleep_for(0.8);
+    }};
+    CHECK(works.ended_within(20) == 0);
+    CHECK(patient.ended_within(20) == 0);
+}
+
+TEST_CASE("a stopped rank is killed by the others of its host, one that goes on in time is not")
+{
+    auto const launch = launch_name();
+    auto const take_part = [&](int rank) {
+        return [=] {
+            watchdog dog{quick, rank_id{rank}};
+            dog.join_host(launch, 3);
+            make_progress(dog, 6);
+        };
+    };
+    process first{take_part(0)};
+    process second{take_part(1)};
+    process third{take_part(2)};
+    sleep_for(0.5);
+    ::kill(first.pid, SIGSTOP);
+    sleep_for(0.1);
+    ::kill(first.pid, SIGCONT);
+    CHECK_FALSE(first.ended_within(1));
+    ::kill(second.pid, SIGSTOP);
+    CHECK(second.ended_within(5) == SIGKILL);
+    CHECK(first.ended_within(20) == 0);
+    CHECK(third.ended_within(20) == 0);
+}
+
+TEST_CASE("a rank that has left is not expected to count, and a suspended job is forgiven")
+{
+    auto const launch = launch_name();
+    process leaves{[&] {
+        {
+            watchdog dog{quick, rank_id{0}};
+            dog.join_host(launch, 2);
+            sleep_for(0.2);
+        }
+        sleep_for(2.5);
+    }};
+    process stays{[&] {
+        watchdog dog{quick, rank_id{1}};
+        dog.join_host(launch, 2);
+        make_progress(dog, 2.5);
+    }};
+    sleep_for(0.6);
+    ::kill(stays.pid, SIGSTOP);  // nobody watches it any more; its own thread does not count the time
+    sleep_for(0.8);
+    ::kill(stays.pid, SIGCONT);
+    CHECK(leaves.ended_within(20) == 0);
+    CHECK(stays.ended_within(20) == 0);
+}

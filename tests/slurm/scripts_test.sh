@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts_test.sh <folder of the scripts>: syntax, what mpirun is given, when the job goes back into the queue, signals.
+set -u
+scripts=$1
+failures=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+expect() { # expect <what> <wanted> <got>
+  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected '$2', got '$3'"; failures=$((failures + 1)); else echo "ok: $1"; fi
+}
+
+for script in "$scripts"/*; do
+  bash -n "$script"
+  expect "syntax of ${script##*/}" 0 $?
+done
+
+mkdir "$work/bin"
+cat >"$work/bin/rheo" <<'END'
+#!/usr/bin/env bash
+echo "{ \"ulfm\": { \"compiled_in\": ${FAKE_ULFM:-true} } }"
+END
+cat >"$work/bin/mpirun" <<'END'
+#!/usr/bin/env bash
+echo "$*" >"$FAKE_WORK/mpirun"
+if [[ -n ${FAKE_STOP:-} ]]; then # a job that is stopped by SIGUSR1, as rheo is
+  trap 'exit 75' USR1
+  echo ready >"$FAKE_WORK/ready"
+  for _ in {1..200}; do sleep 0.05; done
+fi
+exit "${FAKE_EXIT:-0}"
+END
+cat >"$work/bin/scontrol" <<'END'
+#!/usr/bin/env bash
+echo "$*" >>"$FAKE_WORK/scontrol"
+END
+# sbatch: reads the options in the script's head as Slurm does, and runs it at once.
+cat >"$work/bin/sbatch" <<'END'
+#!/usr/bin/env bash
+grep -E '^#SBATCH ' "$1" >"$FAKE_WORK/sbatch"
+export SLURM_JOB_ID=4711 SLURM_NTASKS=8
+exec bash "$@"
+END
+chmod +x "$work/bin/"*
+export PATH="$work/bin:$PATH" FAKE_WORK=$work
+unset SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES RHEO RHEO_MPIRUN RHEO_MPIRUN_FLAGS RHEO_MOST_RESTARTS
+
+run() { # [variable=value...] : train.sbatch in the pretended environment; its exit code
+  rm -f "$work/scontrol" "$work/mpirun"
+  env "$@" sbatch "$scripts/train.sbatch" run.toml --set "data.paths=[\"a b\"]" >"$work/out" 2>"$work/err"
+}
+queue() { cat "$work/scontrol" 2>/dev/null; }
+
+run FAKE_EXIT=0
+expect "a run that is done ends the job" "0 " "$? $(queue)"
+expect "mpirun with ULFM" '--with-ft ulfm --mca pml ob1 -n 8 rheo train run.toml --set data.paths=["a b"]' "$(cat "$work/mpirun")"
+expect "the signal before the time limit" "#SBATCH --signal=B:USR1@300" "$(grep signal "$work/sbatch")"
+run SLURM_JOB_NUM_NODES=2 "RHEO_MPIRUN_FLAGS=--map-by node"
+expect "mpirun on several nodes" '--with-ft ulfm --mca pml ob1 --mca coll ^han,cuda --map-by node -n 8' "$(sed 's/ rheo .*//' "$work/mpirun")"
+run FAKE_ULFM=false
+expect "mpirun without ULFM" '-n 8' "$(sed 's/ rheo .*//' "$work/mpirun")"
+run FAKE_EXIT=75
+expect "stopped with a checkpoint" "75 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=137
+expect "a lost rank that was not survived" "137 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=137 SLURM_RESTART_COUNT=20
+expect "not for ever" "137 " "$? $(queue)"
+for code in 2 3 4 5 6 7; do
+  run FAKE_EXIT=$code
+  expect "exit code $code ends the job" "$code " "$? $(queue)"
+done
+sbatch "$scripts/train.sbatch" >/dev/null 2>&1
+expect "without a config" 2 $?
+
+rm -f "$work/scontrol" "$work/ready"
+FAKE_STOP=1 sbatch "$scripts/train.sbatch" run.toml >/dev/null 2>&1 &
+job=$!
+for _ in {1..200}; do [[ -e $work/ready ]] && break; sleep 0.05; done
+kill -USR1 $job
+wait $job
+expect "SIGUSR1 reaches mpirun, and 75 the queue" "75 requeue 4711" "$? $(queue)"
+
+exit $((failures > 0))
