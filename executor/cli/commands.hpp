@@ -30,6 +30,16 @@ struct info_options {
     bool json = false;
 };
 
+struct export_options {
+    std::string from;    ///< a checkpoint, or a run folder: its newest one
+    std::string folder;
+};
+
+struct import_options {
+    std::string from;  ///< a folder with model.safetensors and config.json
+    std::string run;   ///< the run folder that gets a checkpoint
+};
+
 /// Ends the command with a code and one sentence.
 struct refusal : std::runtime_error {
     refusal(int code, std::string const& sentence) : std::runtime_error{sentence}, exit_code{code} {}
@@ -39,5 +49,7 @@ struct refusal : std::runtime_error {
 int train(train_options const& options);
 int plan(plan_options const& options);
 int info(info_options const& options);
+int export_weights(export_options const& options);
+int import_weights(import_options const& options);
 
 }  // namespace rheo::cli

@@ -60,6 +60,16 @@ int main(int argc, char** argv)
     auto& info_command = *app.add_subcommand("info", "show what was compiled in and what was found");
     info_command.add_flag("--json", info.json, "as JSON");
 
+    rheo::cli::export_options out;
+    auto& export_command = *app.add_subcommand("export", "weights of a checkpoint as model.safetensors and config.json");
+    export_command.add_option("from", out.from, "a checkpoint, or a run's folder: its newest one")->required();
+    export_command.add_option("folder", out.folder, "the folder to write")->required();
+
+    rheo::cli::import_options in;
+    auto& import_command = *app.add_subcommand("import", "a GPT-2 from model.safetensors and config.json, as a checkpoint to train from");
+    import_command.add_option("from", in.from, "the folder that has them")->required();
+    import_command.add_option("run", in.run, "the run's folder, which gets the checkpoint")->required();
+
     try {
         app.parse(argc, argv);
     } catch (CLI::ParseError const& error) {
@@ -72,6 +82,12 @@ int main(int argc, char** argv)
     try {
         if (schedule_command.parsed()) {
             return rheo::cli::schedule(schedule);
+        }
+        if (export_command.parsed()) {
+            return rheo::cli::export_weights(out);
+        }
+        if (import_command.parsed()) {
+            return rheo::cli::import_weights(in);
         }
         return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : rheo::cli::info(info);
     } catch (rheo::cli::refusal const& refusal) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo export`: the weights of a checkpoint in Hugging Face's form.
+
+#include "cli/commands.hpp"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint.hpp"
+#include "runtime/huggingface.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+/// The checkpoint that a path means: itself, or the newest of a run folder.
+checkpoint open(std::filesystem::path const& path)
+{
+    std::error_code error;
+    if (std::filesystem::exists(path / "manifest.json", error)) {
+        checkpoint found{path};
+        found.verify();
+        return found;
+    }
+    auto found = find_newest_checkpoint(path);
+    for (auto const& sentence : found.skipped) {
+        fmt::print(stderr, "rheo: skipped: {}\n", sentence);
+    }
+    if (!found.newest) {
+        throw refusal{4, fmt::format("'{}' is no checkpoint and no run folder with one that can be taken", path.string())};
+    }
+    return *std::move(found.newest);
+}
+
+}  // namespace
+
+int export_weights(export_options const& options)
+{
+    try {
+        auto const from = open(options.from);
+        export_huggingface(from, options.folder);
+        fmt::print("{}: the weights of step {} of '{}'\n", options.folder, from.step().value, from.folder().string());
+        return 0;
+    } catch (checkpoint_error const& error) {
+        throw refusal{4, error.what()};
+    }
+}
+
+}  // namespace rheo::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo import`: weights in Hugging Face's form as the checkpoint with which a run begins.
+
+#include "cli/commands.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint.hpp"
+#include "runtime/huggingface.hpp"
+
+namespace rheo::cli {
+
+int import_weights(import_options const& options)
+{
+    try {
+        auto const made = import_huggingface(options.from, options.run);
+        auto const& manifest = checkpoint{made}.manifest();
+        fmt::print("{}: step 0 with these weights; its manifest has the [model] that a config needs to train on from it\n", made.string());
+        fmt::print("digest of the state {}\n", to_string(manifest.digest()));
+        return 0;
+    } catch (checkpoint_error const& error) {
+        throw refusal{4, error.what()};
+    }
+}
+
+}  // namespace rheo::cli
