@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the frontier takes, by stages and microbatches: the published problem where RHEO_SHARED names its folder, a
+// made-up profile of 38 clocks elsewhere; a look-up; the clocks of one deadline. Then the same problem is given to the
+// Python package lowtime (RHEO_PYTHON, else python3), where it is installed.
+#include <benchmark/benchmark.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "rheo/frequency/certificate.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/frequency/realise.hpp"
+#include "rheo/schedule/one_f_one_b.hpp"
+
+namespace {
+
+using namespace rheo;
+
+constexpr watts blocking{83.64};
+
+/// A device that computes 1.3 times as long at 0.6 of its clock, with power that rises with the cube; stages differ a little.
+profile made_up(int stages)
+{
+    profile result;
+    for (int stage = 0; stage < stages; ++stage) {
+        for (auto const kind : {instruction_kind::forward, instruction_kind::backward}) {
+            double const work = (kind == instruction_kind::forward ? 50.0 : 95.0) * (1.0 + 0.03 * ((stage * 5) % 7));
+            for (int step = 0; step < 38; ++step) {
+                double const share = 1.0 - 0.4 * step / 37.0;
+                auto const time = milliseconds(work * (0.45 + 0.55 / share));
+                auto const power = 90.0 + 390.0 * share * share * share;
+                result.rows.push_back({rank_id{-1}, stage_id{stage}, kind, {1410.0 * share}, time, watts{power} * time});
+            }
+        }
+    }
+    return result;
+}
+
+/// The published profile of 8 stages; empty where it is not.
+profile published()
+{
+    auto const* shared = std::getenv("RHEO_SHARED");
+    std::ifstream file{std::string{shared == nullptr ? "" : shared} + "/data/perseus/gpt3-175b_a100-sxm_profile.csv"};
+    std::stringstream text;
+    text << file.rdbuf();
+    return parse_profile(text.str(), "profile").what;
+}
+
+made_project problem(profile const& measured, int microbatches, cost_fit fit)
+{
+    auto const p = one_f_one_b::program({.ranks = stages_of(measured), .microbatches = microbatches});
+    return make_project(make_event_network(p), measured, {blocking, fit});
+}
+
+void solve(benchmark::State& state, profile const& measured, cost_fit fit, frontier_begin begin)
+{
+    if (measured.rows.empty()) {
+        state.SkipWithError("RHEO_SHARED names no folder with the published profile");
+        return;
+    }
+    auto const made = problem(measured, static_cast<int>(state.range(0)), fit);
+    std::size_t vertices = 0;
+    double ticks_passed = 0;
+    for (auto _ : state) {
+        auto const f = make_frontier(made.what, blocking * static_cast<double>(stages_of(measured)), begin);
+        vertices = f.vertices.size();
+        ticks_passed = (f.vertices.front().time - f.vertices.back().time).count;
+        benchmark::DoNotOptimize(f.events.data());
+    }
+    state.counters["operations"] = static_cast<double>(made.what.curve_of.size());
+    state.counters["vertices"] = static_cast<double>(vertices);
+    state.counters["ticks"] = ticks_passed;
+}
+
+void published_exponential(benchmark::State& state) { solve(state, published(), cost_fit::exponential, frontier_begin::slowest); }
+void published_hull(benchmark::State& state) { solve(state, published(), cost_fit::hull, frontier_begin::least_energy); }
+BENCHMARK(published_exponential)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond);
+BENCHMARK(published_hull)->Arg(12)->Arg(24)->Arg(48)->Arg(96)->Unit(benchmark::kMillisecond);
+
+void made_up_hull(benchmark::State& state) { solve(state, made_up(static_cast<int>(state.range(1))), cost_fit::hull, frontier_begin::least_energy); }
+BENCHMARK(made_up_hull)->ArgsProduct({{8, 16, 32}, {4, 8}})->Unit(benchmark::kMillisecond);
+
+void look_up(benchmark::State& state)
+{
+    auto const made = problem(made_up(8), 12, cost_fit::hull);
+    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(at(f, deadline).plan.durations.data());
+    }
+}
+BENCHMARK(look_up)->Unit(benchmark::kMicrosecond);
+
+void real_clocks(benchmark::State& state)
+{
+    auto const made = problem(made_up(8), static_cast<int>(state.range(0)), cost_fit::hull);
+    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(realise(f, made.options, blocking, deadline).plan.options.data());
+    }
+}
+BENCHMARK(real_clocks)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond);
+
+void certificate_checked(benchmark::State& state)
+{
+    auto const made = problem(made_up(8), 12, cost_fit::hull);
+    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const claim = certify(f, f.vertices[f.vertices.size() / 2].time);
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(verify(f.what, claim).bound);
+    }
+}
+BENCHMARK(certificate_checked)->Unit(benchmark::kMicrosecond);
+
+/// The problem as JSON: curves tick by tick, the order within ranks and the dependencies between stages as edges.
+std::string as_json(made_project const& made)
+{
+    std::ostringstream text;
+    text.precision(17);
+    text << "{\"curves\":[";
+    for (auto const& curve : made.what.curves) {
+        text << (&curve == made.what.curves.data() ? "" : ",") << "{\"first\":" << curve.times.front().count << ",\"costs\":[";
+        for (auto t = curve.times.front(); t <= curve.times.back(); t += ticks{1}) {
+            text << (t == curve.times.front() ? "" : ",") << in_joules(cost_at(curve, t)).count;
+        }
+        text << "]}";
+    }
+    text << "],\"operations\":[";
+    for (std::size_t k = 0; k < made.what.curve_of.size(); ++k) {
+        text << (k == 0 ? "" : ",") << made.what.curve_of[k];
+    }
+    text << "],\"edges\":[";
+    auto const& all = made.what.network.operations;
+    bool first = true;
+    for (std::size_t a = 0; a < all.size(); ++a) {
+        for (std::size_t b = 0; b < all.size(); ++b) {
+            bool const next = b == a + 1 && all[a].row == all[b].row;
+            bool const up = all[a].what.kind == instruction_kind::forward;
+            bool const passes = all[a].what.kind == all[b].what.kind && all[a].what.item == all[b].what.item
+                && all[b].what.stage == all[a].what.stage + (up ? 1 : -1);
+            if (next || passes) {
+                text << (first ? "[" : ",[") << a << "," << b << "]";
+                first = false;
+            }
+        }
+    }
+    text << "]}\n";
+    return text.str();
+}
+
+void against_lowtime(int microbatches)
+{
+    auto measured = published();
+    bool const real = !measured.rows.empty();
+    if (!real) {
+        measured = made_up(8);
+    }
+    auto const made = problem(measured, microbatches, cost_fit::exponential);
+    auto const begin = std::chrono::steady_clock::now();
+    auto const f = make_frontier(made.what, blocking * 8.0, frontier_begin::slowest);
+    auto const ours = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    char name[] = "/tmp/rheo-frontier-XXXXXX";
+    int const file = mkstemp(name);
+    if (file < 0) {
+        return;
+    }
+    close(file);
+    std::ofstream{name} << as_json(made);
+    auto const* python = std::getenv("RHEO_PYTHON");
+    auto const command = std::string{python == nullptr ? "python3" : python} + " " + RHEO_BENCH_FOLDER + "/with_lowtime.py < " + name + " 2>/dev/null";
+    std::string answer;
+    if (auto* const pipe = popen(command.c_str(), "r"); pipe != nullptr) {
+        char line[256];
+        while (std::fgets(line, sizeof line, pipe) != nullptr) {
+            answer = line;
+        }
+        pclose(pipe);
+    }
+    std::remove(name);
+    double theirs = 0.0;
+    int points = 0;
+    int time = 0;
+    double cost = 0.0;
+    if (std::sscanf(answer.c_str(), "%lf %d %d %lf", &theirs, &points, &time, &cost) != 4) {
+        std::printf("lowtime: not installed, comparison skipped (pip install lowtime==0.3.0)\n");
+        return;
+    }
+    std::printf("%d microbatches, %s profile: rheo %.4f s for %d ticks, lowtime %.2f s for %d points (%.0f times as long)\n", microbatches,
+        real ? "published" : "made-up", ours, (f.vertices.front().time - f.vertices.back().time).count, theirs, points, theirs / ours);
+    std::printf("  last point: rheo %d ticks %.6f J, lowtime %d ticks %.6f J\n", f.vertices.back().time.count, in_joules(f.vertices.back().cost).count, time, cost);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+    against_lowtime(12);
+    return 0;
+}
