@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The three commands of `rheo`. Each returns the process's exit code: 0 done, 2 usage or config, 3 impossible
+// The commands of `rheo`. Each returns the process's exit code: 0 done, 2 usage or config, 3 impossible
 // plan, 4 bad data or checkpoint, 5 environment, 6 state lost, 7 not finite, 75 stopped and resumable.
 
 #include <stdexcept>
@@ -40,6 +40,20 @@ struct import_options {
     std::string run;   ///< the run folder that gets a checkpoint
 };
 
+struct frontier_options {
+    std::string profile;
+    std::string schedule = "1f1b";
+    int microbatches = 0;
+    std::string fit = "hull";
+    std::string unit;            ///< empty: the fit's own
+    std::string blocking_power = "83.64W";
+    std::string deadline;        ///< empty: that of the highest clocks
+    std::string svg;
+    std::string emit_header;
+    bool json = false;
+    bool csv = false;
+};
+
 /// Ends the command with a code and one sentence.
 struct refusal : std::runtime_error {
     refusal(int code, std::string const& sentence) : std::runtime_error{sentence}, exit_code{code} {}
@@ -49,6 +63,7 @@ struct refusal : std::runtime_error {
 int train(train_options const& options);
 int plan(plan_options const& options);
 int info(info_options const& options);
+int frontier(frontier_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 

@@ -31,6 +31,21 @@ void add_settings(CLI::App& command, std::string& config, std::vector<std::strin
         ->take_all();
 }
 
+void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
+{
+    command.add_option("profile", options.profile, "CSV: stage,instruction,frequency,time,energy in MHz, s, J")->required();
+    command.add_option("--schedule", options.schedule, "the family of the program");
+    command.add_option("--microbatches", options.microbatches, "of an iteration")->required()->check(CLI::Range(1, 1 << 14));
+    command.add_option("--fit", options.fit, "hull of what was measured, or the published exponential fit")->check(CLI::IsMember({"hull", "exponential"}));
+    command.add_option("--unit", options.unit, "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit");
+    command.add_option("--blocking-power", options.blocking_power, "what a device draws while it waits, for example 83.64W");
+    command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of the highest clocks");
+    command.add_option("--svg", options.svg, "write a picture of the frontier and of the pipeline at the chosen point");
+    command.add_option("--emit-header", options.emit_header, "write the chosen plan as constexpr C++");
+    auto* const json = command.add_flag("--json", options.json, "the result as JSON");
+    command.add_flag("--csv", options.csv, "the frontier as time,energy rows")->excludes(json);
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -70,6 +85,10 @@ int main(int argc, char** argv)
     import_command.add_option("from", in.from, "the folder that has them")->required();
     import_command.add_option("run", in.run, "the run's folder, which gets the checkpoint")->required();
 
+    rheo::cli::frontier_options frontier;
+    auto& frontier_command = *app.add_subcommand("frontier", "plan clocks: the least energy of an iteration at every time");
+    add_frontier(frontier_command, frontier);
+
     try {
         app.parse(argc, argv);
     } catch (CLI::ParseError const& error) {
@@ -88,6 +107,9 @@ int main(int argc, char** argv)
         }
         if (import_command.parsed()) {
             return rheo::cli::import_weights(in);
+        }
+        if (frontier_command.parsed()) {
+            return rheo::cli::frontier(frontier);
         }
         return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : rheo::cli::info(info);
     } catch (rheo::cli::refusal const& refusal) {
