@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page about a run: of a folder that `rheo train` left, of one that was killed, of one that is none.
+#include "runtime/html_report.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "catch.hpp"
+#include "executor/temporary_folder.hpp"
+#include "runtime/records.hpp"
+
+using namespace rheo;
+
+namespace {
+
+bool has(std::string const& text, std::string const& what) { return text.find(what) != text.npos; }
+
+std::size_t pictures(std::string const& text)
+{
+    std::size_t count = 0;
+    for (auto at = text.find("<svg"); at != text.npos; at = text.find("<svg", at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("the page of a run needs no network and shows its parts; a killed run has one, too")
+{
+    temporary_folder const folder;
+    folder.write("text", std::string(3000, 'a') + "bcdefgh");
+    folder.write("c.toml", "schema = 1\n[model]\ncontext = 8\nwidth = 8\nheads = 2\nblocks = 1\n[data]\npaths = [\"text\"]\n[train]\nsteps = 4\n"
+                           "microbatches = 2\nmicrobatch = { sequences = 1, tokens = 8 }\n[plan]\nfailures = 0\n");
+    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
+    auto const start = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK timeout 60 '" + program.string() + "' ";
+    REQUIRE(std::system((start + "train c.toml --json --set run.folder='a <run>' >out").c_str()) == 0);
+    auto const run = (folder.path / "a <run>").string();
+    auto const page = html_report(run);
+    for (auto const* part : {"all 4 steps are committed", "<h2>Loss</h2>", "<h2>Tokens per second</h2>", "A step as planned and as measured", "Planned: the same program",
+                             "No rank was lost.", "<h2>Memory per rank</h2>", "MiB", "a &lt;run&gt;", "microbatches = 2"}) {
+        CAPTURE(part);
+        CHECK(has(page, part));
+    }
+    CHECK(pictures(page) == 4);
+    for (auto const* reference : {"src=", "href=", "url(", "@import", "<script", "<run>"}) {
+        CAPTURE(reference);
+        CHECK_FALSE(has(page, reference));
+    }
+    CHECK(std::system((start + "report 'a <run>' >path").c_str()) == 0);
+    CHECK(folder.read("path") == "a <run>/report.html\n");
+    CHECK(has(folder.read("a <run>/report.html"), "</html>"));
+
+    // Killed in the middle of a line, before it could say how it ended.
+    std::filesystem::remove(run + "/report.json");
+    folder.write("a <run>/metrics.jsonl", folder.read("a <run>/metrics.jsonl") + "{\"kind\": \"st");
+    CHECK(has(html_report(run), "not yet, or without a report"));
+    std::filesystem::remove_all(run + "/trace");
+    std::filesystem::remove(run + "/plan.json");
+    CHECK(has(html_report(run), "The folder holds no trace of a whole step."));
+
+    CHECK_THROWS_AS(html_report(folder.path.string()), records_error);
+    CHECK_THROWS_AS(write_html_report(run, folder.path.string() + "/none/page.html"), records_error);
+}
