@@ -16,6 +16,8 @@ struct train_options {
     std::vector<std::string> data;
     std::vector<std::string> inject;
     std::string plan;
+    std::string resume = "auto";
+    double max_time_s = 0;
     bool json = false;
 };
 
@@ -24,6 +26,11 @@ struct plan_options {
     std::vector<std::string> settings;
     int ranks = 0;  ///< 0: as many as plan.pipelines names
     bool json = false;
+};
+
+struct report_options {
+    std::string folder;
+    std::string out;  ///< empty: report.html in the folder
 };
 
 struct info_options {
@@ -62,6 +69,7 @@ struct refusal : std::runtime_error {
 
 int train(train_options const& options);
 int plan(plan_options const& options);
+int report(report_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);
 int export_weights(export_options const& options);

@@ -60,6 +60,10 @@ int main(int argc, char** argv)
     train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
     train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase]; may be given several times")->expected(1)->take_all();
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
+    train_command.add_option("--resume", train.resume, "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
+        ->check(CLI::IsMember({"auto", "never", "fork"}));
+    train_command.add_option("--max-time", train.max_time_s, "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
 
     rheo::cli::plan_options plan;
@@ -67,6 +71,11 @@ int main(int argc, char** argv)
     add_settings(plan_command, plan.config, plan.settings);
     plan_command.add_option("--ranks", plan.ranks, "how many; without it the sum of plan.pipelines")->check(CLI::Range(1, 1 << 16));
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
+
+    rheo::cli::report_options report;
+    auto& report_command = *app.add_subcommand("report", "one page about a run, for a browser without a network");
+    report_command.add_option("run", report.folder, "the run's folder")->required();
+    report_command.add_option("--out", report.out, "the file to write, in place of report.html in the folder");
 
     rheo::cli::schedule_command_options schedule;
     auto& schedule_command = add_schedule_command(app, schedule);
@@ -111,7 +120,7 @@ int main(int argc, char** argv)
         if (frontier_command.parsed()) {
             return rheo::cli::frontier(frontier);
         }
-        return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : rheo::cli::info(info);
+        return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : report_command.parsed() ? rheo::cli::report(report) : rheo::cli::info(info);
     } catch (rheo::cli::refusal const& refusal) {
         return say(refusal.exit_code, refusal.what());
     } catch (rheo::config_error const& error) {

@@ -52,6 +52,9 @@ int train(train_options const& options)
     auto const model = gpt_model(config.model);
     run_options how;
     how.quiet = options.json;
+    how.resume = options.resume == "auto" ? resume_mode::automatic : options.resume == "fork" ? resume_mode::fork : resume_mode::never;
+    how.max_time = seconds{options.max_time_s};
+    how.stop_on_signals = true;
     if (!options.plan.empty()) {
         how.first_plan = read_plan_file(options.plan);
     }

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/pipeline/instantiate.hpp"
@@ -17,6 +17,7 @@
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "runtime/strict_json.hpp"
 
 namespace rheo::inline v0 {
 
@@ -213,10 +214,15 @@ plan read_plan_file(std::string const& path)
     if (!file) {
         refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
     }
-    auto const whole = json::parse(file, nullptr, false);
-    if (whole.is_discarded()) {
-        refuse(path, "no valid JSON; expected a plan as rheo plan --json prints it");
-    }
+    std::ostringstream text;
+    text << file.rdbuf();
+    auto const whole = [&] {
+        try {
+            return parse_strict(text.str(), 8);
+        } catch (json_refusal const&) {
+            refuse(path, "no valid JSON; expected a plan as rheo plan --json prints it");
+        }
+    }();
     if (auto const& schema = member(whole, "schema", path); schema != plan_schema) {
         refuse(path, fmt::format("a plan of schema {}, expected {}", schema.dump(), plan_schema));
     }

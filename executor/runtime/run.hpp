@@ -6,6 +6,7 @@
 // must not go on (fenced off, or in an error that the others do not share) ends itself by SIGKILL, which
 // the others see as a loss; everything else comes back as a result.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,14 +14,25 @@
 
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 #include "runtime/records.hpp"
 
 namespace rheo::inline v0 {
 
+/// Where a run begins when its folder has checkpoints.
+enum class resume_mode : std::uint8_t {
+    automatic,  ///< at the newest one, if the numerics fingerprint is the same; otherwise it is refused
+    never,      ///< at the beginning; checkpoints that are there are set aside
+    fork,       ///< at the newest one whatever the fingerprint, in a new folder
+};
+
 struct run_options {
     bool quiet = false;               ///< no progress line and no table
     std::optional<plan> first_plan{}; ///< to begin with, in place of the planner's; whole microbatches only
+    resume_mode resume = resume_mode::never;
+    seconds max_time{};               ///< then it writes a checkpoint and ends with exit code 75; 0: no limit
+    bool stop_on_signals = false;     ///< SIGTERM and SIGUSR1 do the same
 };
 
 struct run_result {

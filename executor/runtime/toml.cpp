@@ -16,6 +16,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+// The parser asserts a few things that a file may well get wrong, for example what begins the name in "[=]". A file
+// must not end the process: such a file is refused like any other.
+namespace {
+struct parser_assertion {};
+}  // namespace
+#undef NDEBUG
+#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : throw parser_assertion{})
 #include <toml++/toml.h>
 
 #include "rheo/units/nearest_name.hpp"
@@ -240,6 +248,8 @@ toml::table parse(std::string_view text, std::string const& name)
         std::string what{error.description()};
         std::replace(what.begin(), what.end(), '\n', ' ');
         refuse(fmt::format("{}:{}", name, error.source().begin.line), fmt::format("no valid TOML: {}", what));
+    } catch (parser_assertion const&) {
+        refuse(name, "no valid TOML: a key or table is not named as TOML names them");
     }
 }
 
@@ -251,6 +261,7 @@ toml::table parse_value(std::string const& text)
             return toml::parse("value = " + text);
         }
     } catch (toml::parse_error const&) {  // the text it is
+    } catch (parser_assertion const&) {
     }
     toml::table table;
     table.insert("value", text);

@@ -59,13 +59,18 @@ std::pair<microbatch_id, layer_id> unpack_place(double place)
 
 }  // namespace
 
-trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known)
-    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)}, generation_{std::move(begins)}, resident_{about.state}
+trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
+                 std::optional<checkpoint> from)
+    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)}, generation_{std::move(begins)}, resident_{about.state},
+      from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.scales.assign(about.state.tensors.size(), first_scale_log2);
+    if (from_) {
+        resident_.scales = from_->scales(about.state, first_scale_log2);
+    }
     auto began = start_protocol<recovery_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
                                                 .last = step_id{about.config.train.steps}, .members = generation_->members,
-                                                .holds = {me_, step_id{0}, all_layers(about.layers()), {}}});
+                                                .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     job_->record->speaker(speaks());
@@ -79,7 +84,7 @@ training_end trainer::run()
             if (end->reason == leave_reason::fenced) {
                 kill(getpid(), SIGKILL);  // others have gone on without this rank: nothing of it may reach them
             }
-            return {end->reason, end_};
+            return {end->reason, end_, goes_on_from_};
         }
         protocol_event event;
         try {
@@ -106,6 +111,7 @@ training_end trainer::run()
             event = rheo::peer_lost{};
         }
         progress_ = job_->clock.now();
+        job_->progress();
         auto next = advance(std::move(state_), event, planner);
         state_ = std::move(next.state);
         action_ = std::move(next.action);
@@ -204,17 +210,21 @@ protocol_event trainer::perform(run_section const& action)
         close_recovery_record({});
     }
     job_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
-    return section_finished{found, 0};
+    return section_finished{found, checkpoints_.consents()};
 }
 
 outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
-    step_scalars scalars{std::vector<double>(2 * tensors + 2, 0.0), std::vector<std::int64_t>(3, 0)};
+    step_scalars scalars{std::vector<double>(2 * tensors + 4, 0.0), std::vector<std::int64_t>(3, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
     double& place = scalars.maxima[2 * tensors + 1];
+    double& stop = scalars.maxima[2 * tensors + 2];
+    double& save = scalars.maxima[2 * tensors + 3];
+    stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
+    save = checkpoints_.wants_one() ? 1 : 0;
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
         if (!resident_.has_accumulator(use)) {
@@ -245,6 +255,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     squares_.assign(squares, maxima);
     maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
     loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
+    wants_checkpoint_ = save != 0;
     not_finite_.clear();
     if (place != no_place) {
         auto const [microbatch, layer] = unpack_place(place);
@@ -252,7 +263,7 @@ outcome trainer::reduce_scalars(run_section const& action)
                                   layer.value, job_->model.layers[at(layer)].name, microbatch.value);
     }
     bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
-    return outcome_of({.not_finite = place != no_place, .overflow = first || overflow != 0},
+    return outcome_of({.not_finite = place != no_place, .overflow = first || overflow != 0, .stop_requested = stop != 0},
                       job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
 }
 
@@ -293,6 +304,7 @@ protocol_event trainer::perform(update_state const& action)
     job_->inject.at(fault_phase::commit, step, state_.now.attempt);
     auto const start = job_->clock.now();
     bool const commits = action.found == outcome::commit || action.found == outcome::stop;
+    checkpoints_.agreed(action.consents);
     if (commits) {
         update_parameters(step);
     }
@@ -311,6 +323,12 @@ protocol_event trainer::perform(update_state const& action)
                         .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
                         .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
                         .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_});
+    if (!redone) {
+        checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
+    }
+    for (auto const& sentence : checkpoints_.news()) {
+        job_->record->note(sentence);
+    }
     programs_are_for_ = programs_are_for_ == section_work::whole ? programs_are_for_ : std::nullopt;
     job_->inject.at(fault_phase::idle, step, state_.now.attempt);
     return updated{};
@@ -319,6 +337,7 @@ protocol_event trainer::perform(update_state const& action)
 protocol_event trainer::perform(decide const& action)
 {
     auto const start = job_->clock.now();
+    watchdog::wait const waits{job_->watch};
     auto const agreed = mpi::agree(generation_->recovery, static_cast<int>(action.vote));
     trace(activity::decide, start);
     if (recovery_) {
@@ -346,10 +365,12 @@ protocol_event trainer::perform(shrink const&)
 {
     job_->inject.at(fault_phase::shrink, state_.now.step, state_.now.attempt);
     auto const start = job_->clock.now();
+    watchdog::wait const waits{job_->watch};
     messages_.reset();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(*generation_));
     job_->record->speaker(speaks());
+    checkpoints_.generation_ended(speaks());
     trace(activity::shrink, start);
     auto& r = *recovery_;
     r.shrink += since(start);
@@ -376,7 +397,7 @@ protocol_event trainer::perform(link_generation const& action)
 protocol_event trainer::perform(tell const& action)
 {
     auto const start = job_->clock.now();
-    messages_ = std::make_unique<mpi::messenger>(*generation_);
+    messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
     messages_->look();
     auto all = tell_holdings(*messages_, action.holds);
     trace(activity::tell, start);
@@ -428,6 +449,9 @@ protocol_event trainer::perform(merge_staging const&)
         bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
         if (!needed) {
             resident_.drop(id);
+        } else if (!resident_.holds(id) && from_) {
+            expects(state_.now.step == from_->step(), "only the first state of a job can be read from its checkpoint");
+            resident_.put(id, std::make_unique<tensor_storage>(from_->read(tensor.name)));
         } else if (!resident_.holds(id)) {
             expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
             initialise(resident_, id, job_->config.train.seed, *job_->pool);
@@ -567,14 +591,33 @@ void trainer::close()
         end_.digest_known = true;
         end_.sample = sample();
         end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
+        if (job_->config.checkpoint.at_end && !save()) {
+            end_.sentence += ", but the last state could not be saved";
+        }
         break;
-    case leave_reason::stopped: end_.sentence = fmt::format("stopped after step {}", state_.now.step.value); break;
+    case leave_reason::stopped:
+        end_.sentence = save() ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
+                               : fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
+        break;
     case leave_reason::not_finite: end_.sentence = not_finite_; break;
     case leave_reason::state_lost: {
         end_.sentence = "state lost: no survivor holds a copy of";
         for (auto const layer : state_.plan.salvage.lost) {
             end_.sentence += fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value,
                                          job_->model.layers[at(layer)].name);
+        }
+        // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
+        std::vector<std::int64_t> words{-1};
+        if (speaks()) {
+            if (auto const found = find_newest_checkpoint(job_->config.run.folder); found.newest) {
+                words.front() = found.newest->step().value;
+            }
+        }
+        broadcast(*messages_, words);
+        goes_on_from_.reset();
+        if (words.front() >= 0) {
+            goes_on_from_ = step_id{words.front()};
+            job_->record->note(end_.sentence + fmt::format("; going on from the checkpoint of step {}", words.front()));
         }
         break;
     }
@@ -586,6 +629,18 @@ void trainer::close()
         all_reduce(*messages_, pairs);
         end_.pairs_computed = pairs.sums.front();
     }
+}
+
+bool trainer::save()
+{
+    bool const ready = checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_);
+    step_scalars missing{{}, {ready ? 0 : 1}};
+    all_reduce(*messages_, missing);
+    checkpoints_.publish_now(missing.sums.front() == 0);
+    for (auto const& sentence : checkpoints_.news()) {
+        job_->record->note(sentence);
+    }
+    return missing.sums.front() == 0;
 }
 
 std::string trainer::sample()

@@ -14,6 +14,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"
+#include "runtime/checkpointing.hpp"
 #include "runtime/job.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/transfer.hpp"
@@ -24,19 +25,23 @@ namespace rheo::inline v0 {
 struct training_end {
     leave_reason reason = leave_reason::finished;
     final_record record;  ///< as written by the speaker
+    std::optional<step_id> goes_on_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
 };
 
 class trainer {
 public:
     /// @param begins the generation that begins now
     /// @param first the plan to begin with, for all ranks at launch
-    trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known);
+    /// @param from the state to begin with; none: that of the seed
+    trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
+            std::optional<checkpoint> from);
 
     /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
     training_end run();
 
     /// The members that are left, for the caller to go on with.
     mpi::generation& members() { return *generation_; }
+    std::unique_ptr<mpi::generation> release_members() { return std::move(generation_); }
 
 private:
     using state = protocol_state<recovery_plan>;
@@ -57,6 +62,7 @@ private:
     outcome reduce_scalars(run_section const& action);
     void evaluate(step_id step);
     void close();
+    bool save();
     std::string sample();
     state_digest digest_of_state();
     void update_parameters(step_id step);
@@ -103,6 +109,10 @@ private:
     std::int64_t contributed_before_ = 0;  ///< by this rank's worker, when the section began
     std::int64_t pairs_of_section_ = 0;    ///< contributions of all ranks in the last section, the same on every rank
     final_record end_;
+    std::optional<checkpoint> from_;
+    checkpointing checkpoints_;
+    bool wants_checkpoint_ = false;  ///< reduced: some rank's time is up
+    std::optional<step_id> goes_on_from_;
 };
 
 }  // namespace rheo::inline v0

@@ -42,6 +42,7 @@
 // For the executor: a loss per microbatch is a sum over microbatches as gradients are, so give it a use
 // of its own in the last layer, and it is salvaged and made again like them.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -179,7 +180,9 @@ constexpr void take_over(protocol_state<Plan>& state)
                 }
             }
             if (!still) {
-                after.uses.push_back(mine);
+                auto const place = std::lower_bound(after.uses.begin(), after.uses.end(), mine,
+                                                    [](use_holding const& a, use_holding const& b) { return a.use < b.use; });
+                after.uses.insert(place, mine);
             }
         }
     }
@@ -284,14 +287,11 @@ template <RecoveryPlan Plan>
 constexpr void note(protocol_state<Plan>& state, contributed what)
 {
     expects(state.phase == protocol_phase::section && state.work != section_work::closing, "contributions are made in a section");
-    for (auto& use : state.holds.uses) {
-        if (use.use == what.use) {
-            expects(!use.done.contains(what.microbatch), "a microbatch contributes once to a use");
-            use.done.insert(what.microbatch);
-            return;
-        }
-    }
-    expects(false, "a rank contributes to uses that it holds");
+    auto& uses = state.holds.uses;
+    auto const place = std::lower_bound(uses.begin(), uses.end(), what.use, [](use_holding const& held, use_id use) { return held.use < use; });
+    expects(place != uses.end() && place->use == what.use, "a rank contributes to uses that it holds");
+    expects(!place->done.contains(what.microbatch), "a microbatch contributes once to a use");
+    place->done.insert(what.microbatch);
 }
 
 /// Books a copied layer. @pre a recovery copies

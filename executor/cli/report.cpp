@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo report`: the run folder as one page, next to the records it is made of.
+
+#include "cli/commands.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/html_report.hpp"
+
+namespace rheo::cli {
+
+int report(report_options const& options)
+{
+    auto const file = options.out.empty() ? options.folder + "/report.html" : options.out;
+    write_html_report(options.folder, file);
+    fmt::print("{}\n", file);
+    return 0;
+}
+
+}  // namespace rheo::cli

@@ -1,0 +1,71 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// When checkpoints are written, and how the ranks agree that one is there. A checkpoint is begun between two
+// steps, by all ranks at the same one; each copies the tensors that it has to write, and a thread of its own
+// writes them. Every later vote carries two consents: "my part is on disk" and "my writing has not
+// failed". When all have the first one rank publishes; when one lacks the second all give it up.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "runtime/checkpoint_writer.hpp"
+#include "runtime/job.hpp"
+
+namespace rheo::inline v0 {
+
+class checkpointing {
+public:
+    static constexpr std::uint32_t part_is_ready = 2;  ///< bits of a vote
+    static constexpr std::uint32_t has_not_failed = 4;
+
+    /// @param from the step that a resumed job goes on from, whose checkpoint is there already
+    checkpointing(job const& about, rank_id me, std::optional<step_id> from);
+
+    /// True when so much time has passed that this rank wants a checkpoint; any rank's wish is everybody's.
+    bool wants_one() const;
+
+    /// A step was committed; `wanted` is the reduced wish. Begins a checkpoint when one is due and none is being written.
+    void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+
+    std::uint32_t consents() const;
+
+    /// What all ranks consented to in a settled vote.
+    void agreed(std::uint32_t consents);
+
+    /// Members were lost: a checkpoint that is being written is given up.
+    void generation_ended(bool cleans_up);
+
+    /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
+    /// them all must have heard that every part is ready. @returns whether my part is on disk
+    bool write_now(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+    void publish_now(bool all_ready);
+
+    bool has(step_id step) const { return published_ == step; }
+    /// What to tell people: checkpoints that are there now, or why one is not. Empty when there is no news.
+    std::vector<std::string> news();
+
+private:
+    void begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+    std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
+    void publish();
+
+    job const* job_;
+    rank_id me_;
+    checkpoint_writer writer_;
+    bool in_progress_ = false;             ///< the same on all ranks
+    bool announced_ = true;
+    step_id step_{-1};                     ///< of the one in progress
+    generation_id generation_{};
+    std::vector<rank_id> writers_;
+    std::vector<checkpoint_tensor> tensors_;
+    std::optional<step_id> published_;     ///< the newest one, as far as all ranks know
+    seconds begun_at_{};
+    std::vector<std::string> news_;
+};
+
+}  // namespace rheo::inline v0
