@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# resume.sh <rheo> <work folder>: jobs that are stopped, killed whole, or lose the last copy of a layer go on from
+# their newest checkpoint, on other numbers of ranks and under another schedule, and end with the undisturbed job's bits.
+set -u
+rheo=$1 work=$2
+failures=0
+expect() { # expect <what> <wanted> <got>
+  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected '$2', got '$3'"; failures=$((failures + 1)); else echo "ok: $1"; fi
+}
+mkdir -p "$work" && cd "$work" && rm -rf ./* || exit 1
+for i in {1..400}; do echo "line $i of a text that is always the same"; done >text
+cat >job.toml <<'END'
+schema = 1
+[model]
+context = 32
+width = 32
+heads = 2
+blocks = 3
+dropout = 0.1
+[data]
+paths = ["text"]
+[train]
+steps = 200
+microbatches = 6
+microbatch = { sequences = 2, tokens = 32 }
+eval_every = 60
+[plan]
+pipelines = [2, 2]
+[checkpoint]
+every_steps = 20
+END
+flags=(--with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none)
+((EUID == 0)) && flags+=(--allow-run-as-root)
+value() { sed -n "s/^  \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2/report.json" 2>/dev/null; }
+train() { # <run folder> <ranks> [arguments]
+  local folder=$1 ranks=$2
+  shift 2
+  "$RHEO_MPIRUN" "${flags[@]}" -n "$ranks" "$rheo" train job.toml --set "run.folder=$folder" "$@" >>"$folder.out" 2>&1
+}
+same() { # <run folder> <exit code>
+  expect "$1: goes on to the end" 0 "$2"
+  expect "$1: the digest" "$digest" "$(value digest "$1")"
+  [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
+}
+reached() { # <run folder> <step>: waits until that many steps are recorded
+  local steps
+  for _ in {1..2000}; do
+    steps=$(grep -c '"kind":"step"' "$1/metrics.jsonl" 2>/dev/null)
+    ((${steps:-0} >= $2)) && return
+    sleep 0.01
+  done
+}
+
+train undisturbed 4
+expect "the undisturbed job ends" 0 $?
+digest=$(value digest undisturbed)
+[[ -n $digest ]] || { cat undisturbed.out; exit 1; }
+expect "the last two checkpoints are kept" "step-180 step-200" "$(cd undisturbed && echo step-*)"
+train undisturbed 3 --set plan.pipelines=[]
+same undisturbed $?
+
+# A signal to one rank stops all of them after the step.
+train signal 4 &
+job=$!
+reached signal 30
+kill -TERM "$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' signal/ranks/2.json)"
+wait $job
+expect "SIGTERM ends the job with 75" 75 $?
+expect "it says how to go on" 1 "$(grep -c 'steps: the same command goes on' signal.out | sed 's/[1-9].*/1/')"
+train signal 3 --set plan.pipelines=[3] --set plan.schedule=gpipe
+same signal $?
+
+train time 2 --set plan.pipelines=[2] --max-time 0.2s
+expect "--max-time ends the job with 75" 75 $?
+train time 4
+same time $?
+
+# The power fails: everything is killed at once, twice.
+for step in 50 110; do
+  train power 4 &
+  job=$!
+  reached power $step
+  # the launcher first, or it would report on the ranks
+  kill -KILL "$(pgrep -f -n "^[^ ]*(mpirun|prterun).* run.folder=power( |\$)")" $(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' power/ranks/*.json) 2>/dev/null
+  wait $job 2>/dev/null
+done
+train power 4
+same power $?
+expect "it did go on" 2 "$(grep -c '^going on after' power.out)"
+
+# The last copy of a layer is lost: the others go on from the checkpoint in the same job.
+train lost 3 --set plan.pipelines=[3] --inject kill:1@90:backward
+same lost $?
+expect "it says so" 1 "$(grep -c '^state lost: .*; going on from the checkpoint of step' lost.out)"
+
+# What would change the bits is refused, with both values; a fork takes the state along, and never begins anew.
+train undisturbed 4 --set train.seed=2
+expect "another seed is refused" 2 $?
+expect "with a sentence" 1 "$(grep -c 'seed was 1 and is now 2' undisturbed.out | sed 's/[1-9].*/1/')"
+train fork 4 --set train.steps=40
+expect "a shorter job" 0 $?
+train fork 4 --set train.steps=60 --resume fork
+expect "its fork" 0 $?
+expect "has a folder of its own" "step-40 step-60" "$(cd fork && echo step-40) $(cd fork-fork-1 && echo step-60)"
+train undisturbed 1 --set plan.pipelines=[1] --resume never
+same undisturbed $?
+expect "what was there is set aside" "step-180 step-200" "$(cd undisturbed/before-1 && echo step-*)"
+
+# A flipped bit: the older checkpoint is taken, and the sentence names the file.
+printf '\xff' | dd of=power/step-200/"$(cd power/step-200 && ls model-*.safetensors | head -1)" bs=1 seek=5000 conv=notrunc status=none
+train power 4
+same power $?
+expect "it names the file" 1 "$(grep -c 'step-200/model-.*safetensors' power.out | sed 's/[1-9].*/1/')"
+
+exit $((failures > 0))
