@@ -3,9 +3,8 @@
 
 // BitPipe (Wu et al., 2024, section 3): Chimera's two directions, each interleaved in a V of two chunks per rank, so that the turn
 // of the V needs no transfer. The order of a rank follows from a rehearsal at f = 1, b = 2 per chunk, which takes what is ready,
-// backwards first, with at most p stages' activations per rank.
+// backwards first, with at most p stages' activations per rank, 2 p when m > 2 p.
 
-#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -35,8 +34,9 @@ struct bitpipe {
     {
         detail::expect_possible<bitpipe>(shape);
         auto const p = shape.ranks;
+        auto const held = shape.microbatches > 2 * p ? 2 * p : p;
         return list_schedule({.ranks = p, .placement = both_directions(v_placement(p, 2), p), .costs = unit_costs(4 * p),
-                                 .microbatches = shape.microbatches, .copies = 2, .cap = bytes{std::max(4, 2 * p)}})
+                                 .microbatches = shape.microbatches, .copies = 2, .cap = bytes{2 * held}})
             .what;
     }
 

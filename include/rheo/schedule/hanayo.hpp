@@ -3,7 +3,7 @@
 
 // Hanayo (Liu et al., SC 2023, section 3.2): waves. A microbatch runs down and up the ranks w times, 2 w chunks per rank, with one
 // copy of the parameters. The order of a rank follows, as there, from a rehearsal at f = 1, b = 2 per stage, which takes what
-// is ready, backwards first, with at most p stages' activations per rank.
+// is ready, backwards first, with at most p stages' activations per rank, 2 p when m > 2 p.
 
 #include <algorithm>
 #include <span>
@@ -35,8 +35,9 @@ struct hanayo {
         detail::expect_possible<hanayo>(shape);
         auto const chunks = detail::chunks_of(shape, 4);
         auto const placement = v_placement(shape.ranks, chunks);
+        auto const held = shape.microbatches > 2 * shape.ranks ? 2 * shape.ranks : std::max(2, shape.ranks);
         return list_schedule({.ranks = shape.ranks, .placement = placement, .costs = unit_costs(shape.ranks * chunks),
-                                 .microbatches = shape.microbatches, .cap = bytes{std::max(2, shape.ranks) * chunks}})
+                                 .microbatches = shape.microbatches, .cap = bytes{held * chunks}})
             .what;
     }
 

@@ -3,7 +3,7 @@
 
 // A schedule by list scheduling (Graham, 1969) for any placement, per-stage costs and memory: whenever a
 // rank is free, the instruction that can begin first is taken; of several, an input gradient or backward
-// before a forward, a deep forward before a shallow one, a weight gradient last. It is not optimal, but
+// before a forward, older microbatches before younger, deep stages before shallow, a weight gradient last. It is not optimal, but
 // never idles while it could work, except for memory.
 //
 // Memory: a forward begins only when its activation fits under the cap and leaves room for one
@@ -38,6 +38,7 @@ struct list_request {
 /// The answer: a compute program, or the sentence why not.
 struct list_answer {
     program what;
+    seconds makespan;    ///< at the request's costs
     std::string reason;  ///< empty when there is a program
 
     constexpr explicit operator bool() const { return reason.empty(); }
@@ -84,21 +85,36 @@ public:
     constexpr program run()
     {
         choices_.resize(wanted_.size());
+        first_of_.resize(stages_of_.size());
         for (std::size_t s = 0; s < choices_.size(); ++s) {
             look_again(s);
+        }
+        for (std::size_t rank = 0; rank < stages_of_.size(); ++rank) {
+            look_at_rank(rank);
         }
         for (choice c = best(); c.found; c = best()) {
             take(c);
             for (auto const s : stages_of_[rank_of(c.stage)]) {  // what is taken changes its rank and the stages beside it
                 look_again(s);
             }
+            look_at_rank(rank_of(c.stage));
             for (auto const s : {c.stage - 1, c.stage + 1}) {
-                if (s < choices_.size()) {
+                if (s < choices_.size() && rank_of(s) != rank_of(c.stage)) {
                     look_again(s);
+                    look_at_rank(rank_of(s));
                 }
             }
         }
         return result_;
+    }
+
+    constexpr seconds makespan() const
+    {
+        seconds last{0.0};
+        for (auto const clock : clocks_) {
+            last = std::max(last, clock);
+        }
+        return last;
     }
 
 private:
@@ -116,22 +132,25 @@ private:
 
     constexpr bool has_room(std::size_t stage) const
     {
+        if (request_->cap == bytes{}) {
+            return true;
+        }
         auto need = held_[rank_of(stage)] + activations_[stage];
         for (auto const other : stages_of_[rank_of(stage)]) {
             need += other % chain_ > stage % chain_ ? activations_[other] : bytes{};
         }
-        return request_->cap == bytes{} || need <= request_->cap;
+        return need <= request_->cap;
     }
 
     /// The next instruction of a kind on a stage, if its inputs are known.
     constexpr choice next(std::size_t stage, int kind)
     {
         auto const k = done(stage, kind);
-        auto start = clocks_[rank_of(stage)];
         if (k == wanted_[stage] || (kind == 2 && (!request_->split || k == done(stage, 1)))
-            || (kind == 0 && !has_room(stage)) || (kind == 1 && k == done(stage, 0))) {
+            || (kind == 1 && k == done(stage, 0)) || (kind == 0 && !has_room(stage))) {
             return {};
         }
+        auto start = clocks_[rank_of(stage)];
         auto const c = stage % chain_;
         bool const has_source = kind == 0 ? c > 0 : kind == 1 && c + 1 < chain_;
         if (has_source) {
@@ -145,14 +164,18 @@ private:
             }
             start = std::max(start, ready);
         }
-        auto const depth = static_cast<int>(chain_ - c);
-        auto const all = static_cast<int>(chain_) + 1;
-        return {true, stage, kind, start, kind == 1 ? depth : kind == 0 ? all + depth : 2 * all};
+        auto const chain = static_cast<int>(chain_);
+        auto const age = static_cast<int>(k) * chain + chain - static_cast<int>(c);
+        auto const all = request_->microbatches * chain + 1;
+        return {true, stage, kind, start, kind == 1 ? age : kind == 0 ? all + age : 2 * all};
     }
 
     static constexpr bool is_before(choice const& a, choice const& b)
     {
-        return a.found && (!b.found || a.start < b.start || (a.start == b.start && a.rank_of_kind < b.rank_of_kind));
+        if (!a.found || !b.found) {
+            return a.found;
+        }
+        return a.start.count < b.start.count || (a.start.count == b.start.count && a.rank_of_kind < b.rank_of_kind);
     }
 
     constexpr void look_again(std::size_t stage)
@@ -165,15 +188,26 @@ private:
         }
     }
 
-    constexpr choice best() const
+    /// The best choice of a rank, from those of its stages.
+    constexpr void look_at_rank(std::size_t rank)
     {
-        std::size_t first = 0;
-        for (std::size_t s = 1; s < choices_.size(); ++s) {
-            if (is_before(choices_[s], choices_[first])) {
-                first = s;
+        first_of_[rank] = stages_of_[rank].empty() ? 0 : stages_of_[rank].front();
+        for (auto const s : stages_of_[rank]) {
+            if (is_before(choices_[s], choices_[first_of_[rank]])) {
+                first_of_[rank] = s;
             }
         }
-        return choices_.empty() ? choice{} : choices_[first];
+    }
+
+    constexpr choice best() const
+    {
+        choice first;
+        for (std::size_t rank = 0; rank < first_of_.size(); ++rank) {
+            if (!stages_of_[rank].empty() && is_before(choices_[first_of_[rank]], first)) {
+                first = choices_[first_of_[rank]];
+            }
+        }
+        return first;
     }
 
     constexpr void take(choice c)
@@ -205,13 +239,14 @@ private:
     std::vector<seconds> clocks_;
     std::vector<std::size_t> wanted_;                  ///< stage -> microbatches
     std::vector<choice> choices_;                      ///< stage -> what it could do next
+    std::vector<std::size_t> first_of_;                ///< rank -> its stage with the best choice
     std::vector<std::size_t> done_;                    ///< (stage, kind) -> how many
     std::vector<std::vector<seconds>> ends_;           ///< (stage, forward or backward) -> when each ended
 };
 
 }  // namespace detail
 
-/// The list schedule of the request, or why there is none. Cost: instructions x (stages + 3 x squared stages of a rank).
+/// The list schedule of the request, or why there is none. Cost: instructions x (ranks + 3 x squared stages of a rank).
 /// @pre costs (and activations, if any) of every stage of every copy
 constexpr list_answer list_schedule(list_request const& request)
 {
@@ -221,9 +256,10 @@ constexpr list_answer list_schedule(list_request const& request)
         "a list schedule needs the activations of every stage");
     detail::list_scheduling scheduling{request};
     if (!scheduling.fits()) {
-        return {{}, "the memory cap does not hold one activation of each stage of a rank"};
+        return {{}, {}, "the memory cap does not hold one activation of each stage of a rank"};
     }
-    return {scheduling.run(), {}};
+    auto what = scheduling.run();
+    return {std::move(what), scheduling.makespan(), {}};
 }
 
 }  // namespace rheo::inline v0
