@@ -195,7 +195,7 @@ std::string why_not(plan const& p, model_description const& model, run_config co
     int count = 0;
     for (auto const& list : p.work) {
         for (auto const w : list) {
-            if (w.microbatch.value >= config.train.microbatches || w.deepest != layer_id{0} || done.contains(w.microbatch)) {
+            if (w.microbatch.value < 0 || w.microbatch.value >= config.train.microbatches || w.deepest != layer_id{0} || done.contains(w.microbatch)) {
                 return fmt::format("the plan must name each of the {} microbatches of a step once and whole", config.train.microbatches);
             }
             done.insert(w.microbatch);

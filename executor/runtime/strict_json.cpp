@@ -32,6 +32,9 @@ std::optional<std::uint64_t> hexadecimal(std::string_view digits)
 
 json parse_strict(std::string_view text, int depth)
 {
+    if (auto const zero = text.find('\0'); zero != std::string_view::npos) {  // which the parser takes for the end
+        throw json_refusal{fmt::format("is no JSON: byte {} of {} is a zero", zero + 1, text.size())};
+    }
     std::vector<std::set<std::string>> keys;
     auto const check = [&](int at, json::parse_event_t event, json& value) {
         switch (event) {

@@ -21,9 +21,15 @@
 // must not end the process: such a file is refused like any other.
 namespace {
 struct parser_assertion {};
+constexpr void parser_expects(bool kept)
+{
+    if (!kept) {
+        throw parser_assertion{};
+    }
+}
 }  // namespace
 #undef NDEBUG
-#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : throw parser_assertion{})
+#define TOML_ASSERT(expr) parser_expects(static_cast<bool>(expr))
 #include <toml++/toml.h>
 
 #include "rheo/units/nearest_name.hpp"

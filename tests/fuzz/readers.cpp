@@ -84,7 +84,8 @@ void plan_file(std::span<std::uint8_t const> bytes)
     std::size_t next = 0;
     auto const list = [&](auto add) {
         while (next < bytes.size() && bytes[next] != 255) {
-            add(static_cast<std::int32_t>(static_cast<std::int8_t>(bytes[next++])));
+            std::int32_t const byte = bytes[next++];
+            add(byte < 50 ? byte : byte < 250 ? byte * 8000000 : 249 - byte);
         }
         ++next;
     };
