@@ -14,4 +14,5 @@
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
 #include "rheo/frequency/svg.hpp"
+#include "rheo/frequency/switching.hpp"
 #include "rheo/frequency/trade_off.hpp"
