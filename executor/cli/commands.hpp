@@ -55,6 +55,8 @@ struct frontier_options {
     std::string unit;            ///< empty: the fit's own
     std::string blocking_power = "83.64W";
     std::string deadline;        ///< empty: that of the highest clocks
+    std::string switch_latency;  ///< empty: a change of a clock takes no time
+    std::string dwell;           ///< empty: a clock may change at every computation
     std::string svg;
     std::string emit_header;
     bool json = false;

@@ -24,6 +24,7 @@
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
 #include "rheo/frequency/svg.hpp"
+#include "rheo/frequency/switching.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 
 namespace rheo::cli {
@@ -175,7 +176,11 @@ study make_study(frontier_options const& options)
     s.highest_time = nanoseconds(static_cast<double>(highest.run()));
     s.highest_cost = {highest.cost()};
     auto const deadline = options.deadline.empty() ? s.highest_time : seconds{number_with("--deadline", options.deadline, times)};
-    auto const real = realise(s.curve, s.made.options, s.blocking, deadline);
+    auto const time_option = [](std::string const& name, std::string const& text) {
+        return seconds{text.empty() ? 0.0 : number_with(name, text, times)};
+    };
+    switching_rule const rule{time_option("--switch-latency", options.switch_latency), time_option("--dwell", options.dwell)};
+    auto const real = realise(s.curve, s.made.options, s.blocking, deadline, rule);
     if (!real) {
         throw refusal{3, fmt::format("--deadline {}: {} ({:.6f} s)", options.deadline, real.reason, s.highest_time.count)};
     }
@@ -225,7 +230,7 @@ void print_json(study const& s, frontier_options const& options)
         {"fit", options.fit}, {"unit_s", s.curve.what.unit.count}, {"blocking_power_W", s.blocking.count},
         {"highest_clocks", {{"time_s", s.highest_time.count}, {"energy_J", s.at_highest(s.highest_time).count}}},
         {"chosen", {{"time_s", s.chosen.time.count}, {"energy_J", s.at_chosen().count},
-            {"proved", s.checked.reason.empty()}, {"rounding_loss_J", in_joules(s.chosen.cost - s.checked.bound).count}, {"clocks", clocks}}},
+            {"proved", s.checked.reason.empty()}, {"clock_changes", switches(s.made.what.network, s.chosen)}, {"rounding_loss_J", in_joules(s.chosen.cost - s.checked.bound).count}, {"clocks", clocks}}},
         {"frontier", points}};
     fmt::print("{}\n", report.dump(2));
 }
@@ -252,6 +257,7 @@ void print_table(study const& s, frontier_options const& options)
     fmt::print("\nhighest clocks   {:.6f} s   {:.3f} J\n", s.highest_time.count, s.at_highest(s.highest_time).count);
     fmt::print("chosen           {:.6f} s   {:.3f} J   {:.2f} % less than at the highest clocks\n", s.chosen.time.count, s.at_chosen().count,
         100.0 * (1.0 - s.at_chosen() / s.at_highest(s.chosen.time)));
+    fmt::print("                 {} changes of clocks in an iteration\n", switches(s.made.what.network, s.chosen));
     fmt::print("{}: rounding to real clocks costs at most {:.3f} J\n", s.checked ? "proved by its dual flow" : "NOT PROVED: " + s.checked.reason,
         std::max(0.0, in_joules(s.chosen.cost - s.checked.bound).count));
 }

@@ -40,6 +40,8 @@ void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
     command.add_option("--unit", options.unit, "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit");
     command.add_option("--blocking-power", options.blocking_power, "what a device draws while it waits, for example 83.64W");
     command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of the highest clocks");
+    command.add_option("--switch-latency", options.switch_latency, "how long a change of the clock takes, for example 5ms");
+    command.add_option("--dwell", options.dwell, "how long a clock is kept at least, for example 100ms");
     command.add_option("--svg", options.svg, "write a picture of the frontier and of the pipeline at the chosen point");
     command.add_option("--emit-header", options.emit_header, "write the chosen plan as constexpr C++");
     auto* const json = command.add_flag("--json", options.json, "the result as JSON");
