@@ -88,15 +88,27 @@ void check_plan(plan const& p, gpt_state const& model)
     REQUIRE(deadlock_free<nonblocking>(programs).ok);
 }
 
+/// The families that a plan may name.
+std::vector<std::string_view> families_that_run()
+{
+    std::vector<std::string_view> names;
+    for (auto const name : schedule_names) {
+        if (why_not_run(name).empty()) {
+            names.push_back(name);
+        }
+    }
+    return names;
+}
+
 }  // namespace
 
-TEST_CASE("the product of all pipelines ends: every schedule, many shapes, whole and partial work, shares of nothing included")
+TEST_CASE("the product of all pipelines ends: every schedule that runs, many shapes, whole and partial work, shares of nothing included")
 {
     std::mt19937 draw{12};
     for (bool const tied : {true, false}) {
         for (int const layers : {3, 4, 7}) {
             auto const model = make(layers, tied);
-            for (auto const name : schedule_names) {
+            for (auto const name : families_that_run()) {
                 for (int round = 0; round < 60; ++round) {
                     check_plan(test::random_plan(draw, std::string{name}, layers, static_cast<int>(draw() % 12), round % 2 == 1), model);
                 }
@@ -115,7 +127,7 @@ TEST_CASE("all partial works of two small pipelines end")
         }
         return result;
     };
-    for (auto const name : schedule_names) {
+    for (auto const name : families_that_run()) {
         plan p{std::string{name}, {{cuts({0, 1, 3}), {{rank_id{0}}, {rank_id{1}}}}, {cuts({0, 1, 2, 3}), {{rank_id{2}}, {rank_id{3}}, {rank_id{4}}}}}, {}, {}};
         std::vector<layer_id> const depths{layer_id{0}, layer_id{1}, layer_id{2}, no_backward};
         for (auto const a : depths) {
