@@ -16,3 +16,4 @@
 #include "rheo/frequency/svg.hpp"
 #include "rheo/frequency/switching.hpp"
 #include "rheo/frequency/trade_off.hpp"
+#include "rheo/frequency/two_clocks.hpp"

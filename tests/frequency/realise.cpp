@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "problems.hpp"
+#include "rheo/frequency/two_clocks.hpp"
 #include "rheo/schedule/gpipe.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
 
@@ -151,4 +152,24 @@ TEST_CASE("what the profile lacks is said, and ranks can have profiles of their 
     auto const own = make_frontier(make_project(even, measured, {watts{50.0}}).what, watts{100.0});
     CHECK(fastest_time(own) > fastest_time(same));
     CHECK(own.what.curves.size() == 4);
+}
+
+TEST_CASE("two clocks inside an operation reach the relaxation")
+{
+    std::mt19937 draw{19};
+    for (int round = 0; round < 20; ++round) {
+        auto const p = prepare(one_f_one_b::program({.ranks = 3, .microbatches = 4}), random_profile(draw, 3));
+        for (int step = 0; step <= 7; ++step) {
+            auto const plan = at(p.curve, fastest_time(p.curve) + (slowest_time(p.curve) - fastest_time(p.curve)) * (step / 7.0)).plan;
+            auto const clocks = two_clocks(p.curve, plan, p.made.options, p.blocking);
+            double cost = 0.0;
+            for (std::size_t k = 0; k < clocks.size(); ++k) {
+                REQUIRE(clocks[k].share >= 0.0);
+                REQUIRE(clocks[k].share <= 1.0);
+                REQUIRE(time_of(clocks[k]).count <= time_of(p.curve, plan.durations[k]).count + 1e-9);
+                cost += (energy_of(clocks[k]) - p.blocking * time_of(clocks[k])).count;
+            }
+            REQUIRE(cost == Approx(in_joules(plan.cost).count).margin(1e-5));
+        }
+    }
 }
