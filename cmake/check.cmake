@@ -6,6 +6,9 @@
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/setup.cmake")
 rheo_setup()
+if(NOT PRESET STREQUAL "library-only")
+  rheo_setup_for_tests()
+endif()
 rheo_configure_and_build()
 
 if(LABEL)

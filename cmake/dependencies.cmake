@@ -26,8 +26,11 @@ if(RHEO_EXECUTOR)
   endif()
 
   # The user's own MPI comes first; the set-up puts another into the build folder only when that one is not able.
-  rheo_choose_mpi("${CMAKE_BINARY_DIR}/mpi-verdicts" chosen RHEO_ULFM RHEO_MPI_VERDICT
-    "${MPI_HOME}" "$ENV{MPI_HOME}" PATH "${CMAKE_BINARY_DIR}/mpi" "${CMAKE_BINARY_DIR}/../mpi" "${CMAKE_CURRENT_SOURCE_DIR}/build/mpi")
+  set(candidates "${MPI_HOME}")
+  if(NOT RHEO_ANY_MPI)
+    list(APPEND candidates "$ENV{MPI_HOME}" PATH "${CMAKE_BINARY_DIR}/mpi" "${CMAKE_BINARY_DIR}/../mpi" "${CMAKE_CURRENT_SOURCE_DIR}/build/mpi")
+  endif()
+  rheo_choose_mpi("${CMAKE_BINARY_DIR}/mpi-verdicts" chosen RHEO_ULFM RHEO_MPI_VERDICT ${candidates})
   if(chosen)
     if(NOT RHEO_MPI_CHOSEN STREQUAL chosen) # FindMPI keeps its first answer: forget it when the MPI is another one
       get_cmake_property(cached CACHE_VARIABLES)
