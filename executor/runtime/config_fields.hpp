@@ -27,6 +27,8 @@ template <class Int>
 struct per_mille {
     Int& count;
 };
+template <class Int>
+per_mille(Int&) -> per_mille<Int>;  // which clang before 17 does not find by itself
 
 /// Calls `visit(key, member, limits, meaning)` for every key in the order in which it is written.
 /// Config is run_config or const.

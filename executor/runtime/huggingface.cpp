@@ -112,6 +112,19 @@ safetensors_entry const& entry_of(safetensors_file const& file, tensor_info cons
     return *entry;
 }
 
+/// What weights alone say about a run: the model. Everything else is for the run that begins with them.
+std::string config_of_model(gpt_shape const& shape)
+{
+    run_config config;
+    config.model = shape;
+    auto const whole_config = to_toml(config);
+    auto text = whole_config.substr(0, whole_config.find("\n[", whole_config.find("[model]")));
+    if (config.train.microbatch.tokens > shape.context) {  // a config must be possible as a whole
+        text += fmt::format("\n[train]\nmicrobatch.tokens = {}\n", shape.context);
+    }
+    return text;
+}
+
 /// Masks that old versions stored as if they were parameters.
 bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
 
@@ -222,10 +235,8 @@ fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
     auto const config_name = (folder / "config.json").string();
     auto const weights_name = (folder / "model.safetensors").string();
     return with_name(weights_name, [&] {
-        run_config config;
-        config.model = parse_huggingface_config(read_file(config_name, most_config_bytes), config_name);
-        config.train.microbatch.tokens = std::min(config.train.microbatch.tokens, config.model.context);
-        auto const state = state_of(gpt_model(config.model));
+        auto const shape = parse_huggingface_config(read_file(config_name, most_config_bytes), config_name);
+        auto const state = state_of(gpt_model(shape));
         safetensors_file const file{weights_name};
         checkpoint_part part{rank_id{0}, step_id{0}, generation_id{0}, {}};
         std::set<std::string> known;
@@ -250,7 +261,7 @@ fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
         make_folder(run_folder);
         auto const nothing = [](checkpoint_point) {};
         write_part(run_folder, part, nothing, [] {});
-        publish_parts(run_folder, {step_id{0}, generation_id{0}, {rank_id{0}}, tensors_for_manifest(state, {}), {}, to_toml(config), {}, 0}, nothing);
+        publish_parts(run_folder, {step_id{0}, generation_id{0}, {rank_id{0}}, tensors_for_manifest(state, {}), {}, config_of_model(shape), {}, 0}, nothing);
         return checkpoint_folder(run_folder, step_id{0});
     });
 }
