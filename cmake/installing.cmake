@@ -1,16 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install: headers with a package file for find_package(rheo), and the executable when it is built.
+# cmake --install: find_package(rheo COMPONENTS library executor), a file for pkg-config, and the program when it is built.
+# The component library is headers only and asks for nothing; executor brings the static libraries that are linked into
+# programs with a model of their own, for the MPI that they were built with.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rheo")
+set(rheo_has_executor OFF)
+
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
-install(TARGETS rheo_library EXPORT rheo)
-install(EXPORT rheo NAMESPACE rheo:: FILE rheo-config.cmake DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/rheo")
+install(TARGETS rheo_library EXPORT rheo-library)
+install(EXPORT rheo-library NAMESPACE rheo:: DESTINATION "${package}")
+
+if(TARGET rheo_executor)
+  set(rheo_has_executor ON)
+  foreach(target executor kernels mpi)
+    set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
+    install(TARGETS rheo_${target} EXPORT rheo-executor ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endforeach()
+  foreach(target executor kernels)
+    target_include_directories(rheo_${target} INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor>")
+  endforeach()
+  install(DIRECTORY executor/mpi executor/runtime kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
+    FILES_MATCHING PATTERN "*.hpp")
+  install(EXPORT rheo-executor NAMESPACE rheo:: DESTINATION "${package}")
+endif()
+if(TARGET rheo)
+  # The MPI that was chosen, not another one that the loader knows: its libraries may have the same names.
+  set_target_properties(rheo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS rheo)
+  install(PROGRAMS cmake/slurm/train.sbatch DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/slurm")
+endif()
+
+configure_package_config_file(cmake/rheo-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/rheo-config.cmake" INSTALL_DESTINATION "${package}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/rheo-config-version.cmake"
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/rheo-config-version.cmake" DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/rheo")
-if(TARGET rheo)
-  install(TARGETS rheo)
-endif()
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/rheo-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/rheo-config-version.cmake" DESTINATION "${package}")
+configure_file(cmake/rheo.pc.in "${CMAKE_CURRENT_BINARY_DIR}/rheo.pc" @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/rheo.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipe for Spack: `spack repo add <checkout>/cmake/spack`, then `spack install rheo ^openmpi@5:`."""
+
+from spack.package import *
+
+
+class Rheo(CMakePackage):
+    """Trains models in pipelines that flow around failures: a header-only C++20 library of plans, schedules
+    and recoveries that the compiler checks, and a program that runs them under MPI with the same bits
+    after the loss of ranks."""
+
+    license("Apache-2.0")
+
+    # The checkout that this recipe is part of: `spack dev-build rheo@main` in it.
+    version("main", branch="main")
+
+    variant("executor", default=True, description="kernels, executor and the program rheo; else headers only")
+
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("ninja", type="build")
+    depends_on("range-v3@0.12:", type=("build", "link"))
+    with when("+executor"):
+        # Losses of ranks are survived by Open MPI 5 with its fault tolerance, which is on by default; with any other
+        # MPI they are resumed by starting the same command again.
+        depends_on("mpi")
+        depends_on("openblas threads=pthreads")
+        depends_on("cli11", type="build")
+        depends_on("tomlplusplus", type="build")
+        depends_on("nlohmann-json")
+        depends_on("fmt")
+
+    conflicts("%gcc@:11", msg="rheo needs C++20 as of g++ 12")
+    conflicts("%clang@:15", msg="rheo needs C++20 as of clang 16")
+
+    generator("ninja")
+
+    def cmake_args(self):
+        args = [
+            self.define("RHEO_TESTS", False),
+            self.define("RHEO_EXECUTOR", "ON" if self.spec.satisfies("+executor") else "OFF"),
+        ]
+        if self.spec.satisfies("+executor"):
+            # Spack's MPI is the one to use, whether it survives losses or not.
+            args += [self.define("MPI_HOME", self.spec["mpi"].prefix), self.define("RHEO_ANY_MPI", True)]
+        return args

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# The documentation of the public headers, without a warning. ROOT, WORK, DOXYGEN.
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+file(READ "${ROOT}/cmake/doxygen.in" text)
+string(CONFIGURE "${text}" text @ONLY)
+file(WRITE "${WORK}/Doxyfile" "${text}")
+execute_process(COMMAND "${DOXYGEN}" "${WORK}/Doxyfile" RESULT_VARIABLE rc OUTPUT_QUIET ERROR_VARIABLE err)
+if(NOT rc EQUAL 0 OR NOT err STREQUAL "")
+  message(FATAL_ERROR "doxygen: ${rc}\n${err}")
+endif()
+if(NOT EXISTS "${WORK}/html/index.html")
+  message(FATAL_ERROR "doxygen wrote no page")
+endif()
