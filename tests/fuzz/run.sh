@@ -17,12 +17,20 @@ fi
 
 # What the readers are made of, and nothing that needs MPI or BLAS.
 sources=("$here"/{libfuzzer,readers}.cpp "$root"/executor/runtime/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,config,data,huggingface,inject,planning,safetensors,strict_json,toml}.cpp)
+stale() { # an object that is missing, or older than a file that it was made of
+  [[ -e $1 && -e ${1%.o}.d ]] || return 0
+  local file
+  for file in $(sed 's/^[^:]*: //; s/\\$//' "${1%.o}.d"); do
+    [[ $file -nt $1 || ! -e $file ]] && return 0
+  done
+  return 1
+}
 objects=()
 for source in "${sources[@]}"; do
   object=$(basename "$source" .cpp).o
   objects+=("$object")
-  if [[ ! -e $object || -n $(find "$root/include" "$root/executor" "$root/kernels" "$here" -name '*.?pp' -newer "$object" -print -quit) ]]; then
-    "$compiler" "${flags[@]}" -DRHEO_VERSION='"fuzz"' -I"$root" -I"$root/include" -I"$root/executor" -c "$source" -o "$object" || exit 1
+  if stale "$object"; then
+    "$compiler" "${flags[@]}" -MMD -DRHEO_VERSION='"fuzz"' -I"$root" -I"$root/include" -I"$root/executor" -c "$source" -o "$object" || exit 1
     rm -f readers
   fi
 done
