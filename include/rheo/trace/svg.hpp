@@ -75,7 +75,7 @@ public:
             + "\" fill=\"" + std::string{colour} + "\">" + escaped(what) + "</text>\n";
     }
 
-    /// A line through all of the points. @param Points a range of svg_point
+    /// A line through all of the points, a range of svg_point.
     template <class Points>
     void curve(Points const& points, std::string_view colour)
     {
