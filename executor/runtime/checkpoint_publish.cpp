@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,22 @@ checkpoint_file write_tensors(output_file& out, std::string const& name, checkpo
     }
     file.bytes = static_cast<std::int64_t>(done);
     return file;
+}
+
+/// Opens a file in the folder, which another rank that gives up may just have removed, empty as it was.
+std::unique_ptr<output_file> open_in(fs::path const& folder, std::string const& name)
+{
+    for (int tries = 0;; ++tries) {
+        make_folder(folder);
+        try {
+            return std::make_unique<output_file>(folder / name);
+        } catch (file_error const&) {
+            std::error_code error;
+            if (tries == 100 || fs::exists(folder, error)) {
+                throw;
+            }
+        }
+    }
 }
 
 void write_text(fs::path const& path, std::string const& text, std::function<void()> const& torn)
@@ -167,10 +184,10 @@ bytes write_part(fs::path const& run_folder, checkpoint_part const& part, std::f
     at(checkpoint_point::folder);
     part_manifest manifest{part.rank, part.step, part.generation, {}};
     auto const write = [&](std::string const& name, std::vector<tensor_role> const& roles, checkpoint_point torn, checkpoint_point done) {
-        output_file out{folder / name};
-        manifest.files.push_back(write_tensors(out, name, part, roles, [&] { at(torn); }, go_on));
+        auto const out = open_in(folder, name);
+        manifest.files.push_back(write_tensors(*out, name, part, roles, [&] { at(torn); }, go_on));
         at(done);
-        out.sync_and_close();
+        out->sync_and_close();
     };
     write(model_file(part.rank), {tensor_role::parameter}, checkpoint_point::weights_torn, checkpoint_point::weights);
     write(state_file(part.rank), {tensor_role::first_moment, tensor_role::second_moment}, checkpoint_point::state_torn, checkpoint_point::state);
