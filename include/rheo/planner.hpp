@@ -1,0 +1,6 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Choices that belong together: templates and clocks.
+
+#include "rheo/planner/pipelines_and_clocks.hpp"
