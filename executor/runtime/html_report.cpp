@@ -36,7 +36,7 @@ h1 { font-size: 24px; margin: 12px 0 4px; } h2 { font-size: 18px; margin: 28px 0
 p { margin: 6px 0; } .note { color: #666; font-size: 13px; }
 .picture { overflow-x: auto; } .picture svg { display: block; width: 100%; min-width: 640px; height: auto; }
 table { border-collapse: collapse; font-size: 14px; } td, th { padding: 3px 14px 3px 0; text-align: left; font-weight: normal; vertical-align: top; }
-th { color: #666; } td.number { text-align: right; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; }
+th { color: #666; } td.number { text-align: right; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; white-space: nowrap; }
 .bar { background: #4c78a8; height: 10px; display: inline-block; } .peak { background: #f58518; }
 .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; vertical-align: -1px; }
 pre { background: #f6f6f6; padding: 8px 10px; overflow-x: auto; font-size: 13px; line-height: 1.25; }

@@ -59,7 +59,9 @@ struct range_of_values {
 inline std::string value_for_people(double value)
 {
     std::array<char, 64> text{};
-    auto const end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 4).ptr;
+    bool const is_large = std::abs(value) >= 1e3 && std::abs(value) < 1e8;  // whole numbers read better than powers of ten
+    auto const end = is_large ? std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, 0).ptr
+                              : std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 4).ptr;
     return {text.data(), end};
 }
 
