@@ -239,6 +239,7 @@ std::string publish_parts(fs::path const& run_folder, checkpoint_publication con
     at(checkpoint_point::renamed);
     sync_folder(run_folder);
     at(checkpoint_point::published);
+    drop_unfinished_checkpoints(run_folder, what.generation);
     return remove_older(run_folder, what.step, what.keep_last, at);
 }
 

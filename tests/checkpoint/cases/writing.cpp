@@ -150,6 +150,11 @@ TEST_CASE("parts of a generation that ended are dropped; those of the one that g
     CHECK(writer.wait() == writer_state::ready);
     CHECK(names_in(run.path) == std::set<std::string>{".step-3.5"});
     CHECK(find_newest_checkpoint(run.path).skipped.empty());
+
+    run.write(".step-2.4/part-1.json", "left by a job that was killed");
+    run.write(".step-4.5/part-1.json", "being written");
+    REQUIRE(small_job::write(run.path, step_id{1}, 1, 0, 1, {}, generation_id{5}).state == writer_state::published);
+    CHECK(names_in(run.path) == std::set<std::string>{".step-3.5", ".step-4.5", "step-1"});
 }
 
 TEST_CASE("a part that is missing, or of another step, is never published")
