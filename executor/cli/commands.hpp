@@ -25,6 +25,8 @@ struct plan_options {
     std::string config;
     std::vector<std::string> settings;
     int ranks = 0;  ///< 0: as many as plan.pipelines names
+    std::string schedule;     ///< all, a name or a file: compare instead
+    double memory_mib = 0.0;  ///< cap of the comparison
     bool json = false;
 };
 

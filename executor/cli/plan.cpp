@@ -2,6 +2,7 @@
 // `rheo plan`: the plan that `rheo train` would begin with, without starting anything.
 
 #include "cli/commands.hpp"
+#include "cli/comparison.hpp"
 
 #include <iostream>
 #include <numeric>
@@ -24,6 +25,10 @@ int plan(plan_options const& options)
     auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), 0);
     if (ranks == 0) {
         throw refusal{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
+    }
+    if (!options.schedule.empty()) {
+        auto const compared = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json});
     }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};

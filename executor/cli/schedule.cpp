@@ -31,13 +31,6 @@ namespace rheo::cli {
 
 namespace {
 
-struct chosen_schedule {
-    std::string name;
-    std::string source;
-    rheo::program program;
-    int microbatches;
-};
-
 /// The times of a full stage, in the user's own unit.
 stage_cost costs_named(std::string const& text)
 {
@@ -79,6 +72,8 @@ chosen_schedule read_schedule(std::string const& path)
     return {path, "a file", std::move(read.what), read.microbatches};
 }
 
+}  // namespace
+
 chosen_schedule choose(schedule_command_options const& options)
 {
     if (std::filesystem::is_regular_file(options.name)) {
@@ -97,6 +92,8 @@ chosen_schedule choose(schedule_command_options const& options)
     }
     return {options.name, std::string{source_of(*parsed.schedule)}, make_program(*parsed.schedule, shape), shape.microbatches};
 }
+
+namespace {
 
 /// Largest of a rank, in full stages: a chunk counts its part, a slice its part again.
 double peak_in_stages(rheo::program const& p, std::vector<int> const& peaks)

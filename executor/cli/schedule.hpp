@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "rheo/schedule/program.hpp"
+
 namespace rheo::cli {
 
 struct schedule_command_options {
@@ -20,6 +22,17 @@ struct schedule_command_options {
     std::string costs = "1,1,1,0";
     bool list = false;
 };
+
+/// The schedule that the options name, ready made.
+struct chosen_schedule {
+    std::string name;
+    std::string source;
+    rheo::program program;
+    int microbatches;
+};
+
+/// Makes it. Throws a refusal with a sentence.
+chosen_schedule choose(schedule_command_options const& options);
 
 int schedule(schedule_command_options const& options);
 
