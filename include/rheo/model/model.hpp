@@ -128,6 +128,14 @@ constexpr model_description list_layers()
     return result;
 }
 
+/// A function of its own, so that the list is gone when the template argument is there (clang 16 asks for that).
+template <class... Layers>
+constexpr model_fault fault_of_layers()
+{
+    auto const listed = list_layers<Layers...>();
+    return check(listed);
+}
+
 }  // namespace detail
 
 /// A model as a type. Layers that do not fit each other do not compile.
@@ -135,7 +143,7 @@ template <class... Layers>
 struct model {
     static constexpr model_description describe()
     {
-        static_cast<void>(detail::neighbours<check(detail::list_layers<Layers...>())>{});
+        static_cast<void>(detail::neighbours<detail::fault_of_layers<Layers...>()>{});
         return detail::list_layers<Layers...>();
     }
 };
