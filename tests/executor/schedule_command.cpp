@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo schedule` and `rheo plan --schedule` as their users start them.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "catch.hpp"
+#include "executor/temporary_folder.hpp"
+
+namespace {
+
+struct outcome {
+    int exit_code;
+    std::string out;
+    std::string err;
+};
+
+/// Runs `rheo`, which stands next to this test's executable, in a folder.
+outcome run(temporary_folder const& folder, std::string const& arguments)
+{
+    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
+    REQUIRE(std::filesystem::exists(program));
+    int const status = std::system(
+        ("cd '" + folder.path.string() + "' && timeout 60 '" + program.string() + "' " + arguments + " >out 2>err </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
+}
+
+}  // namespace
+
+TEST_CASE("a schedule is drawn with its figures and its proof")
+{
+    temporary_folder const folder;
+    auto const shown = run(folder, "schedule zb-h1 --ranks 3 --microbatches 4");
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.out == R"(zb-h1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.2
+0 | F0 F1 F2 .  .  I0 W0 F3 I1 W1 I2 W2 I3 W3
+1 | .  F0 F1 .  I0 F2 I1 W0 F3 I2 W1 I3 W2 W3
+2 | .  .  F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3
+  makespan        14, work of the busiest rank 12
+  bubble          2 of the makespan; 2 between a rank's first and last computation
+  lower bound     14, met
+  activations     3 full stages at most, parameters once
+  pair insertion  every computation once, no rank waits for ever, even if every send waits for its receive
+  buffers         2 received messages at once, 1 when receives come as late as the proof allows
+  lazy insertion  the programs hang: pipeline 0 rank 1 waits in 1SEND_F1, pipeline 0 rank 2 waits in 2SEND_B0
+                  queues between two ranks need 1 place
+                  queues of one direction need 1 place
+)");
+}
+
+TEST_CASE("a schedule written to a file is read back; a mistake in it is named by file, row and cell")
+{
+    temporary_folder const folder;
+    auto const written = run(folder, "schedule zb-v --ranks 3 --microbatches 5 --format pytorch");
+    REQUIRE(written.exit_code == 0);
+    folder.write("mine.csv", written.out);
+    auto const read = run(folder, "schedule mine.csv --format pytorch");
+    CHECK(read.exit_code == 0);
+    CHECK(read.out == written.out);
+    folder.write("wrong.csv", "0F0,0B0\n1F0,1X0\n");
+    auto const wrong = run(folder, "schedule wrong.csv");
+    CHECK(wrong.exit_code == 2);
+    CHECK(wrong.err == "rheo: wrong.csv: row 2, cell 2: '1X0' is not an instruction like 2F0\n");
+}
+
+TEST_CASE("what cannot be is refused with the compiler's sentence")
+{
+    temporary_folder const folder;
+    auto const odd = run(folder, "schedule dualpipe --ranks 3 --microbatches 8");
+    CHECK(odd.exit_code == 3);
+    CHECK(odd.err == "rheo: dualpipe on 3 ranks with 8 microbatches: this schedule runs in two directions and needs an even number of ranks\n");
+    CHECK(run(folder, "schedule zbv --ranks 3 --microbatches 8").exit_code == 2);
+    CHECK(run(folder, "schedule zb-v").err == "rheo: how large is zb-v to be? Say --ranks P and --microbatches M\n");
+    CHECK(run(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,x,1").exit_code == 2);
+    CHECK(run(folder, "schedule 1f1b --ranks 2 --microbatches 2 --chunks 2").err
+        == "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
+}
+
+TEST_CASE("a schedule as JSON and as a picture, and the list of all")
+{
+    temporary_folder const folder;
+    auto const json = nlohmann::json::parse(run(folder, "schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --format json").out);
+    CHECK(json["makespan_bubble"] == 4.5);
+    CHECK(json["lower_bound_met"] == true);
+    CHECK(json["program"].size() == 4);
+    CHECK(run(folder, "schedule interleaved --ranks 4 --microbatches 8 --format svg").out.starts_with("<svg "));
+    auto const list = run(folder, "schedule --list").out;
+    CHECK(std::count(list.begin(), list.end(), '\n') == 17);
+}
+
+TEST_CASE("schedules are compared for the user's model; the shortest under the cap is picked; what ranks cannot run is said")
+{
+    temporary_folder const folder;
+    folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
+    auto const all = run(folder, "plan c.toml --ranks 2 --schedule all --json");
+    CHECK(all.exit_code == 0);
+    auto const json = nlohmann::json::parse(all.out);
+    CHECK(json["schedules"].size() == 17);
+    for (auto const& row : json["schedules"]) {
+        INFO(row.dump());
+        CHECK((row.contains("cannot") || row["makespan_s"].get<double>() >= row["lower_bound_s"].get<double>() * (1 - 1e-9)));
+    }
+    CHECK(run(folder, "plan c.toml --ranks 2 --schedule all --memory 0.01").exit_code == 3);
+    CHECK(run(folder, "plan c.toml --ranks 2 --schedule zb-h1").exit_code == 0);
+    auto const refused = run(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1");
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err.find("'zb-h1' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'") != refused.err.npos);
+}
