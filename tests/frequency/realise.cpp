@@ -136,6 +136,20 @@ TEST_CASE("a deadline that only the highest clocks meet is met, one below it is 
         == "no plan meets this deadline: at the highest clocks the iteration takes longer");
 }
 
+TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repaired there, not given up")
+{
+    auto const program = one_f_one_b::program({.ranks = 2, .microbatches = 8});
+    auto const fine = prepare(program, small_profile());
+    auto const coarse = prepare(program, small_profile(), milliseconds(0.7));
+    auto const deadline = fastest_time(fine.curve);
+    REQUIRE(fastest_time(coarse.curve) > deadline);
+    auto const wanted = realise(fine.curve, fine.made.options, fine.blocking, deadline);
+    auto const real = realise(coarse.curve, coarse.made.options, coarse.blocking, deadline);
+    REQUIRE(real.reason.empty());
+    REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
+    CHECK(in_joules(real.plan.cost - wanted.plan.cost).count <= 0.02 * wanted.plan.computing.count);
+}
+
 TEST_CASE("what the profile lacks is said, and ranks can have profiles of their own")
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 2}));

@@ -110,6 +110,29 @@ public:
         return earliest_.back();
     }
 
+    /// Speeds up operations on the longest path, whoever pays least for a nanosecond, until the deadline is met. False
+    /// when the highest clocks miss it.
+    constexpr bool meet_deadline()
+    {
+        auto const& network = project_->network;
+        for (auto end = run(); end > deadline_; end = run()) {
+            look_back(end);
+            std::size_t which = choices_.size();
+            for (std::size_t k = 0; k < choices_.size(); ++k) {
+                auto const& arc = network.arcs[static_cast<std::size_t>(network.operations[k].arc)];
+                auto const room = latest_[static_cast<std::size_t>(arc.to)] - earliest_[static_cast<std::size_t>(arc.from)];
+                if (choices_[k] > 0 && room == chosen(k).nanoseconds && (which == choices_.size() || price(k) < price(which))) {
+                    which = k;
+                }
+            }
+            if (which == choices_.size()) {
+                return false;
+            }
+            choose(which, choices_[which] - 1);
+        }
+        return true;
+    }
+
     /// Gives what time is left to the operations that save most with it. @pre run() <= the deadline
     constexpr void use_what_is_left()
     {
@@ -117,11 +140,7 @@ public:
         for (bool improved = true; improved;) {
             improved = false;
             (void)run();
-            latest_.assign(earliest_.size(), deadline_);
-            for (auto a = network.arcs.size(); a-- > 0;) {
-                auto& begin = latest_[static_cast<std::size_t>(network.arcs[a].from)];
-                begin = std::min(begin, latest_[static_cast<std::size_t>(network.arcs[a].to)] - lengths_[a]);
-            }
+            look_back(deadline_);
             std::int64_t most = 0;
             std::size_t which = 0;
             std::size_t option = 0;
@@ -154,6 +173,25 @@ public:
     constexpr std::size_t operations() const { return choices_.size(); }
 
 private:
+    /// Fills in the latest times for an end.
+    constexpr void look_back(std::int64_t end)
+    {
+        auto const& arcs = project_->network.arcs;
+        latest_.assign(earliest_.size(), end);
+        for (auto a = arcs.size(); a-- > 0;) {
+            auto& begin = latest_[static_cast<std::size_t>(arcs[a].from)];
+            begin = std::min(begin, latest_[static_cast<std::size_t>(arcs[a].to)] - lengths_[a]);
+        }
+    }
+
+    /// What the next faster clock costs per nanosecond.
+    constexpr double price(std::size_t operation) const
+    {
+        auto const& faster = table(operation)[choices_[operation] - 1];
+        return static_cast<double>(faster.cost - chosen(operation).cost)
+            / static_cast<double>(chosen(operation).nanoseconds - faster.nanoseconds + 1);
+    }
+
     project const* project_;
     std::int64_t deadline_;
     std::vector<std::vector<whole_option>> tables_;
@@ -165,9 +203,9 @@ private:
 
 }  // namespace detail
 
-/// Real clocks for a deadline: from the frontier's plan at it (and at T*, if that is earlier), rounded to faster
+/// Real clocks for a deadline: from the frontier's plan at it (or at T*, if that is earlier), rounded to faster
 /// clocks, then slowed down where time is left. A deadline below the frontier's fastest time by no more than the
-/// rounding of ticks is still met. @pre `options` are those the frontier's project was made with
+/// rounding of ticks is still met: who is too slow is sped up where it costs least. @pre `options` are those the frontier's project was made with
 /// Cost: a pass over network and options per change of a clock.
 constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline)
 {
@@ -181,13 +219,8 @@ constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock
         auto const there = plan.events[static_cast<std::size_t>(arc.to)] - plan.events[static_cast<std::size_t>(arc.from)];
         choice.choose(k, choice.slowest_within(k, there * unit));
     }
-    if (choice.run() > end) {
-        for (std::size_t k = 0; k < choice.operations(); ++k) {
-            choice.choose(k, 0);
-        }
-        if (choice.run() > end) {
-            return {{}, "no plan meets this deadline: at the highest clocks the iteration takes longer"};
-        }
+    if (!choice.meet_deadline()) {
+        return {{}, "no plan meets this deadline: at the highest clocks the iteration takes longer"};
     }
     choice.use_what_is_left();
     realised_plan result{{nanoseconds(static_cast<double>(choice.run())), {0.0}, {choice.cost()}, {}}, {}};
