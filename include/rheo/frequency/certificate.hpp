@@ -57,7 +57,7 @@ constexpr proof verify(project const& p, certificate const& claim)
         return {{}, {}, "the certificate is of another network"};
     }
     proof result{};
-    std::vector<std::int64_t> balance(claim.events.size());
+    std::vector<std::int64_t> balance(claim.events.size(), 0);
     for (std::size_t a = 0; a < network.arcs.size(); ++a) {
         auto const& arc = network.arcs[a];
         auto const from = static_cast<std::size_t>(arc.from);

@@ -78,8 +78,8 @@ public:
                 ++network.rows;
             }
         }
-        clocks_.resize(static_cast<std::size_t>(network.rows));
-        overlapped_.resize(static_cast<std::size_t>(network.rows));
+        clocks_.resize(static_cast<std::size_t>(network.rows), 0);
+        overlapped_.resize(static_cast<std::size_t>(network.rows), 0);
     }
 
     constexpr void compute(row_ref r, instruction i)

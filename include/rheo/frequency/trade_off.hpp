@@ -148,7 +148,7 @@ private:
 
     constexpr void begin_at_the_slowest(event_network const& network)
     {
-        std::vector<std::int64_t> earliest(static_cast<std::size_t>(network.events));
+        std::vector<std::int64_t> earliest(static_cast<std::size_t>(network.events), 0);
         for (std::size_t a = 0; a < arcs_.size(); ++a) {
             auto const& arc = network.arcs[a];
             expects(arc.from < arc.to && (a == 0 || network.arcs[a - 1].to <= arc.to), "the arcs of a network come in the order of their ends");
@@ -185,11 +185,11 @@ private:
             residuals_[static_cast<std::size_t>(backward)] = {from, forward, static_cast<int>(a), 0, 0};
             refresh(arcs_[a]);
         }
-        next_.resize(n);
-        level_.resize(n);
-        reached_.resize(n);
-        distance_.resize(n);
-        queue_.resize(n);
+        next_.resize(n, 0);
+        level_.resize(n, 0);
+        reached_.resize(n, 0);
+        distance_.resize(n, 0);
+        queue_.resize(n, 0);
     }
 
     /// Where the flow on an arc stands among its slopes, and what that leaves of room on either side.

@@ -57,9 +57,9 @@ constexpr matching cheapest_matching(assignment_costs const& costs)
     constexpr auto far = std::numeric_limits<std::int64_t>::max();
     matching m{n, std::vector<std::size_t>(n, none), std::vector<std::size_t>(n + 1, none), std::vector<std::int64_t>(n, 0),
                std::vector<std::int64_t>(n + 1, 0)};
-    std::vector<std::int64_t> distance(n);
-    std::vector<std::size_t> previous(n);
-    std::vector<char> reached(n + 1);
+    std::vector<std::int64_t> distance(n, 0);
+    std::vector<std::size_t> previous(n, 0);
+    std::vector<char> reached(n + 1, 0);
     for (std::size_t start = 0; start < n; ++start) {
         for (std::size_t c = 0; c < n; ++c) {
             distance[c] = far;
@@ -114,8 +114,8 @@ constexpr matching cheapest_matching(assignment_costs const& costs)
 constexpr void take_lowest_columns(matching& m, assignment_costs const& costs)
 {
     auto const n = m.size;
-    std::vector<std::size_t> takes(n);  // what a row would take if its column were taken
-    std::vector<char> can_move(n);
+    std::vector<std::size_t> takes(n, 0);  // what a row would take if its column were taken
+    std::vector<char> can_move(n, 0);
     std::vector<std::size_t> open;
     auto const free_of_cost = [&](std::size_t row, std::size_t column) {
         return cost_at(costs, row, column) == m.row_price[row] + m.column_price[column];

@@ -51,7 +51,7 @@ constexpr std::vector<std::vector<copy>> in_rounds(std::span<copy const> copies,
                : copies[a].size != copies[b].size ? copies[a].size > copies[b].size
                                                   : a < b;
     });
-    std::vector<std::size_t> round_of(copies.size());
+    std::vector<std::size_t> round_of(copies.size(), 0);
     std::vector<bytes> received;  // by the present receiver, per round
     std::size_t most = 0;
     for (std::size_t k = 0; k < order.size(); ++k) {

@@ -92,7 +92,7 @@ constexpr program repeated(building_block const& block, int ranks, int microbatc
     auto result = detail::placed_program(ranks, block.placement);
     for (int rank = 0; rank < ranks; ++rank) {
         auto const entries = detail::entries_of(block, rank);
-        std::vector<int> done(entries.size());
+        std::vector<int> done(entries.size(), 0);
         for (std::size_t count = 0; count < entries.size() * static_cast<std::size_t>(microbatches); ++count) {
             std::size_t first = entries.size();
             for (std::size_t e = 0; e < entries.size(); ++e) {

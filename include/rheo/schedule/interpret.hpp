@@ -79,7 +79,7 @@ constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
             }
         }
     }
-    result.facts.resize(result.stages * result.items);
+    result.facts.resize(result.stages * result.items, 0);
     return result;
 }
 
@@ -113,7 +113,7 @@ public:
                 count_holders(programs[p].rows[position]);
             }
         }
-        next_.resize(rows_.size());
+        next_.resize(rows_.size(), 0);
         for (auto const& r : rows_) {
             limits_.push_back(limits.empty() ? row(r).size() : std::min(limits[r.row], row(r).size()));
         }
@@ -159,11 +159,11 @@ private:
                 continue;
             }
             if (unit >= holders_.size()) {
-                holders_.resize(unit + 1);
-                posted_.resize(unit + 1);
+                holders_.resize(unit + 1, 0);
+                posted_.resize(unit + 1, 0);
             }
             if (unit >= seen.size()) {
-                seen.resize(unit + 1);
+                seen.resize(unit + 1, 0);
             }
             holders_[unit] += seen[unit] == 0 ? 1 : 0;
             seen[unit] = 1;

@@ -55,7 +55,7 @@ public:
         chain_ = stages / static_cast<std::size_t>(request.copies);
         held_.resize(static_cast<std::size_t>(request.ranks));
         clocks_.resize(held_.size());
-        done_.resize(stages * 3);
+        done_.resize(stages * 3, 0);
         ends_.resize(stages * 2);
         stages_of_.resize(held_.size());
         for (std::size_t s = 0; s < stages; ++s) {

@@ -93,7 +93,7 @@ constexpr program lower(program_grid const& grid)
     auto computations = detail::computations_of(compute);
     auto there = detail::facts_of(compute, 0);
     auto result = empty_like(compute);
-    std::vector<std::size_t> next(compute.rows.size());
+    std::vector<std::size_t> next(compute.rows.size(), 0);
     auto const mark = [&](int stage, int item, int fact) {
         auto& f = there.of(stage, item);
         f = static_cast<std::uint8_t>(f | fact);

@@ -134,7 +134,7 @@ constexpr verdict reductions_in_place(program const& p, units_by_stage const& un
     for (std::size_t position = 0; position < p.rows.size(); ++position) {
         auto const& row = p.rows[position];
         auto const held = detail::units_of_row(p, position, units, layers);
-        std::vector<int> posts(held.size());
+        std::vector<int> posts(held.size(), 0);
         std::size_t awaited = 0;
         for (std::size_t k = 0; k < row.size(); ++k) {
             waiting_row const culprit{pipeline_id{0}, static_cast<int>(position), row[k]};

@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 constexpr std::optional<int> count_steps(program const& p)
 {
     auto done = detail::facts_of(p, 0);
-    std::vector<std::size_t> next(p.rows.size());
+    std::vector<std::size_t> next(p.rows.size(), 0);
     auto const try_row = [&](std::size_t row) {
         auto const i = p.rows[row][next[row]];
         auto const met = detail::counterpart(i);

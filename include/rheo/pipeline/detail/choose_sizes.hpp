@@ -66,7 +66,7 @@ constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline
         table.done.push_back(done == 0 && !problem.idle_allowed ? not_possible : done);
     }
     table.most_done[0][0] = 0;
-    std::vector<std::int64_t> from(ranks + 1);  // what the pipelines before the last one do
+    std::vector<std::int64_t> from(ranks + 1, 0);  // what the pipelines before the last one do
     for (std::size_t j = 1; j <= rows; ++j) {
         auto& row = table.most_done[j];
         from = table.most_done[j - 1];

@@ -57,7 +57,7 @@ constexpr place_costs make_place_costs(std::span<rank_holdings const* const> sur
             costs.shared.push_back({tensor.layers, tensor.size.count, {}});
         }
     }
-    std::vector<char> holds(static_cast<std::size_t>(layers));
+    std::vector<char> holds(static_cast<std::size_t>(layers), 0);
     for (auto const* survivor : survivors) {
         holds.assign(holds.size(), 0);
         for (auto const l : survivor->layers) {
