@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -15,160 +14,19 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
-#include "runtime/checkpoint.hpp"
-#include "runtime/checkpoint_resume.hpp"
-#include "runtime/collectives.hpp"
-#include "runtime/fence.hpp"
+#include "runtime/beginning.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/planning.hpp"
-#include "runtime/toml.hpp"
 #include "runtime/same_command.hpp"
 #include "runtime/trainer.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
-
-/// A refusal that all ranks come to together, before anything is started.
-struct refusal {
-    int exit_code = 0;
-    std::string sentence;
-};
-
-/// What the first member decides for all at the start.
-struct launch_words {
-    launch_id launch{};
-    std::int64_t launched_ns = 0;
-    generation_id last{0};
-};
-
-std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch)
-{
-    return folder / fmt::format(".launch-{}", launch.value);
-}
-
-/// All ranks compare fingerprints; a mixture is refused with the line that differs.
-refusal compare_fingerprints(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
-{
-    std::vector<std::int64_t> hashes;
-    for (auto const& line : lines) {
-        hashes.push_back(static_cast<std::int64_t>(hash_text(line.value)));
-    }
-    auto const all = all_gather(messages, hashes);
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        for (std::size_t i = 0; i < lines.size(); ++i) {
-            if (all[r].size() != lines.size() || all[r][i] != all[0][i]) {
-                return {5, fmt::format("rank {} differs from rank {} in {}: all ranks must have the same for the same bits",
-                                       messages.members().members[r].value, messages.members().members[0].value, lines[i].what)};
-            }
-        }
-    }
-    return {};
-}
-
-/// The first member looks at the run folder and names the launch; the others check that they see the same folder.
-refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_words& launch)
-{
-    bool const first = messages.members().members.front() == messages.members().me;
-    std::vector<std::int64_t> words(3);
-    if (first) {
-        std::random_device random;
-        launch.launch.value = (std::uint64_t{random()} << 31) ^ random();
-        launch.launched_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-        launch.last = last_generation(folder);
-        std::ofstream{nonce_of(folder, launch.launch)} << "rheo\n";
-        words = {static_cast<std::int64_t>(launch.launch.value), launch.launched_ns, launch.last.value};
-    }
-    broadcast(messages, words);
-    launch = {{static_cast<std::uint64_t>(words[0])}, words[1], generation_id{static_cast<std::int32_t>(words[2])}};
-    step_scalars missing{{}, {std::filesystem::exists(nonce_of(folder, launch.launch)) ? 0 : 1}};
-    all_reduce(messages, missing);
-    if (first) {
-        std::filesystem::remove(nonce_of(folder, launch.launch));
-    }
-    if (missing.sums.front() != 0) {
-        return {5, fmt::format("{} of {} ranks do not see the run folder {}: it must be one folder shared by all ranks", missing.sums.front(),
-                               messages.members().members.size(), folder.string())};
-    }
-    return {};
-}
-
-/// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
-refusal first_refusal(mpi::messenger& messages, refusal const& mine)
-{
-    auto const all = all_gather(messages, std::vector<std::int64_t>{mine.exit_code});
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        if (all[r][0] != 0) {
-            auto const culprit = messages.members().members[r];
-            return culprit == messages.members().me ? mine : refusal{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
-        }
-    }
-    return {};
-}
-
-/// The folder of a run, or of its k-th fork.
-std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
-
-/// What the lowest rank does with the run folder: looks for a checkpoint to go on from, and begins the folder.
-/// @param words out: the checkpoint's step or -1, and which fork, 0 for none
-refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
-                     std::vector<std::string>& notes)
-{
-    auto const folder = config.run.folder;
-    try {
-        notes.clear();
-        if (mode == resume_mode::never) {
-            if (auto const aside = set_checkpoints_aside(folder); !aside.empty()) {
-                notes.push_back(fmt::format("the checkpoints of an earlier run are in {} now", aside.string()));
-            }
-        } else {
-            auto const found = find_newest_checkpoint(folder);
-            notes = found.skipped;
-            if (found.newest) {
-                words[0] = found.newest->step().value;
-                auto const differs = differences(found.newest->manifest().fingerprint, fingerprint);
-                if (mode == resume_mode::fork) {
-                    while (std::filesystem::exists(folder_of(folder, ++words[1]))) {
-                    }
-                } else if (!differs.empty()) {
-                    return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
-                                           "--resume never begins anew",
-                                           words[0], folder, differs.front().sentence())};
-                }
-                notes.push_back(fmt::format("going on after {} steps, from {}", words[0], found.newest->folder().string()));
-                for (auto const& difference : differs) {
-                    notes.push_back(difference.sentence());
-                }
-                for (auto const& key : changed_keys(found.newest->manifest().config, to_toml(config))) {
-                    notes.push_back(key);
-                }
-            }
-        }
-        config.run.folder = folder_of(folder, words[1]);
-        begin_run_folder(config.run.folder, config, words[0] >= 0 && words[1] == 0);
-    } catch (records_error const& error) {
-        return {5, error.what()};
-    } catch (checkpoint_error const& error) {
-        return {4, error.what()};
-    }
-    return {};
-}
-
-refusal open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
-{
-    try {
-        from.emplace(checkpoint_folder(folder, step));
-        if (auto const reason = from->why_not(state); !reason.empty()) {
-            return {2, reason};
-        }
-    } catch (checkpoint_error const& error) {
-        return {4, error.what()};
-    }
-    return {};
-}
 
 volatile std::sig_atomic_t stop_signal = 0;
 
@@ -241,7 +99,6 @@ rank_id lowest_alive(mpi::generation const& members)
 
 run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
 {
-    auto config = given;  // a fork changes its folder
     MPI_Errhandler before = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(comm, &before);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -255,13 +112,13 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     if (auto const fault = check(model); fault.what != model_fault::kind::none) {
         return refused({2, "the model cannot be run: " + to_string(fault)}, me.value == 0);
     }
-    for (auto const& fault : {rheo::check(config), check_ranks(config, launched)}) {
+    for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
         if (fault) {
             return refused({2, fault->key + ": " + fault->sentence}, me.value == 0);
         }
     }
     std::vector<fault> faults;
-    for (auto const& text : config.run.inject) {
+    for (auto const& text : given.run.inject) {
         auto const parsed = parse_fault(text);
         if (!parsed.what) {
             return refused({2, parsed.reason}, me.value == 0);
@@ -269,7 +126,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         faults.push_back(*parsed.what);
     }
 
-    auto const runs = config.run.fuse ? fused(model) : model;
+    auto const runs = given.run.fuse ? fused(model) : model;
     auto const state = state_of(runs);
     int vocabulary = 0;
     for (auto const& o : runs.layers.front().ops) {
@@ -278,11 +135,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     plan first;
     if (options.first_plan) {
         first = *options.first_plan;
-        if (auto const reason = why_not(first, runs, config, launched); !reason.empty()) {
+        if (auto const reason = why_not(first, runs, given, launched); !reason.empty()) {
             return refused({3, "the plan cannot be run: " + reason}, me.value == 0);
         }
     } else {
-        auto made = make_first_plan(runs, config, launched);
+        auto made = make_first_plan(runs, given, launched);
         if (!made) {
             return refused({3, made.cannot}, me.value == 0);
         }
@@ -290,7 +147,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     // Messages name a microbatch of a stage, or a part of a tensor or of a use.
-    auto const items = std::max({std::int64_t{launched} * microbatches_in_messages(config.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
+    auto const items = std::max({std::int64_t{launched} * microbatches_in_messages(given.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return refused({5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or "
                                        "another transport of the MPI", items, mpi::messenger::largest_item())}, me.value == 0);
@@ -299,49 +156,30 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<dataset> data;
     refusal why;
     try {
-        data.emplace(config.data, vocabulary, config.train.microbatch);
+        data.emplace(given.data, vocabulary, given.train.microbatch);
     } catch (data_error const& error) {
         why = {4, error.what()};
     }
-    tile_pool pool{config.run.threads};
-    watchdog watch{config.run.watchdog, me};
-    launch_words launch;
+    tile_pool pool{given.run.threads};
+    watchdog watch{given.run.watchdog, me};
     std::vector<fingerprint_line> fingerprint;
-    std::vector<std::string> notes;  ///< what to tell people about the beginning
-    std::optional<checkpoint> from;
+    try {
+        if (data) {
+            fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, &pool});
+        }
+    } catch (blas_error const& error) {
+        why = {5, error.what()};
+    }
+    beginning begun;
     std::optional<records> record;
     // Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
     for (;;) {
         try {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            if (auto const bad = first_refusal(messages, why); bad.exit_code != 0) {
-                return refused(bad, bad.exit_code == why.exit_code && !why.sentence.empty());
+            if (auto const bad = begin_together(messages, given, fingerprint, options.resume, state, why, begun); bad.exit_code != 0) {
+                return refused(bad, why.exit_code != 0);
             }
-            job const about{runs, state, {}, config, &*data, launch_clock{0}, nullptr, {}, &pool};
-            fingerprint = fingerprint_of(about);
-            if (auto const bad = compare_fingerprints(messages, fingerprint); bad.exit_code != 0) {
-                return refused(bad, generation->members.front() == me);
-            }
-            std::vector<std::int64_t> words{-1, 0};
-            if (generation->members.front() == me) {
-                why = begin_folder(config, fingerprint, options.resume, words, notes);
-            }
-            if (auto const bad = first_refusal(messages, why); bad.exit_code != 0) {
-                return refused(bad, !why.sentence.empty());
-            }
-            broadcast(messages, words);
-            config.run.folder = folder_of(given.run.folder, words[1]);
-            if (auto const bad = agree_on_launch(messages, config.run.folder, launch); bad.exit_code != 0) {
-                return refused(bad, generation->members.front() == me);
-            }
-            from.reset();
-            if (words[0] >= 0) {
-                why = open_checkpoint(given.run.folder, step_id{words[0]}, state, from);
-            }
-            if (auto const bad = first_refusal(messages, why); bad.exit_code != 0) {
-                return refused(bad, !why.sentence.empty());
-            }
-            watch.join_host(launch.launch.value, launched);
+            watch.join_host(begun.launch.launch.value, launched);
             watchdog::wait const waits{&watch};
             if (auto const settled = mpi::agree(generation->recovery, 1); settled.success && (settled.bits & 1) != 0) {
                 break;
@@ -357,6 +195,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     watch.all_joined();
+    auto config = given;
+    config.run.folder = begun.folder;
+    auto const& launch = begun.launch;
 
     run_result result;
     try {
@@ -368,14 +209,14 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         std::optional<trainer> training;
         training_end end;
         for (;;) {
-            training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), from);
-            say_first(*record, config, first, training->members(), std::exchange(notes, {}));
+            training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from);
+            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}));
             end = training->run();
             if (!end.goes_on_from) {
                 break;
             }
             // The last copy of a layer is gone, but there is a checkpoint: the survivors go on from it, in this job.
-            from.emplace(checkpoint_folder(config.run.folder, *end.goes_on_from));
+            begun.from.emplace(checkpoint_folder(config.run.folder, *end.goes_on_from));
             generation = training->release_members();
             ++generation->id.value;
         }

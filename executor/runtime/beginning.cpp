@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/beginning.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint_resume.hpp"
+#include "runtime/collectives.hpp"
+#include "runtime/fence.hpp"
+#include "runtime/records.hpp"
+#include "runtime/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch)
+{
+    return folder / fmt::format(".launch-{}", launch.value);
+}
+
+/// All ranks compare fingerprints; a mixture is refused with the line that differs.
+refusal compare_fingerprints(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
+{
+    std::vector<std::int64_t> hashes;
+    for (auto const& line : lines) {
+        hashes.push_back(static_cast<std::int64_t>(hash_text(line.value)));
+    }
+    auto const all = all_gather(messages, hashes);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (all[r].size() != lines.size() || all[r][i] != all[0][i]) {
+                return {5, fmt::format("rank {} differs from rank {} in {}: all ranks must have the same for the same bits",
+                                       messages.members().members[r].value, messages.members().members[0].value, lines[i].what)};
+            }
+        }
+    }
+    return {};
+}
+
+/// The first member looks at the run folder and names the launch; the others check that they see the same folder.
+refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_words& launch)
+{
+    bool const first = messages.members().members.front() == messages.members().me;
+    std::vector<std::int64_t> words(3);
+    if (first) {
+        std::random_device random;
+        launch.launch.value = (std::uint64_t{random()} << 31) ^ random();
+        launch.launched_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+        launch.last = last_generation(folder);
+        std::ofstream{nonce_of(folder, launch.launch)} << "rheo\n";
+        words = {static_cast<std::int64_t>(launch.launch.value), launch.launched_ns, launch.last.value};
+    }
+    broadcast(messages, words);
+    launch = {{static_cast<std::uint64_t>(words[0])}, words[1], generation_id{static_cast<std::int32_t>(words[2])}};
+    step_scalars missing{{}, {std::filesystem::exists(nonce_of(folder, launch.launch)) ? 0 : 1}};
+    all_reduce(messages, missing);
+    if (first) {
+        std::filesystem::remove(nonce_of(folder, launch.launch));
+    }
+    if (missing.sums.front() != 0) {
+        return {5, fmt::format("{} of {} ranks do not see the run folder {}: it must be one folder shared by all ranks", missing.sums.front(),
+                               messages.members().members.size(), folder.string())};
+    }
+    return {};
+}
+
+/// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
+refusal first_refusal(mpi::messenger& messages, refusal const& mine)
+{
+    auto const all = all_gather(messages, std::vector<std::int64_t>{mine.exit_code});
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (all[r][0] != 0) {
+            auto const culprit = messages.members().members[r];
+            return culprit == messages.members().me ? mine : refusal{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+        }
+    }
+    return {};
+}
+
+/// The folder of a run, or of its k-th fork.
+std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
+
+/// What the lowest rank does with the run folder: looks for a checkpoint to go on from, and begins the folder.
+/// @param words out: the checkpoint's step or -1, and which fork, 0 for none
+refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
+                     std::vector<std::string>& notes)
+{
+    auto const folder = config.run.folder;
+    try {
+        notes.clear();
+        if (mode == resume_mode::never) {
+            if (auto const aside = set_checkpoints_aside(folder); !aside.empty()) {
+                notes.push_back(fmt::format("the checkpoints of an earlier run are in {} now", aside.string()));
+            }
+        } else {
+            auto const found = find_newest_checkpoint(folder);
+            notes = found.skipped;
+            if (found.newest) {
+                words[0] = found.newest->step().value;
+                auto const differs = differences(found.newest->manifest().fingerprint, fingerprint);
+                if (mode == resume_mode::fork) {
+                    while (std::filesystem::exists(folder_of(folder, ++words[1]))) {
+                    }
+                } else if (!differs.empty()) {
+                    return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
+                                           "--resume never begins anew",
+                                           words[0], folder, differs.front().sentence())};
+                }
+                notes.push_back(fmt::format("going on after {} steps, from {}", words[0], found.newest->folder().string()));
+                for (auto const& difference : differs) {
+                    notes.push_back(difference.sentence());
+                }
+                for (auto const& key : changed_keys(found.newest->manifest().config, to_toml(config))) {
+                    notes.push_back(key);
+                }
+            }
+        }
+        config.run.folder = folder_of(folder, words[1]);
+        begin_run_folder(config.run.folder, config, words[0] >= 0 && words[1] == 0);
+    } catch (records_error const& error) {
+        return {5, error.what()};
+    } catch (checkpoint_error const& error) {
+        return {4, error.what()};
+    }
+    return {};
+}
+
+refusal open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
+{
+    try {
+        from.emplace(checkpoint_folder(folder, step));
+        if (auto const reason = from->why_not(state); !reason.empty()) {
+            return {2, reason};
+        }
+    } catch (checkpoint_error const& error) {
+        return {4, error.what()};
+    }
+    return {};
+}
+
+}  // namespace
+
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode,
+                       collection const& state, refusal& mine, beginning& begun)
+{
+    auto const& members = messages.members();
+    bool const lowest = members.members.front() == members.me;
+    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+        return bad;
+    }
+    if (auto const bad = compare_fingerprints(messages, fingerprint); bad.exit_code != 0) {
+        mine = lowest ? bad : refusal{};
+        return bad;
+    }
+    std::vector<std::int64_t> words{-1, 0};
+    if (lowest) {
+        mine = begin_folder(config, fingerprint, mode, words, begun.notes);
+    }
+    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+        return bad;
+    }
+    broadcast(messages, words);
+    begun.folder = folder_of(config.run.folder, words[1]);
+    if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
+        mine = lowest ? bad : refusal{};
+        return bad;
+    }
+    begun.from.reset();
+    if (words[0] >= 0) {
+        mine = open_checkpoint(config.run.folder, step_id{words[0]}, state, begun.from);
+    }
+    return first_refusal(messages, mine);
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,50 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// How the ranks of a job begin together: they make sure that all of them can, have the same numerics fingerprint
+// and see one run folder, and agree on the state to begin with. Nothing is started, and nothing in the run folder
+// is touched, before the questions that can end in a refusal are answered.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mpi/messenger.hpp"
+#include "rheo/recover/action.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "runtime/checkpoint.hpp"
+#include "runtime/config.hpp"
+#include "runtime/fingerprint_line.hpp"
+#include "runtime/run.hpp"
+
+namespace rheo::inline v0 {
+
+/// Why a job does not begin; exit code 0: it does.
+struct refusal {
+    int exit_code = 0;
+    std::string sentence;
+};
+
+/// What the first member decides for all at the start.
+struct launch_words {
+    launch_id launch{};
+    std::int64_t launched_ns = 0;
+    generation_id last{0};
+};
+
+/// What all ranks know when they have begun.
+struct beginning {
+    launch_words launch{};
+    std::string folder;                 ///< of this run: the configured one, or that of a fork
+    std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
+    std::vector<std::string> notes{};   ///< what the lowest rank has to tell people
+};
+
+/// One try at beginning, by all members of the messenger's generation.
+/// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
+/// @returns the refusal, the same exit code on all ranks. @throws mpi::peer_lost
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode,
+                       collection const& state, refusal& mine, beginning& begun);
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer does beside the steps: evaluation, and the end of the job with checkpoint, digest and sample.
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "rheo/plan/programs.hpp"
+#include "rheo/tensor/random.hpp"
+#include "runtime/collectives.hpp"
+
+namespace rheo::inline v0 {
+
+void trainer::evaluate(step_id step)
+{
+    auto const start = job_->clock.now();
+    auto where = plan_in_force(section_work::whole);
+    auto const count = job_->config.train.eval_microbatches;
+    for (std::size_t p = 0; p < where.work.size(); ++p) {
+        where.work[p].clear();
+    }
+    for (int m = 0; m < count; ++m) {
+        where.work[static_cast<std::size_t>(m) % where.work.size()].push_back({microbatch_id{m}, no_backward});
+    }
+    auto const programs = programs_of(where, {}, 0);
+    loss_sum mine;
+    auto const place = worker_->place();
+    if (place.found) {
+        worker_->computed = [] {};
+        worker_->run(
+            programs[at(place.pipeline)].rows[at(place.stage)], where.work[at(place.pipeline)],
+            {state_.now.generation, step, state_.now.attempt, false}, *messages_, [](use_id, microbatch_id) { return false; },
+            [](use_id, microbatch_id) {}, mine);
+    }
+    step_scalars scalars{{}, {mine.fixed, mine.targets}};
+    all_reduce(*messages_, scalars);
+    validation_loss_ = mean_loss({.fixed = scalars.sums[0], .targets = scalars.sums[1]});
+    trace(activity::evaluate, start);
+    job_->record->evaluation({step, validation_loss_});
+    messages_->begin_section();
+}
+
+state_digest trainer::digest_of_state()
+{
+    state_digest mine;
+    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        auto const& tensor = job_->state.tensors[t];
+        rank_id lowest = me_;  // of the holders of the tensor, the one that counts it
+        bool held = false;
+        for (auto const& pipeline : state_.plan.pipelines) {
+            for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+                auto const span = layers_of(pipeline.cuts, stage_id{static_cast<int>(s)});
+                if (std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(span, l); })) {
+                    lowest = held ? std::min(lowest, pipeline.stages[s].front()) : pipeline.stages[s].front();
+                    held = true;
+                }
+            }
+        }
+        if (tensor.is_parameter && held && lowest == me_) {
+            mine += resident_.digest(id);
+            auto const scale = std::bit_cast<std::uint32_t>(resident_.scales[t]);
+            mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{&scale, 1});
+        }
+    }
+    std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(mine.high), std::bit_cast<std::int64_t>(mine.low)};
+    state_digest sum;
+    for (auto const& part : all_gather(*messages_, words)) {
+        sum += {std::bit_cast<std::uint64_t>(part[0]), std::bit_cast<std::uint64_t>(part[1])};
+    }
+    return sum;
+}
+
+void trainer::close()
+{
+    auto const reason = *state_.reason;
+    end_ = {};
+    end_.exit_code = reason == leave_reason::fenced ? 5 : exit_code(reason);
+    end_.steps = state_.now.step;
+    end_.loss = last_loss_;
+    end_.unigram_entropy = job_->data->unigram_entropy();
+    switch (reason) {
+    case leave_reason::finished:
+        evaluate(state_.now.step);
+        end_.validation_loss = validation_loss_;
+        end_.digest = digest_of_state();
+        end_.digest_known = true;
+        end_.sample = sample();
+        end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
+        if (job_->config.checkpoint.at_end && !save()) {
+            end_.sentence += ", but the last state could not be saved";
+        }
+        break;
+    case leave_reason::stopped:
+        end_.sentence = save() ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
+                               : fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
+        break;
+    case leave_reason::not_finite: end_.sentence = not_finite_; break;
+    case leave_reason::state_lost: {
+        end_.sentence = "state lost: no survivor holds a copy of";
+        for (auto const layer : state_.plan.salvage.lost) {
+            end_.sentence += fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value,
+                                         job_->model.layers[at(layer)].name);
+        }
+        // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
+        std::vector<std::int64_t> words{-1};
+        if (speaks()) {
+            if (auto const found = find_newest_checkpoint(job_->config.run.folder); found.newest) {
+                words.front() = found.newest->step().value;
+            }
+        }
+        broadcast(*messages_, words);
+        goes_on_from_.reset();
+        if (words.front() >= 0) {
+            goes_on_from_ = step_id{words.front()};
+            job_->record->note(end_.sentence + fmt::format("; going on from the checkpoint of step {}", words.front()));
+        }
+        break;
+    }
+    case leave_reason::no_plan: end_.sentence = "no plan: " + state_.plan.cannot; break;
+    case leave_reason::fenced: break;
+    }
+    if (reason == leave_reason::finished) {
+        step_scalars pairs{{}, {pairs_computed_ + worker_->contributions()}};
+        all_reduce(*messages_, pairs);
+        end_.pairs_computed = pairs.sums.front();
+    }
+}
+
+bool trainer::save()
+{
+    bool const ready = checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_);
+    step_scalars missing{{}, {ready ? 0 : 1}};
+    all_reduce(*messages_, missing);
+    checkpoints_.publish_now(missing.sums.front() == 0);
+    for (auto const& sentence : checkpoints_.news()) {
+        job_->record->note(sentence);
+    }
+    return missing.sums.front() == 0;
+}
+
+std::string trainer::sample()
+{
+    auto const wanted_tokens = job_->config.run.sample_tokens;
+    auto const& pipeline = state_.plan.pipelines.front();
+    auto const place = worker_->place();
+    if (wanted_tokens == 0 || !job_->data->is_text() || !place.found || place.pipeline.value != 0) {
+        return {};
+    }
+    // One sequence through the first pipeline, forward only; the last stage draws and tells the first.
+    auto const span = layers_of(pipeline.cuts, place.stage);
+    microbatch_shape const shape{1, job_->shape().tokens};
+    stage layers{std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
+                 resident_, *job_->pool};
+    activation a{layers.layout()};
+    auto const last = pipeline.stages.back().front();
+    auto const stages = static_cast<int>(pipeline.stages.size());
+    auto const vocabulary = job_->model.layers.back().ops.back().in_width;
+    std::string text{"#include"};
+    for (int i = 0; i < wanted_tokens; ++i) {
+        auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
+        if (place.stage.value == 0) {
+            std::fill(a.tokens.begin(), a.tokens.end(), 0);
+            for (std::size_t k = 0; k < window; ++k) {
+                a.tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
+            }
+        } else {
+            messages_->wait(messages_->receive(pipeline.stages[at(place.stage) - 1].front(), mpi::channel::activation, 0,
+                                               std::span<float>{layers.input(a), layers.input_floats()}));
+        }
+        std::fill(a.targets.begin(), a.targets.end(), 0);
+        loss_sum unused;
+        layers.forward(a, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
+        std::int64_t next = 0;
+        if (place.stage.value + 1 < stages) {
+            messages_->wait(messages_->send(pipeline.stages[at(place.stage) + 1].front(), mpi::channel::activation, 0,
+                                            std::span<float const>{layers.output(a), layers.output_floats()}));
+        } else {
+            // Temperature 0.7, drawn by the counter-based generator: the same text for the same state.
+            auto const* row = layers.logits(a) + (static_cast<std::int64_t>(window) - 1) * vocabulary;
+            auto const top = *std::max_element(row, row + vocabulary);
+            std::vector<double> weights;
+            double total = 0;
+            for (int v = 0; v < vocabulary; ++v) {
+                weights.push_back(std::exp((row[v] - top) / 0.7));
+                total += weights.back();
+            }
+            auto const stream = stream_of({.seed = job_->config.train.seed, .step = step_id{-2}});
+            double left = total * random_word(stream, static_cast<std::uint64_t>(i)) * 0x1p-32;
+            while (next + 1 < vocabulary && left >= weights[static_cast<std::size_t>(next)]) {
+                left -= weights[static_cast<std::size_t>(next++)];
+            }
+        }
+        // The token goes round: to every stage of the pipeline, so that each of them has the text.
+        if (me_ == last) {
+            for (auto const& ranks : pipeline.stages) {
+                if (ranks.front() != me_) {
+                    messages_->wait(messages_->send(ranks.front(), mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
+                }
+            }
+        } else {
+            messages_->wait(messages_->receive(last, mpi::channel::control, 0, std::span{&next, 1}));
+        }
+        text += static_cast<char>(next);
+    }
+    return text;
+}
+
+}  // namespace rheo::inline v0
