@@ -137,6 +137,18 @@ TEST_CASE("the exact search finds what plain enumeration finds")
     }
 }
 
+TEST_CASE("with several stages per rank, too, the exact search finds what enumeration finds")
+{
+    std::mt19937 draw{21};
+    for (int round = 0; round < 8; ++round) {
+        list_request const request{.ranks = 2, .placement = round % 2 == 0 ? v_placement(2, 2) : std::vector{0, 1, 0}, .costs = random_costs(draw, round % 2 == 0 ? 4 : 3),
+            .microbatches = 2};
+        auto const found = exact_schedule(request);
+        CHECK(found.is_optimal);
+        CHECK(found.makespan.count == Approx(every_schedule{request}.shortest()));
+    }
+}
+
 TEST_CASE("no family beats the exact search, and 1F1B is optimal for whole backwards")
 {
     list_request request{.ranks = 3, .placement = loop_placement(3, 1), .costs = unit_costs(3), .microbatches = 4};
