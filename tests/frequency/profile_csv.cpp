@@ -57,7 +57,7 @@ TEST_CASE("options come fastest first, a rank's own before those of all")
 
 TEST_CASE("each mistake in a profile is one sentence with file and line")
 {
-    CHECK(reason("") == "p.csv, line 0: is empty; the first line of a profile is stage,instruction,frequency,time,energy");
+    CHECK(reason("") == "p.csv, line 1: the file is empty; the first line of a profile is stage,instruction,frequency,time,energy");
     CHECK(reason("stage,instruction,frequency,time\n")
         == "p.csv, line 1: the header has no column 'energy'; a profile has stage,instruction,frequency,time,energy");
     CHECK(reason(header) == "p.csv, line 1: the profile has no rows");

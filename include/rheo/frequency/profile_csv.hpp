@@ -48,7 +48,8 @@ public:
         parsed_profile result;
         std::string_view line;
         if (!next(line)) {
-            return refused("is empty; the first line of a profile is stage,instruction,frequency,time,energy");
+            line_ = 1;
+            return refused("the file is empty; the first line of a profile is stage,instruction,frequency,time,energy");
         }
         header_ = cells_of(line);
         for (auto const wanted : {"stage", "instruction", "frequency", "time", "energy"}) {
