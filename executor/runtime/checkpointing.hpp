@@ -46,6 +46,7 @@ public:
     void publish_now(bool all_ready);
 
     bool has(step_id step) const { return published_ == step; }
+    void forget() { published_.reset(); }  ///< it is not there after all
     /// What to tell people: checkpoints that are there now, or why one is not. Empty when there is no news.
     std::vector<std::string> news();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -132,14 +133,24 @@ void trainer::close()
 
 bool trainer::save()
 {
-    bool const ready = checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_);
-    step_scalars missing{{}, {ready ? 0 : 1}};
-    all_reduce(*messages_, missing);
-    checkpoints_.publish_now(missing.sums.front() == 0);
+    auto const nobody_misses = [&](bool mine) {
+        step_scalars missing{{}, {mine ? 0 : 1}};
+        all_reduce(*messages_, missing);
+        return missing.sums.front() == 0;
+    };
+    bool there = false;
+    for (int tries = 0; tries < 2 && !there; ++tries) {
+        bool const ready = nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_));
+        checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
+        there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, state_.now.step)));
+        if (!there) {
+            checkpoints_.forget();  // it was agreed on, but its publisher died
+        }
+    }
     for (auto const& sentence : checkpoints_.news()) {
         job_->record->note(sentence);
     }
-    return missing.sums.front() == 0;
+    return there;
 }
 
 std::string trainer::sample()
