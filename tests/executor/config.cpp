@@ -147,7 +147,7 @@ TEST_CASE("a fault to inject names rank, step and phase")
     for (auto const* good : {"kill:0@0", "kill:12@34", "kill:2@3:forward", "kill:2@3:idle", "kill:2@3:copy", "kill:2@0.1", "kill:2@0.1:reduce"}) {
         CHECK(setting_refusal("run.inject=[\"" + std::string{good} + "\"]") == "taken");
     }
-    for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "kill:1@2.", "kill:1@2.x:idle", "kill:1@.1", "stop:1@2", "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
+    for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "kill:1@2.", "kill:1@2.x:idle", "kill:1@.1", "halt:1@2", "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
         auto const sentence = setting_refusal("run.inject=[\"" + std::string{bad} + "\"]");
         INFO(sentence);
         CHECK(sentence.starts_with("--set run.inject=[\"" + std::string{bad} + "\"]: the fault '" + std::string{bad} + "' "));
