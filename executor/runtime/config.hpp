@@ -72,7 +72,7 @@ struct run_folder_config {
     bool fuse = true;                   ///< run the fused operation list
     int threads = 1;                    ///< per rank
     int sample_tokens = 0;              ///< tokens generated after the last step
-    watchdog_config watchdog;
+    watchdog_config watchdog{};
     std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"
 };
 
