@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -235,9 +236,10 @@ void against_lowtime(int microbatches)
     auto const begin = std::chrono::steady_clock::now();
     auto const f = make_frontier(made.what, blocking * 8.0, frontier_begin::slowest);
     auto const ours = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    char name[] = "/tmp/rheo-frontier-XXXXXX";
-    int const file = mkstemp(name);
+    auto name = (std::filesystem::temp_directory_path() / "rheo-frontier-XXXXXX").string();
+    int const file = mkstemp(name.data());
     if (file < 0) {
+        std::printf("lowtime: no file can be made in the folder for temporary ones, comparison skipped\n");
         return;
     }
     close(file);
@@ -252,7 +254,7 @@ void against_lowtime(int microbatches)
         }
         pclose(pipe);
     }
-    std::remove(name);
+    std::remove(name.c_str());
     double theirs = 0.0;
     int points = 0;
     int time = 0;
