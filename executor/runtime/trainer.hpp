@@ -5,6 +5,7 @@
 // answers with what happened. It decides nothing itself: who goes on, what is committed and what
 // is done again are the protocol's. Here is the one place that catches the loss of a peer.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,7 @@ private:
     state_digest digest_of_state();
     void update_parameters(step_id step);
     void choose_scales();
+    double targets_of_step() const { return static_cast<double>(std::max<std::int64_t>(1, loss_.targets)); }
     bool speaks() const { return generation_->members.front() == me_; }
     seconds since(seconds start) const { return {job_->clock.now().count - start.count}; }
     void trace(activity what, seconds start);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer performs after a loss, and at the start, which is a recovery without a past: revoke, shrink, link,
+// tell, copy, merge.
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "kernels/exact/exact.hpp"
+#include "runtime/fence.hpp"
+
+namespace rheo::inline v0 {
+
+protocol_event trainer::perform(revoke_generation const&)
+{
+    auto const start = job_->clock.now();
+    generation_->revoke();  // whoever threw peer_lost has done so already; this is for one who only looked
+    trace(activity::revoke, start);
+    recovery_->revoke += since(start);
+    return revoked{};
+}
+
+protocol_event trainer::perform(shrink const&)
+{
+    job_->inject.at(fault_phase::shrink, state_.now.step, state_.now.attempt);
+    auto const start = job_->clock.now();
+    watchdog::wait const waits{job_->watch};
+    messages_.reset();
+    generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
+    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(*generation_));
+    job_->record->speaker(speaks());
+    checkpoints_.generation_ended(speaks());
+    trace(activity::shrink, start);
+    auto& r = *recovery_;
+    r.shrink += since(start);
+    r.generation = generation_->id;
+    r.step = state_.now.step;
+    r.attempt = state_.now.attempt;
+    r.ranks = static_cast<int>(generation_->members.size());
+    r.lost.clear();
+    std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
+    return shrunk{generation_->members};
+}
+
+protocol_event trainer::perform(link_generation const& action)
+{
+    auto const start = job_->clock.now();
+    bool const ours = link_generation_file(job_->config.run.folder, action, me_);
+    trace(activity::link, start);
+    if (recovery_) {
+        recovery_->link += since(start);
+    }
+    return ours ? protocol_event{linked{}} : protocol_event{fenced{}};
+}
+
+protocol_event trainer::perform(tell const& action)
+{
+    auto const start = job_->clock.now();
+    messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
+    messages_->look();
+    auto all = tell_holdings(*messages_, action.holds);
+    trace(activity::tell, start);
+    if (recovery_) {
+        recovery_->tell = since(start);
+    }
+    return told{std::move(all)};
+}
+
+protocol_event trainer::perform(copy_state const&)
+{
+    auto const start = job_->clock.now();
+    auto const& next = *state_.next;
+    auto const has_all = [&](layer_id layer) {
+        for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+            auto const& tensor = job_->state.tensors[t];
+            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer)
+                && !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
+                return false;
+            }
+        }
+        return true;
+    };
+    staged_ = transfer(
+        *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
+        [&](tensor_id t) {
+            for (auto const layer : resident_.info(t).layers) {
+                if (has_all(layer)) {
+                    note(state_, received{layer});
+                }
+            }
+        });
+    trace(activity::copy, start);
+    if (recovery_) {
+        recovery_->copy = since(start);
+    }
+    return copied{};
+}
+
+protocol_event trainer::perform(merge_staging const&)
+{
+    auto const start = job_->clock.now();
+    auto const& next = *state_.next;
+    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == me_; });
+    auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
+    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        auto const& tensor = job_->state.tensors[t];
+        bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
+        if (!needed) {
+            resident_.drop(id);
+        } else if (!resident_.holds(id) && from_) {
+            expects(state_.now.step == from_->step(), "only the first state of a job can be read from its checkpoint");
+            resident_.put(id, std::make_unique<tensor_storage>(from_->read(tensor.name)));
+        } else if (!resident_.holds(id)) {
+            expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
+            initialise(resident_, id, job_->config.train.seed, *job_->pool);
+        }
+    }
+    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+        use_id const use{static_cast<std::int32_t>(u)};
+        if (has_layer(job_->state.uses[u].layer)) {
+            resident_.accumulator(use);
+        } else {
+            resident_.drop_accumulator(use);
+        }
+    }
+    for (auto const& arrived : staged_) {
+        auto& target = resident_.accumulator(arrived.use);
+        host::exact_add(*job_->pool, {.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.sums.data(),
+                                      .target = target.sums.data()});
+        target.state = joined(target.state, arrived.sums.state);
+        if (target.not_finite_at.value < 0) {
+            target.not_finite_at = arrived.sums.not_finite_at;
+        }
+    }
+    staged_.clear();
+    pairs_computed_ += worker_ ? worker_->contributions() : 0;
+    plan const where{first_.schedule, next.pipelines, {}, next.spares};
+    worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
+    programs_are_for_.reset();
+    trace(activity::merge, start);
+    merged_at_ = job_->clock.now();
+    if (recovery_) {
+        recovery_->merge = since(start);
+        auto& r = *recovery_;
+        r.pipelines = static_cast<int>(next.pipelines.size());
+        r.copied_bytes = next.moved.count;
+        r.moved_bytes = 0;  // a record begun before an earlier merge that came to nothing has its numbers
+        for (auto const& move : next.salvage.moves) {
+            r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
+        }
+        r.pairs_missing = r.pairs_total = 0;
+        if (state_.now.step.value < job_->config.train.steps) {  // else there is nothing left to compute
+            for (auto const& use : next.salvage.missing) {
+                r.pairs_missing += use.done.size();
+            }
+            r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
+        }
+        r.pairs_salvaged = r.pairs_total - r.pairs_missing;
+        ++recoveries_;
+    }
+    return merged{};
+}
+
+void trainer::close_recovery_record(seconds first_instruction)
+{
+    recovery_->first_instruction = first_instruction;
+    if (first_instruction.count > 0) {
+        trace(activity::first_instruction, merged_at_);
+    }
+    job_->record->recovery(*recovery_);
+    recovery_.reset();
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer performs in a step: the section, the reduction of its scalars, the vote, the update.
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kernels/adamw/adamw.hpp"
+#include "runtime/collectives.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// Linear warm-up, then half a cosine.
+double learning_rate(optimizer_config const& o, std::int64_t steps, step_id step)
+{
+    if (step.value < o.warmup_steps) {
+        return o.learning_rate * static_cast<double>(step.value + 1) / static_cast<double>(o.warmup_steps);
+    }
+    auto const t = static_cast<double>(step.value - o.warmup_steps) / static_cast<double>(std::max<std::int64_t>(1, steps - o.warmup_steps));
+    return o.final_learning_rate + 0.5 * (o.learning_rate - o.final_learning_rate) * (1 + std::cos(std::numbers::pi * t));
+}
+
+/// Where something is not finite, packed so that the largest value is the first microbatch in the model's order.
+constexpr double no_place = 0;
+double pack_place(microbatch_id m, layer_id layer) { return 1e12 - (m.value * 1e5 + layer.value); }
+std::pair<microbatch_id, layer_id> unpack_place(double place)
+{
+    auto const code = static_cast<std::int64_t>(1e12 - place);
+    return {microbatch_id{static_cast<std::int32_t>(code / 100000)}, layer_id{static_cast<std::int32_t>(code % 100000)}};
+}
+
+}  // namespace
+
+protocol_event trainer::perform(run_section const& action)
+{
+    messages_->begin_section();
+    section_began_ = job_->clock.now();
+    if (action.work == section_work::closing) {
+        if (recovery_) {
+            close_recovery_record({});
+        }
+        close();
+        return section_finished{};
+    }
+    auto const every = job_->config.train.eval_every;
+    if (every > 0 && action.stamp.step.value > 0 && action.stamp.step.value % every == 0 && action.stamp.attempt.value == 0) {
+        evaluate(action.stamp.step);
+    }
+    auto const& programs = programs_for(action.work);
+    auto const place = worker_->place();
+    contributed_before_ = worker_->contributions();
+    worker_->computed = [this] {
+        if (recovery_) {
+            close_recovery_record(since(merged_at_));
+        }
+        progress_ = job_->clock.now();
+    };
+    if (place.found) {
+        loss_sum unused;
+        worker_->run(
+            programs[at(place.pipeline)].rows[at(place.stage)], plan_.work[at(place.pipeline)],
+            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true}, *messages_,
+            [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
+            [this](use_id use, microbatch_id m) { note(state_, contributed{use, m}); }, unused);
+    }
+    auto const found = reduce_scalars(action);
+    if (recovery_) {
+        close_recovery_record({});
+    }
+    job_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
+    return section_finished{found, checkpoints_.consents()};
+}
+
+outcome trainer::reduce_scalars(run_section const& action)
+{
+    auto const tensors = job_->state.tensors.size();
+    step_scalars scalars{std::vector<double>(2 * tensors + 4, 0.0), std::vector<std::int64_t>(3, 0)};
+    auto const squares = scalars.maxima.begin();
+    auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
+    double& overflow = scalars.maxima[2 * tensors];
+    double& place = scalars.maxima[2 * tensors + 1];
+    double& stop = scalars.maxima[2 * tensors + 2];
+    double& save = scalars.maxima[2 * tensors + 3];
+    stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
+    save = checkpoints_.wants_one() ? 1 : 0;
+    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+        use_id const use{static_cast<std::int32_t>(u)};
+        if (!resident_.has_accumulator(use)) {
+            continue;
+        }
+        auto const& info = job_->state.uses[u];
+        auto const& accumulator = resident_.accumulator(use);
+        auto& largest = maxima[info.tensor.value];
+        largest = std::max(largest, static_cast<double>(accumulator.state.max_abs));
+        overflow = std::max(overflow, accumulator.state.overflow ? 1.0 : 0.0);
+        if (accumulator.state.not_finite) {
+            place = std::max(place, pack_place(accumulator.not_finite_at, info.layer));
+        }
+        if (!job_->state.tensors[at(info.tensor)].is_parameter) {
+            scalars.sums[0] = accumulator.sums[0];
+            scalars.sums[1] = accumulator.sums[1];
+        }
+    }
+    for (auto const& r : worker_->reductions()) {
+        for (auto const t : r.unit().tensors) {
+            auto const sum = host::sum_of_squares(*job_->pool, {.count = elements(resident_.info(t).shape), .gradient = r.gradient(t)});
+            squares[t.value] = std::isfinite(sum) ? sum : 0.0;
+        }
+    }
+    scalars.sums[2] = worker_->contributions() - contributed_before_;
+    all_reduce(*messages_, scalars);
+    pairs_of_section_ = scalars.sums[2];
+    squares_.assign(squares, maxima);
+    maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
+    loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
+    double sum = 0;  // in the order of the tensors
+    for (auto const s : squares_) {
+        sum += s;
+    }
+    gradient_norm_ = std::sqrt(sum) / targets_of_step();
+    wants_checkpoint_ = save != 0;
+    not_finite_.clear();
+    if (place != no_place) {
+        auto const [microbatch, layer] = unpack_place(place);
+        not_finite_ = fmt::format("step {}: a loss or gradient of layer {} ({}), microbatch {}, is not finite", action.stamp.step.value,
+                                  layer.value, job_->model.layers[at(layer)].name, microbatch.value);
+    }
+    bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
+    return outcome_of({.not_finite = place != no_place, .overflow = first || overflow != 0, .stop_requested = stop != 0},
+                      job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
+}
+
+void trainer::choose_scales()
+{
+    for (std::size_t t = 0; t < resident_.scales.size(); ++t) {
+        tensor_id const id{static_cast<std::int32_t>(t)};
+        resident_.scales[t] = next_scale(maxima_[t], resident_.contributions(id, job_->microbatches()), resident_.scales[t]);
+    }
+}
+
+void trainer::update_parameters(step_id step)
+{
+    auto const targets = targets_of_step();
+    auto const& o = job_->config.optimizer;
+    for (auto const& r : worker_->reductions()) {
+        for (auto const t : r.unit().tensors) {
+            auto& storage = resident_.tensor(t);
+            host::adamw(*job_->pool, {.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
+                                      .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
+                                      .gradient = r.gradient(t),
+                                      .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
+                                      .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
+                                      .beta2 = o.beta2, .epsilon = o.epsilon,
+                                      .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+        }
+    }
+}
+
+protocol_event trainer::perform(update_state const& action)
+{
+    auto const step = state_.now.step;
+    job_->inject.at(fault_phase::commit, step, state_.now.attempt);
+    auto const start = job_->clock.now();
+    bool const commits = action.found == outcome::commit || action.found == outcome::stop;
+    checkpoints_.agreed(action.consents);
+    if (commits) {
+        update_parameters(step);
+    }
+    if (commits || action.found == outcome::redo) {
+        choose_scales();
+    }
+    resident_.clear_accumulators(*job_->pool);
+    trace(activity::update, start);
+    bool const redone = action.found == outcome::redo;
+    if (!redone) {
+        last_loss_ = mean_loss(loss_);
+    }
+    job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
+                        .gradient_norm = gradient_norm_,
+                        .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
+                        .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
+                        .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
+                        .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_});
+    if (!redone) {
+        checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
+    }
+    for (auto const& sentence : checkpoints_.news()) {
+        job_->record->note(sentence);
+    }
+    programs_are_for_ = programs_are_for_ == section_work::whole ? programs_are_for_ : std::nullopt;
+    job_->inject.at(fault_phase::idle, step, state_.now.attempt);
+    return updated{};
+}
+
+protocol_event trainer::perform(decide const& action)
+{
+    auto const start = job_->clock.now();
+    watchdog::wait const waits{job_->watch};
+    auto const agreed = mpi::agree(generation_->recovery, static_cast<int>(action.vote));
+    trace(activity::decide, start);
+    if (recovery_) {
+        recovery_->decide += since(start);
+    } else if (!agreed.success || (agreed.bits & 1) == 0) {
+        recovery_.emplace();
+        recovery_->decide = since(start);
+        before_ = generation_->members;
+    }
+    return decided{agreed.success, static_cast<std::uint32_t>(agreed.bits)};
+}
+
+}  // namespace rheo::inline v0
