@@ -4,27 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "kernels/adamw/adamw.hpp"
 #include "runtime/collectives.hpp"
+#include "runtime/learning_rate.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
-
-/// Linear warm-up, then half a cosine.
-double learning_rate(optimizer_config const& o, std::int64_t steps, step_id step)
-{
-    if (step.value < o.warmup_steps) {
-        return o.learning_rate * static_cast<double>(step.value + 1) / static_cast<double>(o.warmup_steps);
-    }
-    auto const t = static_cast<double>(step.value - o.warmup_steps) / static_cast<double>(std::max<std::int64_t>(1, steps - o.warmup_steps));
-    return o.final_learning_rate + 0.5 * (o.learning_rate - o.final_learning_rate) * (1 + std::cos(std::numbers::pi * t));
-}
 
 /// Where something is not finite, packed so that the largest value is the first microbatch in the model's order.
 constexpr double no_place = 0;
@@ -193,7 +183,9 @@ protocol_event trainer::perform(update_state const& action)
     for (auto const& sentence : checkpoints_.news()) {
         job_->record->note(sentence);
     }
-    programs_are_for_ = programs_are_for_ == section_work::whole ? programs_are_for_ : std::nullopt;
+    if (programs_are_for_ == section_work::remainder) {
+        programs_are_for_.reset();  // they were for what was left of this step
+    }
     job_->inject.at(fault_phase::idle, step, state_.now.attempt);
     return updated{};
 }
