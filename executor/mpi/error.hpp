@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The two ways in which an MPI call can end badly. A lost peer is an event: it has its own type, which
-// is no std::exception, and is caught in exactly one place (runtime/trainer.cpp). Everything else is an
+// is no std::exception, and is caught in exactly one place (unless_peer_lost, below). Everything else is an
 // error with code, call and sentence.
 
 #include <stdexcept>
@@ -17,6 +17,18 @@ namespace rheo::inline v0::mpi {
 
 /// A rank of this generation is gone, or somebody has noticed it and revoked the communicators.
 struct peer_lost {};
+
+/// Does something that waits for peers; false when it was cut short by the loss of one.
+template <class Work>
+bool unless_peer_lost(Work&& work)
+{
+    try {
+        work();
+        return true;
+    } catch (peer_lost const&) {
+        return false;
+    }
+}
 
 /// An MPI call failed for another reason; exit code 5.
 struct error : std::runtime_error {

@@ -102,7 +102,10 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     MPI_Errhandler before = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(comm, &before);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    auto generation = std::make_unique<mpi::generation>(mpi::first_generation(comm, generation_id{0}));
+    auto generation = std::make_unique<mpi::generation>();
+    if (!mpi::unless_peer_lost([&] { *generation = mpi::first_generation(comm, generation_id{0}); })) {
+        end_alone("another rank was lost before the job began");  // the caller's communicator is not ours to revoke
+    }
     MPI_Comm_set_errhandler(comm, before);
     MPI_Errhandler_free(&before);
     auto const me = generation->me;
@@ -174,22 +177,22 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     // Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
     for (;;) {
-        try {
+        refusal bad;
+        bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            if (auto const bad = begin_together(messages, given, fingerprint, options.resume, state, why, begun); bad.exit_code != 0) {
-                return refused(bad, why.exit_code != 0);
-            }
+            bad = begin_together(messages, given, fingerprint, options.resume, state, why, begun);
+        });
+        if (together && bad.exit_code != 0) {
+            return refused(bad, why.exit_code != 0);
+        }
+        if (together) {
             watch.join_host(begun.launch.launch.value, launched);
-            watchdog::wait const waits{&watch};
-            if (auto const settled = mpi::agree(generation->recovery, 1); settled.success && (settled.bits & 1) != 0) {
-                break;
-            }
-        } catch (mpi::peer_lost const&) {
-            watchdog::wait const waits{&watch};
-            generation->revoke();
-            mpi::agree(generation->recovery, 0);
         }
         watchdog::wait const waits{&watch};
+        auto const settled = mpi::agree(generation->recovery, together ? 1 : 0);
+        if (settled.success && (settled.bits & 1) != 0) {
+            break;
+        }
         generation->revoke();
         generation = std::make_unique<mpi::generation>(mpi::next_generation(*generation));
     }

@@ -58,17 +58,12 @@ training_end trainer::run()
             return {end->reason, end_, goes_on_from_};
         }
         protocol_event event;
-        try {
-            event = std::visit(
-                [this](auto const& action) -> protocol_event {
-                    if constexpr (std::is_same_v<std::decay_t<decltype(action)>, leave>) {
-                        return updated{};
-                    } else {
-                        return perform(action);
-                    }
-                },
-                action_);
-        } catch (mpi::peer_lost const&) {
+        auto const perform_it = [&](auto const& action) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(action)>, leave>) {
+                event = perform(action);
+            }
+        };
+        if (!mpi::unless_peer_lost([&] { std::visit(perform_it, action_); })) {
             if (!recovery_) {
                 recovery_.emplace();
                 recovery_->detect = since(progress_);

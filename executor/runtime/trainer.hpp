@@ -3,7 +3,7 @@
 
 // The trainer performs what the protocol (rheo/recover/protocol.hpp) asks for, action by action, and
 // answers with what happened. It decides nothing itself: who goes on, what is committed and what
-// is done again are the protocol's. Here is the one place that catches the loss of a peer.
+// is done again are the protocol's. The loss of a peer is one of the things that happen.
 
 #include <algorithm>
 #include <memory>
@@ -65,6 +65,7 @@ private:
     void close();
     bool save();
     std::string sample();
+    std::string from_whom_has_it(std::string const& mine);
     state_digest digest_of_state();
     void update_parameters(step_id step);
     void choose_scales();
