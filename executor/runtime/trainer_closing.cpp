@@ -79,7 +79,7 @@ void trainer::close()
 {
     auto const reason = *state_.reason;
     end_ = {};
-    end_.exit_code = reason == leave_reason::fenced ? 5 : exit_code(reason);
+    end_.exit_code = exit_code(reason);
     end_.steps = state_.now.step;
     end_.loss = last_loss_;
     end_.unigram_entropy = job_->data->unigram_entropy();
@@ -89,7 +89,7 @@ void trainer::close()
         end_.validation_loss = validation_loss_;
         end_.digest = digest_of_state();
         end_.digest_known = true;
-        end_.sample = sample();
+        end_.sample = from_whom_has_it(sample());
         end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
         if (job_->config.checkpoint.at_end && !save()) {
             end_.sentence += ", but the last state could not be saved";
@@ -170,7 +170,8 @@ std::string trainer::sample()
     auto const last = pipeline.stages.back().front();
     auto const stages = static_cast<int>(pipeline.stages.size());
     auto const vocabulary = job_->model.layers.back().ops.back().in_width;
-    std::string text{"#include"};
+    auto const first = pipeline.stages.front().front();
+    std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < wanted_tokens; ++i) {
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
         if (place.stage.value == 0) {
@@ -205,17 +206,25 @@ std::string trainer::sample()
                 left -= weights[static_cast<std::size_t>(next++)];
             }
         }
-        // The token goes round: to every stage of the pipeline, so that each of them has the text.
-        if (me_ == last) {
-            for (auto const& ranks : pipeline.stages) {
-                if (ranks.front() != me_) {
-                    messages_->wait(messages_->send(ranks.front(), mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
-                }
-            }
-        } else {
+        if (me_ == last && me_ != first) {
+            messages_->wait(messages_->send(first, mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
+        } else if (me_ == first && me_ != last) {
             messages_->wait(messages_->receive(last, mpi::channel::control, 0, std::span{&next, 1}));
         }
         text += static_cast<char>(next);
+    }
+    return me_ == last ? text : std::string{};
+}
+
+/// The one text that a rank has, on every rank: whoever speaks needs it.
+std::string trainer::from_whom_has_it(std::string const& mine)
+{
+    auto const all = all_gather(*messages_, std::vector<std::int64_t>(mine.begin(), mine.end()));
+    std::string text;
+    for (auto const& words : all) {
+        for (auto const word : words) {
+            text += static_cast<char>(word);
+        }
     }
     return text;
 }
