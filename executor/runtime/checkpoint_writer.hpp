@@ -11,7 +11,7 @@
 //   before each vote   two bits: wrote nothing or state() == ready; state() != failed
 //   all ready          one rank: writer.publish(...);            the others: writer.hand_over()
 //   one failed         all: writer.abandon()                     // training goes on, the next one is tried when it is due
-//   a generation ends  writer.abandon(); one rank: writer.drop_unfinished(the new generation); begin anew what was being written
+//   a generation ends  writer.abandon(); begin anew what was being written
 //   at the end         writer.wait()
 
 #include <cstdint>

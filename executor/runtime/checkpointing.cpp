@@ -27,9 +27,14 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
 {
     auto const every = job_->config.checkpoint.every_steps;
     bool const due = wanted || (every > 0 && step.value % every == 0);
-    if (due && !in_progress_ && step.value < job_->config.train.steps) {
-        begin(step, generation, pipelines, state);
+    if (!due || step.value >= job_->config.train.steps) {
+        return;  // the last state is saved when the job closes
     }
+    if (phase_ != phase::idle) {
+        news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
+        return;
+    }
+    begin(step, generation, pipelines, state);
 }
 
 void checkpointing::begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
@@ -50,7 +55,7 @@ void checkpointing::begin(step_id step, generation_id generation, std::span<pipe
     tensors_ = tensors_for_manifest(state.info(), state.scales);
     step_ = step;
     generation_ = generation;
-    in_progress_ = true;
+    phase_ = phase::writing;
     begun_at_ = job_->clock.now();
     if (std::find(writers_.begin(), writers_.end(), me_) != writers_.end()) {
         writer_.begin(take_part(state, writers_, me_, step, generation));
@@ -59,15 +64,15 @@ void checkpointing::begin(step_id step, generation_id generation, std::span<pipe
 
 std::uint32_t checkpointing::consents() const
 {
-    if (!in_progress_) {
-        return has_not_failed;
+    auto const state = writer_.state();
+    if (phase_ == phase::publishing) {
+        return has_not_failed | (publishes() && state == writer_state::publishing ? 0 : part_is_ready);
     }
     bool const writes = std::find(writers_.begin(), writers_.end(), me_) != writers_.end();
-    if (!writes) {
-        return part_is_ready | has_not_failed;
+    if (phase_ == phase::idle || !writes) {
+        return has_not_failed | part_is_ready;
     }
-    auto const state = writer_.state();
-    return (state == writer_state::ready ? part_is_ready : 0) | (state == writer_state::failed ? 0 : has_not_failed);
+    return (state == writer_state::failed ? 0 : has_not_failed) | (state == writer_state::ready ? part_is_ready : 0);
 }
 
 std::vector<rank_id> checkpointing::parts() const
@@ -91,7 +96,7 @@ void checkpointing::publish()
 
 void checkpointing::agreed(std::uint32_t consents)
 {
-    if (!in_progress_) {
+    if (phase_ == phase::idle) {
         return;
     }
     if ((consents & has_not_failed) == 0) {
@@ -99,15 +104,19 @@ void checkpointing::agreed(std::uint32_t consents)
             news_.push_back(fmt::format("no checkpoint of step {}: {}", step_.value, writer_.sentence()));
         }
         writer_.abandon();
-        in_progress_ = false;
+        phase_ = phase::idle;
         return;
     }
     if ((consents & part_is_ready) == 0) {
         return;
     }
-    in_progress_ = false;
+    if (phase_ == phase::publishing) {
+        phase_ = phase::idle;
+        return;
+    }
+    phase_ = phase::publishing;
     published_ = step_;
-    if (parts().front() == me_) {
+    if (publishes()) {
         publish();
         announced_ = false;
     } else if (writer_.state() == writer_state::ready) {
@@ -115,28 +124,24 @@ void checkpointing::agreed(std::uint32_t consents)
     }
 }
 
-void checkpointing::generation_ended(bool cleans_up)
+void checkpointing::generation_ended()
 {
-    if (!in_progress_) {
-        return;
-    }
-    in_progress_ = false;
-    writer_.abandon();
-    if (cleans_up) {
-        drop_unfinished_checkpoints(job_->config.run.folder);
+    if (phase_ == phase::writing) {
+        phase_ = phase::idle;
+        writer_.abandon();
     }
 }
 
 bool checkpointing::write_now(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
 {
-    if (has(step) && !in_progress_) {
+    if (has(step) && phase_ != phase::writing) {
         return writer_.wait() != writer_state::failed;
     }
-    if (in_progress_ && step_ != step) {
+    if (phase_ == phase::writing && step_ != step) {
         writer_.abandon();
-        in_progress_ = false;
+        phase_ = phase::idle;
     }
-    if (!in_progress_) {
+    if (phase_ != phase::writing) {
         writer_.wait();
         begin(step, generation, pipelines, state);
     }
@@ -146,7 +151,7 @@ bool checkpointing::write_now(step_id step, generation_id generation, std::span<
 
 void checkpointing::publish_now(bool all_ready)
 {
-    if (in_progress_) {
+    if (phase_ == phase::writing) {
         agreed(all_ready ? part_is_ready | has_not_failed : 0);
     }
     writer_.wait();

@@ -4,7 +4,8 @@
 // When checkpoints are written, and how the ranks agree that one is there. A checkpoint is begun between two
 // steps, by all ranks at the same one; each copies the tensors that it has to write, and a thread of its own
 // writes them. Every later vote carries two consents: "my part is on disk" and "my writing has not
-// failed". When all have the first one rank publishes; when one lacks the second all give it up.
+// failed". When all have the first one rank publishes; when one lacks the second all give it up. The
+// next one is begun only after a vote in which the publisher, too, had nothing left to do.
 
 #include <cstdint>
 #include <optional>
@@ -37,8 +38,9 @@ public:
     /// What all ranks consented to in a settled vote.
     void agreed(std::uint32_t consents);
 
-    /// Members were lost: a checkpoint that is being written is given up.
-    void generation_ended(bool cleans_up);
+    /// Members were lost: a checkpoint that is being written is given up. What lost ranks left of it goes with the next
+    /// publication; nobody else may remove it, because an earlier one may still be on its way to its name.
+    void generation_ended();
 
     /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
     /// them all must have heard that every part is ready. @returns whether my part is on disk
@@ -53,12 +55,14 @@ public:
 private:
     void begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
     std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
+    bool publishes() const { return parts().front() == me_; }
     void publish();
 
     job const* job_;
     rank_id me_;
     checkpoint_writer writer_;
-    bool in_progress_ = false;             ///< the same on all ranks
+    enum class phase : std::uint8_t { idle, writing, publishing };
+    phase phase_ = phase::idle;            ///< the same on all ranks
     bool announced_ = true;
     step_id step_{-1};                     ///< of the one in progress
     generation_id generation_{};

@@ -109,22 +109,19 @@ void worker::reset()
     }
 }
 
-layer_id worker::deepest_of(microbatch_id m) const
-{
-    auto const found = std::find_if(work_.begin(), work_.end(), [&](microbatch_work w) { return w.microbatch == m; });
-    expects(found != work_.end(), "a program runs microbatches of its plan");
-    return found->deepest;
-}
-
 void worker::run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
                  std::function<bool(use_id, microbatch_id)> const& wanted,
                  std::function<void(use_id, microbatch_id)> const& contributed, loss_sum& evaluation)
 {
-    work_ = work;
-    remaining_.clear();
+    todo_.clear();
+    for (auto const& w : work) {
+        todo_[w.microbatch.value] = {0, w.deepest};
+    }
     for (auto const& i : row) {
         if (!is_reduction(i.kind)) {
-            ++remaining_[i.item];
+            auto const found = todo_.find(i.item);
+            expects(found != todo_.end(), "a program runs microbatches of its plan");
+            ++found->second.instructions;
         }
     }
     bool awaiting = false;
@@ -144,7 +141,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                 r.advance(messages);
             }
         }
-        if (!is_reduction(i.kind) && --remaining_[i.item] == 0) {
+        if (!is_reduction(i.kind) && --todo_[i.item].instructions == 0) {
             auto const place = flights_.find(i.item);
             leaving_.push_back(std::move(place->second));
             flights_.erase(place);
@@ -226,7 +223,7 @@ void worker::execute(instruction i, section_context const& context, mpi::messeng
         wait(f.sending_output, f.output_sent);  // the backward may write over what was sent
         began_ = job_->clock.now();
         f.gradient_out.resize(stage_->input_floats());
-        auto const lowest = std::max(stage_->first_layer(), deepest_of(m));
+        auto const lowest = std::max(stage_->first_layer(), todo_[m.value].deepest);
         stage_->backward(a, item, lowest, stage_->has_loss() ? nullptr : f.gradient_in.data(),
                          f.gradient_out.empty() ? nullptr : f.gradient_out.data(), [&](use_id use) { return wanted(use, m); });
         for (auto const use : stage_->uses()) {

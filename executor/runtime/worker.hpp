@@ -63,13 +63,18 @@ private:
         bool has_input = false, has_gradient = false, sending_output = false, sending_gradient = false;
     };
 
+    /// Of a microbatch in the row at hand.
+    struct todo {
+        int instructions = 0;  ///< that still name it
+        layer_id deepest{};    ///< the lowest layer that its backward reaches
+    };
+
     void execute(instruction i, section_context const& context, mpi::messenger& messages,
                  std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed,
                  loss_sum& evaluation);
     flight& flight_of(microbatch_id m);
     void retire(mpi::messenger& messages, bool wait);
     rank_id neighbour(int offset) const;
-    layer_id deepest_of(microbatch_id m) const;
     int item_of(int stage, microbatch_id m) const;
 
     job const* job_;
@@ -83,8 +88,7 @@ private:
     std::vector<flight> leaving_;       ///< done but for their sends
     std::deque<reduction> reductions_;  ///< of the units that this rank holds
     std::vector<reduction*> by_unit_;
-    std::map<int, std::int64_t> remaining_;      ///< microbatch -> instructions of the row that still name it
-    std::span<microbatch_work const> work_;
+    std::map<int, todo> todo_;          ///< microbatch -> what is left of it
     std::int64_t contributions_ = 0;
     seconds began_;  ///< the instruction in progress, what it waited for not counted
 };

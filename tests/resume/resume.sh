@@ -56,7 +56,9 @@ train undisturbed 4
 expect "the undisturbed job ends" 0 $?
 digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
-expect "the last two checkpoints are kept" "step-180 step-200" "$(cd undisturbed && echo step-*)"
+kept=$(cd undisturbed && echo step-*) # one is left out when the one before is still being written
+expect "two checkpoints are kept, the last state's among them" 2 "$(wc -w <<<"$kept")"
+expect "the last state's" "step-200" "${kept##* }"
 train undisturbed 3 --set plan.pipelines=[]
 same undisturbed $?
 
@@ -105,7 +107,7 @@ expect "its fork" 0 $?
 expect "has a folder of its own" "step-40 step-60" "$(cd fork && echo step-40) $(cd fork-fork-1 && echo step-60)"
 train undisturbed 1 --set plan.pipelines=[1] --resume never
 same undisturbed $?
-expect "what was there is set aside" "step-180 step-200" "$(cd undisturbed/before-1 && echo step-*)"
+expect "what was there is set aside" "$kept" "$(cd undisturbed/before-1 && echo step-*)"
 
 # A flipped bit: the older checkpoint is taken, and the sentence names the file.
 printf '\xff' | dd of=power/step-200/"$(cd power/step-200 && ls model-*.safetensors | head -1)" bs=1 seek=5000 conv=notrunc status=none
