@@ -24,7 +24,7 @@ if(TARGET rheo_executor)
     target_include_directories(rheo_${target} INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor>")
   endforeach()
   install(DIRECTORY executor/mpi executor/runtime kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
-    FILES_MATCHING PATTERN "*.hpp")
+    FILES_MATCHING PATTERN "*.hpp" PATTERN detail/loops EXCLUDE) # parts of one source file, not headers to include
   install(EXPORT rheo-executor NAMESPACE rheo:: DESTINATION "${package}")
 endif()
 if(TARGET rheo)

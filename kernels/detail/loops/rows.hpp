@@ -1,0 +1,130 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Along a row: the product of two, and layer normalisation with its gradient.
+
+#include "kernels/detail/loops/lanes.hpp"
+
+namespace rheo::inline v0::detail {
+namespace {
+
+float dot(count_t n, float const* a, float const* b)
+{
+    lanes s0{};
+    lanes s1{};
+    count_t i = 0;
+    for (; i + 2 * width <= n; i += 2 * width) {
+        s0 += load(a + i) * load(b + i);
+        s1 += load(a + i + width) * load(b + i + width);
+    }
+    for (; i + width <= n; i += width) {
+        s0 += load(a + i) * load(b + i);
+    }
+    if (i < n) {
+        s1 += load_part(a + i, n - i, 0) * load_part(b + i, n - i, 0);
+    }
+    return fold_sum(s0 + s1);
+}
+
+RHEO_INLINE float row_sum(count_t n, float const* x)
+{
+    lanes s0{};
+    lanes s1{};
+    lanes s2{};
+    lanes s3{};
+    count_t i = 0;
+    for (; i + 4 * width <= n; i += 4 * width) {
+        s0 += load(x + i);
+        s1 += load(x + i + width);
+        s2 += load(x + i + 2 * width);
+        s3 += load(x + i + 3 * width);
+    }
+    for (; i + width <= n; i += width) {
+        s0 += load(x + i);
+    }
+    if (i < n) {
+        s1 += load_part(x + i, n - i, 0);
+    }
+    return fold_sum((s0 + s1) + (s2 + s3));
+}
+
+RHEO_INLINE float row_squares(count_t n, float const* x, float mean)
+{
+    lanes s0{};
+    lanes s1{};
+    lanes s2{};
+    lanes s3{};
+    count_t i = 0;
+    for (; i + 4 * width <= n; i += 4 * width) {
+        lanes const a = load(x + i) - mean;
+        lanes const b = load(x + i + width) - mean;
+        lanes const c = load(x + i + 2 * width) - mean;
+        lanes const d = load(x + i + 3 * width) - mean;
+        s0 += a * a;
+        s1 += b * b;
+        s2 += c * c;
+        s3 += d * d;
+    }
+    for (; i + width <= n; i += width) {
+        lanes const a = load(x + i) - mean;
+        s0 += a * a;
+    }
+    if (i < n) {
+        lanes const a = load_part(x + i, n - i, mean) - mean;
+        s1 += a * a;
+    }
+    return fold_sum((s0 + s1) + (s2 + s3));
+}
+
+void norm_forward(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y,
+                  float* mean, float* rstd)
+{
+    float const m = row_sum(n, x) / static_cast<float>(n);
+    float const r = 1.0F / __builtin_sqrtf(row_squares(n, x, m) / static_cast<float>(n) + epsilon);
+    RHEO_INDEPENDENT
+    for (count_t i = 0; i < n; ++i) {
+        y[i] = (x[i] - m) * r * gamma[i] + beta[i];
+    }
+    *mean = m;
+    *rstd = r;
+}
+
+void norm_backward(count_t n, float const* x, float const* gamma, float mean, float rstd, float const* dy,
+                   float const* bypass, float* dx)
+{
+    lanes s0{};
+    lanes s1{};
+    lanes p0{};
+    lanes p1{};
+    count_t i = 0;
+    for (; i + 2 * width <= n; i += 2 * width) {
+        lanes const a = load(gamma + i) * load(dy + i);
+        lanes const b = load(gamma + i + width) * load(dy + i + width);
+        s0 += a;
+        s1 += b;
+        p0 += a * ((load(x + i) - mean) * rstd);
+        p1 += b * ((load(x + i + width) - mean) * rstd);
+    }
+    for (; i < n; i += width) {
+        count_t const part = n - i < width ? n - i : width;
+        lanes const a = load_part(gamma + i, part, 0) * load_part(dy + i, part, 0);
+        s0 += a;
+        p0 += a * ((load_part(x + i, part, mean) - mean) * rstd);
+    }
+    float const sum = fold_sum(s0 + s1) / static_cast<float>(n);
+    float const projected = fold_sum(p0 + p1) / static_cast<float>(n);
+    if (bypass == nullptr) {
+        RHEO_INDEPENDENT
+        for (i = 0; i < n; ++i) {
+            dx[i] = (gamma[i] * dy[i] - sum - (x[i] - mean) * rstd * projected) * rstd;
+        }
+    } else {
+        RHEO_INDEPENDENT
+        for (i = 0; i < n; ++i) {
+            dx[i] = (gamma[i] * dy[i] - sum - (x[i] - mean) * rstd * projected) * rstd + bypass[i];
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rheo::inline v0::detail
