@@ -85,20 +85,20 @@ TEST_CASE("the drawing of zb-v")
 TEST_CASE("the drawing of v-half")
 {
     CHECK(drawing("v-half", {4, 4, 0, 0, 0}) == R"(
-0 | 0F0 0F1 .   .   .   .   .   7F0 0F2 7I0 7W0 7F1 0F3 7I1 7W1 .   7F2 .   .   0I0 7I2 7W2 7F3 0W0 0I1 7I3 7W3 0W1 .   0I2 0W2 .   .   .   0I3 0W3
-1 | .   1F0 1F1 .   .   .   6F0 .   .   1F2 6F1 6I0 6W0 1F3 .   6F2 6I1 6W1 1I0 1W0 6F3 6I2 6W2 1I1 1W1 .   6I3 6W3 1I2 1W2 .   .   .   1I3 1W3 .
-2 | .   .   2F0 .   .   5F0 2F1 .   .   5F1 2F2 .   5I0 5W0 5F2 2F3 2I0 5I1 5W1 5F3 2W0 .   2I1 5I2 5W2 2W1 .   2I2 5I3 5W3 2W2 .   2I3 2W3 .   .
-3 | .   .   .   3F0 4F0 .   .   3F1 4F1 .   .   3F2 4F2 4I0 4W0 3I0 3W0 3F3 4F3 4I1 4W1 3I1 3W1 .   4I2 4W2 3I2 3W2 .   4I3 4W3 3I3 3W3 .   .   .
+0 | 0F0 0F1 0F2 0F3 .   .   .   7F0 7I0 7F1 7I1 7W0 7F2 7I2 7W1 7W2 0I0 0W0 .   7F3 7I3 0I1 7W3 0I2 0W1 0W2 .   0I3 0W3
+1 | .   1F0 1F1 1F2 1F3 .   6F0 .   6F1 6I0 6W0 6F2 6I1 6W1 6I2 1I0 6W2 1W0 6F3 .   1I1 6I3 1I2 1W1 6W3 1W2 1I3 1W3 .
+2 | .   .   2F0 2F1 2F2 5F0 .   5F1 .   5F2 5I0 5W0 2F3 5I1 2I0 5I2 5W1 5F3 2W0 2I1 5W2 2I2 5I3 2W1 2W2 2I3 5W3 2W3 .
+3 | .   .   .   3F0 4F0 3F1 4F1 3F2 4F2 .   .   4I0 3I0 4W0 3F3 3W0 4F3 4I1 3I1 4I2 3I2 4W1 3W1 4I3 3I3 4W2 3W2 4W3 3W3
 )");
 }
 
 TEST_CASE("the drawing of v-min")
 {
     CHECK(drawing("v-min", {4, 4, 0, 0, 0}) == R"(
-0 | 0F0 0F1 .   .   .   .   .   7F0 7I0 7W0 0F2 .   .   7F1 7I1 0I0 7W1 0W0 0F3 7F2 7I2 0I1 7W2 0W1 .   7F3 7I3 0I2 7W3 0W2 .   .   .   0I3 0W3
-1 | .   1F0 .   .   .   .   6F0 1F1 .   6I0 6W0 .   6F1 1F2 1I0 6I1 6W1 1W0 6F2 1F3 1I1 6I2 6W2 1W1 6F3 .   1I2 6I3 6W3 1W2 .   .   1I3 1W3 .
-2 | .   .   2F0 .   .   5F0 .   .   2F1 .   5I0 5F1 5W0 2I0 2F2 2W0 5I1 5F2 5W1 2I1 2F3 2W1 5I2 5F3 5W2 2I2 2W2 .   5I3 5W3 .   2I3 2W3 .   .
-3 | .   .   .   3F0 4F0 .   .   .   .   3F1 4F1 4I0 3I0 4W0 3W0 3F2 4F2 4I1 3I1 4W1 3W1 3F3 4F3 4I2 3I2 4W2 3W2 .   .   4I3 3I3 4W3 3W3 .   .
+0 | 0F0 0F1 0F2 .   .   .   .   7F0 7I0 7W0 7F1 7I1 7W1 0F3 .   0I0 0W0 .   .   7F2 7I2 0I1 7W2 0W1 .   7F3 7I3 0I2 7W3 0W2 .   .   .   0I3 0W3
+1 | .   1F0 1F1 .   .   .   6F0 .   6F1 6I0 6W0 1F2 6I1 6W1 1I0 1F3 1W0 .   6F2 .   1I1 6I2 1W1 6W2 6F3 .   1I2 6I3 1W2 6W3 .   .   1I3 1W3 .
+2 | .   .   2F0 2F1 .   5F0 .   5F1 .   .   5I0 5W0 2F2 2I0 5I1 2W0 5W1 5F2 2F3 2I1 2W1 .   5I2 5F3 5W2 2I2 2W2 .   5I3 5W3 .   2I3 2W3 .   .
+3 | .   .   .   3F0 4F0 3F1 4F1 .   .   .   .   4I0 3I0 4W0 3F2 3W0 4F2 4I1 3I1 4W1 3F3 3W1 4F3 4I2 3I2 4W2 3W2 .   .   4I3 3I3 4W3 3W3 .   .
 )");
 }
 

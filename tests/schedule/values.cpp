@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/complete.hpp"
+#include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/figures.hpp"
 
 using namespace rheo;
@@ -128,6 +130,39 @@ TEST_CASE("V-Half and V-Min: peaks floor(p / 2) + 1 and floor((p + 4) / 3) full 
     }
 }
 
+TEST_CASE("V-Half and V-Min: less bubble than the paper's p / 2 m and 2 p / 3 m of the work, at f = i = w")
+{
+    for (int p = 1; p <= 16; ++p) {
+        for (int m = p; m <= 4 * p; m += p) {
+            INFO("p " << p << " m " << m);
+            CHECK(figures<v_half>({p, m}).makespan_bubble.count <= 1.5 * p);
+            CHECK(figures<v_min>({p, m}).makespan_bubble.count <= 2.0 * p);
+        }
+    }
+    CHECK(figures<v_half>({8, 16}).makespan_bubble.count == about(8.5));
+    CHECK(figures<v_min>({8, 16}).makespan_bubble.count == about(13.0));
+}
+
+TEST_CASE("reordering never lengthens a repetition, never holds more, and shortens V-Half")
+{
+    for (int p = 1; p <= 9; ++p) {
+        for (int m = 0; m <= 3 * p; ++m) {
+            for (auto const& block : {v_half::block(p), v_min::block(p)}) {
+                auto const before = repeated(block, p, m);
+                auto const after = reordered(block, p, m);
+                INFO("p " << p << " m " << m << '\n' << to_text(after));
+                CHECK(complete(after, m));
+                CHECK(dependencies_in_order(after));
+                CHECK(makespan(after, unit_costs(2 * p)) <= makespan(before, unit_costs(2 * p)));
+                CHECK(peak_activations(after) <= peak_activations(before));
+            }
+        }
+        if (p > 1) {
+            CHECK(makespan(v_half::program({p, 2 * p}), unit_costs(2 * p)) < makespan(repeated(v_half::block(p), p, 2 * p), unit_costs(2 * p)));
+        }
+    }
+}
+
 TEST_CASE("DualPipe: makespan bubble (p/2 - 1)(FB + B - 3 W), peak p + 1 stages")
 {
     for (int p = 2; p <= 8; p += 2) {
@@ -155,6 +190,44 @@ TEST_CASE("Chimera: makespan bubble (p - 2) max(f, b) at m = p, at most that for
             }
         }
     }
+}
+
+TEST_CASE("Chimera holds p stages' activations at m = p, and m of them beyond")
+{
+    for (int p = 2; p <= 8; p += 2) {
+        for (int m = p; m <= 4 * p; m += 2) {
+            CHECK(peak_activations(chimera::program({p, m})) == m);
+        }
+    }
+}
+
+TEST_CASE("BitPipe: the paper's bubble of (p - 2) / (3 m + p - 2) and p stages' activations at m = p and b = 2 f; more beyond")
+{
+    for (int p = 2; p <= 16; p += 2) {
+        auto const x = figures<bitpipe>({p, p});
+        INFO("p " << p);
+        CHECK(x.makespan_bubble / x.makespan == about((p - 2.0) / (3 * p + p - 2)));
+        CHECK(*std::max_element(x.peaks.begin(), x.peaks.end()) == 2 * p);
+    }
+    CHECK(figures<bitpipe>({4, 8}).makespan_bubble.count == about(2.5));  // the paper's figure would be 2
+    CHECK(figures<bitpipe>({4, 16}).makespan_bubble.count == about(5.0));
+    CHECK(figures<bitpipe>({8, 32}).makespan_bubble.count == about(5.0));  // and here 6
+}
+
+TEST_CASE("Hanayo: no more than the paper's bubble of (2 p - 2) / (3 p w + p - 1) at m = p, b = 2 f, up to three waves")
+{
+    for (int p = 1; p <= 8; ++p) {
+        for (int w = 1; w <= 3; ++w) {
+            INFO("p " << p << " w " << w);
+            auto const x = figures<hanayo>({p, p, 2 * w});
+            CHECK(x.makespan_bubble / x.makespan <= (2.0 * p - 2) / (3 * p * w + p - 1) + 1e-9);
+        }
+    }
+    auto const four = figures<hanayo>({4, 4, 8});
+    CHECK(four.makespan_bubble / four.makespan == about(13.0 / 109.0));  // and the paper's 6 / 51
+    CHECK(figures<hanayo>({4, 4, 2}).makespan_bubble.count == about(6.0));
+    CHECK(figures<hanayo>({4, 8, 2}).makespan_bubble.count == about(8.5));
+    CHECK(figures<hanayo>({4, 8, 4}).makespan_bubble.count == about(4.75));
 }
 
 TEST_CASE("Seq1F1B: makespan bubble (p - 1)(f + b) / k for equal slices")

@@ -15,7 +15,7 @@
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/merge.hpp"
+#include "rheo/schedule/whole_backwards.hpp"
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/relax.hpp"
 #include "rheo/schedule/step_count.hpp"
@@ -60,7 +60,7 @@ TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and 
     auto const grid = grid_of(compute, {0, 1, 0, 1});
     CHECK(to_text(without_idle(grid)) == to_text(zb1p::program({.ranks = 2, .microbatches = 8, .chunks = 2})));
     auto const comms = without_idle(grid_of(read("pytorch_zb1p_2rank_2stagep_comms.csv"), {0, 1, 0, 1}));
-    CHECK(to_text(lower(merged(without_idle(grid)))) == to_text(comms));
+    CHECK(to_text(lower(with_whole_backwards(without_idle(grid)))) == to_text(comms));
 }
 
 TEST_CASE("published step counts")
@@ -128,7 +128,7 @@ TEST_CASE("placements as published")
 TEST_CASE("an input gradient with its weight gradient right behind becomes a whole backward")
 {
     auto const p = test::from_text("0F0,0F1,0F2,0I0,0I1,0W0,0I2,0W2,0W1\n", {0});
-    CHECK(to_text(merged(p)) == "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1\n");
+    CHECK(to_text(with_whole_backwards(p)) == "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1\n");
 }
 
 TEST_CASE("what PyTorch rejects and accepts")

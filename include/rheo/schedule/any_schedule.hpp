@@ -129,7 +129,7 @@ constexpr program make_program(any_schedule const& schedule, schedule_shape shap
 /// The compute program of `work`, in its order, on `ranks` ranks. @pre what the family asks for
 constexpr program make_program(any_schedule const& schedule, int ranks, std::span<stage_work const> work)
 {
-    return std::visit([&](auto const& family) { return std::remove_cvref_t<decltype(family)>::program(ranks, work); }, schedule);
+    return std::visit([&](auto const& family) { return program_of_work<std::remove_cvref_t<decltype(family)>>(ranks, work); }, schedule);
 }
 
 }  // namespace rheo::inline v0

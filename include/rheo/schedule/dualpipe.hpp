@@ -6,7 +6,6 @@
 // computation hides. Parameters are there twice; activations of p + 1 stages at most.
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/dual_order.hpp"
@@ -19,7 +18,6 @@ namespace rheo::inline v0 {
 struct dualpipe {
     static constexpr std::string_view name = "dualpipe";
     static constexpr std::string_view source = "DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.2.1; order of the repository deepseek-ai/DualPipe";
-
 
     /// Two directions, and enough microbatches to fill both.
     static constexpr shape_fault fault(schedule_shape shape)
@@ -48,12 +46,6 @@ struct dualpipe {
             detail::add_dual_order(row, p / 2 - 1 - inner, inner + 1, half - p + inner + 1, inner == p / 2 - 1);
         }
         return result;
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
     }
 
     friend constexpr bool operator==(dualpipe, dualpipe) = default;

@@ -4,7 +4,6 @@
 // DualPipeV (Qi et al., Sea AI Lab, 2025, "Cut-in-half"; order of the repository deepseek-ai/DualPipe): DualPipe folded at its middle. The
 // two directions are the two arms of a V over the same ranks, so parameters are there once and p may be odd.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/dual_order.hpp"
@@ -17,7 +16,6 @@ namespace rheo::inline v0 {
 struct dualpipe_v {
     static constexpr std::string_view name = "dualpipe-v";
     static constexpr std::string_view source = "Qi et al., DualPipe could be better without the Dual, Sea AI Lab 2025; order of the repository deepseek-ai/DualPipe";
-
 
     /// Enough microbatches to fill both arms of the V.
     static constexpr shape_fault fault(schedule_shape shape)
@@ -36,12 +34,6 @@ struct dualpipe_v {
                 shape.microbatches - 2 * p + rank + 1, rank == p - 1);
         }
         return result;
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
     }
 
     friend constexpr bool operator==(dualpipe_v, dualpipe_v) = default;

@@ -3,12 +3,12 @@
 
 // GPipe (Huang et al., NeurIPS 2019, section 2.3): all forwards, then all backwards. Every rank holds
 // the activations of all microbatches. Backwards run in the order of the forwards, as in PyTorch,
-// where the paper reverses it; bubble and peak are the same.
+// where the paper reverses it; bubble and peak are the same. It is looped breadth-first with one chunk.
 
 #include <span>
 #include <string_view>
 
-#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/looped_bfs.hpp"
 #include "rheo/schedule/schedule.hpp"
 
 namespace rheo::inline v0 {
@@ -20,23 +20,12 @@ struct gpipe {
     /// The compute program of a whole step. @pre ranks >= 1, microbatches >= 0
     static constexpr rheo::program program(schedule_shape shape)
     {
-        return program(shape.ranks, whole_step(shape.microbatches));
+        detail::expect_possible<gpipe>(shape);
+        return looped_bfs::program({.ranks = shape.ranks, .microbatches = shape.microbatches, .chunks = 1});
     }
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        auto result = detail::one_stage_per_rank(ranks, work);
-        for (int rank = 0; rank < ranks; ++rank) {
-            for (auto const& w : work) {
-                detail::add_forward(result, stage_id{rank}, w);
-            }
-            for (auto const& w : work) {
-                detail::add_backward(result, stage_id{rank}, w);
-            }
-        }
-        return result;
-    }
+    static constexpr rheo::program program(int ranks, std::span<stage_work const> work) { return program_of_work<gpipe>(ranks, work); }
 
     friend constexpr bool operator==(gpipe, gpipe) = default;
 };

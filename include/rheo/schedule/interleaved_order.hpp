@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/instruction.hpp"
 #include "rheo/schedule/schedule.hpp"
 
@@ -49,12 +50,27 @@ constexpr int group_of(schedule_shape shape)
     return shape.microbatches > 0 && shape.microbatches % rounds == 0 ? shape.microbatches / rounds : shape.ranks;
 }
 
+/// The shape with the family's own choice where it leaves one.
+constexpr schedule_shape with_groups(schedule_shape shape)
+{
+    shape.chunks = chunks_of(shape);
+    shape.group = group_of(shape);
+    return shape;
+}
+
 /// True when the group is one for which the order is known to be acyclic: p <= g <= m, and no last group below p.
 constexpr bool is_known_group(schedule_shape shape)
 {
     auto const group = group_of(shape);
     return shape.ranks <= group && group <= shape.microbatches
         && (shape.microbatches % group == 0 || shape.microbatches % group >= shape.ranks);
+}
+
+/// `cyclic` when the group is not known and the check of `order(shape)` finds a circle.
+template <class Order>
+constexpr shape_fault group_fault(schedule_shape shape, Order const& order)
+{
+    return is_known_group(shape) || dependencies_in_order(order(shape)).ok ? shape_fault::none : shape_fault::cyclic;
 }
 
 }  // namespace rheo::inline v0::detail

@@ -5,7 +5,6 @@
 // the next, first forwards, then backwards from the last chunk. GPipe with a fill and drain of one v-th, and few changes of
 // the stage that a rank works on.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/interleaved_order.hpp"
@@ -34,12 +33,6 @@ struct looped_bfs {
             }
         }
         return result;
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
     }
 
     friend constexpr bool operator==(looped_bfs, looped_bfs) = default;

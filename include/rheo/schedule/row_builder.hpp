@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the generators share: the empty program with its placement, and the two ways to append, which
-// leave out a backward that nobody needs. Dropping it keeps an acyclic order acyclic: the only
-// instruction that would wait for it, the backward one stage below, is dropped as well.
+// What the generators share: the empty program with its placement, the ways to append to it, and a whole step's program cut down
+// to the work that is asked for. Leaving out a backward that nobody needs keeps an acyclic order acyclic: the only
+// instruction that would wait for it, the backward one stage below, is left out as well.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,34 +27,9 @@ constexpr void expect_work(int stages, std::span<stage_work const> work)
     }
 }
 
-/// An empty program of one stage per rank.
-constexpr program one_stage_per_rank(int ranks, std::span<stage_work const> work)
-{
-    expects(ranks >= 1, "a schedule needs at least one rank");
-    expect_work(ranks, work);
-    program result;
-    for (int rank = 0; rank < ranks; ++rank) {
-        result.placement.push_back(rank);
-    }
-    result.rows.resize(static_cast<std::size_t>(ranks));
-    return result;
-}
-
 constexpr void add(program& p, stage_id stage, instruction_kind kind, microbatch_id microbatch)
 {
     p.rows[static_cast<std::size_t>(p.placement[at(stage)])].push_back(make_instruction(kind, stage, microbatch));
-}
-
-constexpr void add_forward(program& p, stage_id stage, stage_work const& work)
-{
-    add(p, stage, instruction_kind::forward, work.microbatch);
-}
-
-constexpr void add_backward(program& p, stage_id stage, stage_work const& work)
-{
-    if (stage >= work.deepest) {
-        add(p, stage, instruction_kind::backward, work.microbatch);
-    }
 }
 
 /// An empty program on `ranks` ranks with this placement.

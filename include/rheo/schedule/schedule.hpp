@@ -1,10 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a schedule is: a type with a name that makes a program of compute instructions, for a whole
-// step or for a list of microbatches some of which need only part of their backward. It decides the
+// What a schedule is: a type with a name that makes a program of compute instructions for a whole step. It decides the
 // compute order and the placement; lowering, transport and cost are other policies. It may say where it
-// comes from (`source`), which options it takes (`takes`) and which sizes it cannot have (`fault`).
+// comes from (`source`), which options it takes (`takes`) and which sizes it cannot have (`fault`). The program of a list
+// of microbatches, some of which need only part of their backward, is the whole step's without what nobody needs.
 
 #include <concepts>
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "rheo/schedule/program.hpp"
+#include "rheo/schedule/row_builder.hpp"
 #include "rheo/schedule/shape_fault.hpp"
 #include "rheo/schedule/stage_work.hpp"
 #include "rheo/units/expects.hpp"
@@ -38,10 +39,9 @@ struct schedule_options {
 
 /// A schedule opts in by its `name`, the one that people write.
 template <class S>
-concept Schedule = requires(schedule_shape shape, int ranks, std::span<stage_work const> work) {
+concept Schedule = requires(schedule_shape shape) {
     { S::name } -> std::convertible_to<std::string_view>;
     { S::program(shape) } -> std::same_as<program>;
-    { S::program(ranks, work) } -> std::same_as<program>;
 };
 
 /// Why the schedule cannot be made at this size; `none` when it can. What it says of its own is asked for
@@ -85,5 +85,13 @@ constexpr void expect_possible(schedule_shape shape)
 }
 
 }  // namespace detail
+
+/// The compute program of `work`, in its order, as a step of so many microbatches.
+/// @pre fault_of says none at that size; deepest within the pipeline; each microbatch once
+template <Schedule S>
+constexpr program program_of_work(int ranks, std::span<stage_work const> work)
+{
+    return detail::restricted(S::program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+}
 
 }  // namespace rheo::inline v0

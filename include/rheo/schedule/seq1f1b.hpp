@@ -5,10 +5,9 @@
 // order, since a token sees those before it; backwards in reverse. Fill and drain pass slices: a k-th of the bubble. Rank r
 // runs p - 1 - r + k - 1 slices ahead: k - 1 more than 1F1B, since the last slice comes back first.
 
-#include <algorithm>
-#include <span>
 #include <string_view>
 
+#include "rheo/schedule/in_turn.hpp"
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/row_builder.hpp"
 #include "rheo/schedule/schedule.hpp"
@@ -26,29 +25,14 @@ struct seq1f1b {
     {
         detail::expect_possible<seq1f1b>(shape);
         auto const slices = shape.slices == 0 ? 2 : shape.slices;
-        auto const items = shape.microbatches * slices;
         auto result = detail::placed_program(shape.ranks, loop_placement(shape.ranks, 1));
         result.slices = slices;
         for (int rank = 0; rank < shape.ranks; ++rank) {
-            auto const ahead = std::min(shape.ranks - 1 - rank + slices - 1, items);
-            for (int k = 0; k < items + ahead; ++k) {
-                if (k < items) {
-                    detail::add(result, stage_id{rank}, instruction_kind::forward, microbatch_id{k});
-                }
-                if (k >= ahead) {
-                    auto const b = k - ahead;
-                    auto const last_first = b / slices * slices + slices - 1 - b % slices;
-                    detail::add(result, stage_id{rank}, instruction_kind::backward, microbatch_id{last_first});
-                }
-            }
+            auto const item = [&](int k) { return detail::stage_item{stage_id{rank}, microbatch_id{k}}; };
+            auto const last_first = [&](int k) { return item(k / slices * slices + slices - 1 - k % slices); };
+            detail::add_in_turn(result, shape.microbatches * slices, {.ahead = shape.ranks - 1 - rank + slices - 1}, item, last_first);
         }
         return result;
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
     }
 
     friend constexpr bool operator==(seq1f1b, seq1f1b) = default;

@@ -5,12 +5,10 @@
 // as in 1F1B; weight gradients wait, r behind on rank r, to fill the drain. A third of the bubble at f = i = w, and the
 // memory of 1F1B's first rank on every rank.
 
-#include <span>
 #include <string_view>
 
-#include "rheo/schedule/row_builder.hpp"
+#include "rheo/schedule/in_turn.hpp"
 #include "rheo/schedule/schedule.hpp"
-#include "rheo/schedule/zero_bubble_order.hpp"
 
 namespace rheo::inline v0 {
 
@@ -18,18 +16,11 @@ struct zb_h1 {
     static constexpr std::string_view name = "zb-h1";
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.2";
 
-
     /// The compute program of a whole step. @pre fault_of says none
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_h1>(shape);
-        return detail::zero_bubble_order(shape, {.ahead = 1, .behind = 1});
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+        return detail::one_stage_in_turn(shape, {.ahead = 1, .behind = 1, .split = true});
     }
 
     friend constexpr bool operator==(zb_h1, zb_h1) = default;

@@ -4,7 +4,6 @@
 // ZB-V (Qi et al., ICLR 2024, section 6): two chunks per rank in a V, so that the last stage meets the first on rank 0. At
 // f = i = w no rank idles between its first and its last instruction, with 1F1B's memory: 2 p chunks of half a stage.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/placement.hpp"
@@ -16,7 +15,6 @@ namespace rheo::inline v0 {
 struct zb_v {
     static constexpr std::string_view name = "zb-v";
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6";
-
 
     /// Fewer microbatches than 2 p - 1 do not fill the V.
     static constexpr shape_fault fault(schedule_shape shape)
@@ -81,12 +79,6 @@ struct zb_v {
             }
         }
         return result;
-    }
-
-    /// The compute program of `work`, in its order, as a step of so many microbatches. @pre as above; deepest within the pipeline
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work)
-    {
-        return detail::restricted(program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
     }
 
     friend constexpr bool operator==(zb_v, zb_v) = default;

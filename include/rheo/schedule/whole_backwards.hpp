@@ -11,7 +11,7 @@
 namespace rheo::inline v0 {
 
 /// The program with each I that its own W follows directly as one B.
-constexpr program merged(program const& p)
+constexpr program with_whole_backwards(program const& p)
 {
     auto result = empty_like(p);
     for (std::size_t row = 0; row < p.rows.size(); ++row) {
