@@ -71,7 +71,7 @@ void check_complete(std::vector<rank_holdings> const& told, replanning const& kn
     // After the copies each rank has every tensor of the layers that it is to hold, each from a rank that has it.
     std::set<std::pair<int, int>> has;
     for (auto const& holds : told) {
-        for (auto const& part : detail::parts_of(holds, known.state).parts) {
+        for (auto const& part : whole_parts(known.state, holds.layers)) {
             has.insert({holds.rank.value, part.tensor.value});
         }
     }
@@ -83,7 +83,7 @@ void check_complete(std::vector<rank_holdings> const& told, replanning const& kn
         }
     }
     for (auto const& holds : plan.salvage.after) {
-        for (auto const& part : detail::parts_of(holds, known.state).parts) {
+        for (auto const& part : whole_parts(known.state, holds.layers)) {
             CHECK(has.count({holds.rank.value, part.tensor.value}) == 1);
         }
     }

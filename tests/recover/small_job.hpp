@@ -88,16 +88,16 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
     plan.salvage = salvage(request);
     plan.rounds.emplace_back();
     for (std::size_t r = 0; r < n; ++r) {
-        auto const has = detail::parts_of(told[r], state());
-        auto const wants = detail::parts_of(plan.salvage.after[r], state());
-        for (auto const& part : wants.parts) {
+        auto const has = whole_parts(state(), told[r].layers);
+        auto const wants = whole_parts(state(), plan.salvage.after[r].layers);
+        for (auto const& part : wants) {
             bool here = false;
-            for (auto const& held : has.parts) {
+            for (auto const& held : has) {
                 here = here || held == part;
             }
             for (std::size_t k = 1; k < n && !here; ++k) {  // the next holder after the receiver
                 auto const& other = told[(r + k) % n];
-                for (auto const& held : detail::parts_of(other, state()).parts) {
+                for (auto const& held : whole_parts(state(), other.layers)) {
                     if (held == part) {
                         plan.rounds[0].push_back({other.rank, told[r].rank, part, bytes{1}});
                         here = true;

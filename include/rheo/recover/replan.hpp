@@ -15,7 +15,8 @@
 #include "rheo/pipeline/recompose.hpp"
 #include "rheo/recover/salvage.hpp"
 #include "rheo/reshard/copy_plan.hpp"
-#include "rheo/tensor/box.hpp"
+#include "rheo/reshard/layout.hpp"
+#include "rheo/reshard/tensor_bytes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -42,38 +43,6 @@ struct replanning {
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
 };
 
-namespace detail {
-
-/// The state tensors of a rank's layers, each whole.
-inline rank_parts parts_of(rank_holdings const& holds, collection const& state)
-{
-    rank_parts parts{holds.rank, {}};
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-        auto const& tensor = state.tensors[t];
-        bool held = false;
-        for (auto const layer : tensor.layers) {
-            held = held || holds_layer(holds, layer);
-        }
-        if (held && tensor.is_parameter) {
-            parts.parts.push_back({tensor_id{static_cast<std::int32_t>(t)}, whole(tensor.shape)});
-        }
-    }
-    return parts;
-}
-
-inline std::vector<tensor_bytes> bytes_of(replanning const& known)
-{
-    std::vector<tensor_bytes> result;
-    for (auto const& tensor : known.state.tensors) {
-        if (tensor.is_parameter) {
-            result.push_back({tensor.layers, known.element_bytes * elements(tensor.shape)});
-        }
-    }
-    return result;
-}
-
-}  // namespace detail
-
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
 inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known, recomposition chosen)
 {
@@ -94,8 +63,8 @@ inline recovery_plan replan(std::span<rank_holdings const> told, replanning cons
 
     copy_plan_request copies;
     for (std::size_t r = 0; r < told.size(); ++r) {
-        copies.held.push_back(detail::parts_of(told[r], known.state));
-        copies.wanted.push_back(detail::parts_of(plan.salvage.after[r], known.state));
+        copies.held.push_back({told[r].rank, whole_parts(known.state, told[r].layers)});
+        copies.wanted.push_back({told[r].rank, whole_parts(known.state, plan.salvage.after[r].layers)});
     }
     copies.element_bytes.assign(known.state.tensors.size(), known.element_bytes);
     copies.round_budget = known.round_budget;
@@ -109,7 +78,7 @@ inline recovery_plan replan(std::span<rank_holdings const> told, replanning cons
 /// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
 inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known)
 {
-    return replan(told, known, recompose(told, known.ready, detail::bytes_of(known), known.wanted));
+    return replan(told, known, recompose(told, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
 }
 
 }  // namespace rheo::inline v0
