@@ -1,0 +1,88 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What any stage takes, at once: differences of sums over the layers before. In whole nanoseconds and bytes, so that
+// no order of additions can change a plan. A stage of d devices of a node computes each layer in a d-th of the time and
+// sums up after it; its state and activations are shared evenly.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/topology/link.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+struct stage_prices {
+    std::vector<std::vector<std::int64_t>> forward_before;   ///< [devices - 1][layer], nanoseconds
+    std::vector<std::vector<std::int64_t>> backward_before;
+    std::vector<std::int64_t> send_after;                    ///< layer -> its message to the next one, nanoseconds
+    std::vector<std::int64_t> persistent_before;             ///< bytes
+    std::vector<std::int64_t> per_microbatch_before;
+
+    constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
+    constexpr int devices_per_node() const { return static_cast<int>(forward_before.size()); }
+
+    constexpr std::int64_t forward(layer_span span, int devices) const { return difference(forward_before[place(devices)], span); }
+    constexpr std::int64_t backward(layer_span span, int devices) const { return difference(backward_before[place(devices)], span); }
+
+    /// Forward and backward of a microbatch.
+    constexpr std::int64_t time(layer_span span, int devices) const { return forward(span, devices) + backward(span, devices); }
+
+    /// The message from a stage to the next one.
+    constexpr std::int64_t send_from(layer_span span) const { return send_after[at(span.end) - 1]; }
+
+    /// What each device of the stage keeps with so many microbatches in flight, rounded up.
+    constexpr bytes memory(layer_span span, int devices, std::int64_t in_flight) const
+    {
+        auto const whole = difference(persistent_before, span) + in_flight * difference(per_microbatch_before, span);
+        return {(whole + devices - 1) / devices};
+    }
+
+private:
+    static constexpr std::size_t place(int devices) { return static_cast<std::size_t>(devices) - 1; }
+
+    static constexpr std::int64_t difference(std::vector<std::int64_t> const& before, layer_span span)
+    {
+        return before[at(span.end)] - before[at(span.begin)];
+    }
+};
+
+/// The prices of all stages on 1 .. devices_per_node devices, messages going over one link.
+/// @pre there is a layer; no time and no size is negative; each layer says what sharing it takes for every number of devices
+constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, modelled_link between, int devices_per_node = 1)
+{
+    expects(!layers.empty(), "a model without layers has no stages");
+    expects(devices_per_node >= 1, "a node has at least one device");
+    stage_prices prices{{}, {}, {}, {0}, {0}};
+    for (int devices = 1; devices <= devices_per_node; ++devices) {
+        std::vector<std::int64_t> forward{0};
+        std::vector<std::int64_t> backward{0};
+        for (auto const& layer : layers) {
+            expects(layer.forward.count >= 0 && layer.backward.count >= 0, "a layer cannot have a negative time");
+            std::int64_t sum = 0;
+            if (devices > 1) {
+                expects(static_cast<std::size_t>(devices) - 1 <= layer.all_reduce.size(), "a layer does not say what sharing it between so many devices takes");
+                sum = in_whole_nanoseconds(layer.all_reduce[static_cast<std::size_t>(devices) - 2]);
+            }
+            forward.push_back(forward.back() + in_whole_nanoseconds(layer.forward / static_cast<double>(devices)) + sum);
+            backward.push_back(backward.back() + in_whole_nanoseconds(layer.backward / static_cast<double>(devices)) + sum);
+        }
+        prices.forward_before.push_back(forward);
+        prices.backward_before.push_back(backward);
+    }
+    for (auto const& layer : layers) {
+        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0, "a layer cannot have a negative size");
+        prices.send_after.push_back(in_whole_nanoseconds(transfer_time(between, layer.boundary)));
+        prices.persistent_before.push_back(prices.persistent_before.back() + layer.persistent.count);
+        prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count);
+    }
+    return prices;
+}
+
+}  // namespace rheo::inline v0
