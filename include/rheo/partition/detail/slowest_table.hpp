@@ -1,0 +1,104 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The least slowest stage of the last layers on the last devices, for every number of layers, stages and devices: the
+// table of optimal.hpp with a further dimension, because a stage may take several devices of a node.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/partition/optimal.hpp"
+#include "rheo/partition/stage_prices.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// Whether a stage that takes d of the last `devices` devices has them all in one node.
+constexpr bool same_node(int devices, int d, int per_node) { return (devices - d) / per_node == (devices - 1) / per_node; }
+
+struct slowest_table {
+    int layers = 0;
+    int stages = 0;
+    int devices = 0;
+    int per_node = 1;
+    std::vector<std::int64_t> slowest{};  ///< [stages][first layer][devices]; with one device per stage the last is left out
+
+    constexpr std::int64_t& at_place(int stages_left, int begin, int devices_left)
+    {
+        auto const row = static_cast<std::size_t>(stages_left) * static_cast<std::size_t>(layers + 1) + static_cast<std::size_t>(begin);
+        return slowest[per_node == 1 ? row : row * static_cast<std::size_t>(devices + 1) + static_cast<std::size_t>(devices_left)];
+    }
+
+    constexpr std::int64_t of(int stages_left, int begin, int devices_left) const
+    {
+        return devices_left < 0 ? no_partition : const_cast<slowest_table*>(this)->at_place(stages_left, begin, devices_left);
+    }
+
+    /// The first cuts and devices that reach the table's value. @pre there are some
+    template <class Rule>
+    constexpr std::pair<std::vector<layer_id>, std::vector<int>> reconstruct(stage_prices const& prices, Rule const& allows) const
+    {
+        std::pair<std::vector<layer_id>, std::vector<int>> result{{layer_id{0}}, {}};
+        auto const optimum = of(stages, 0, devices);
+        int begin = 0;
+        int free = devices;
+        for (int left = stages - 1; left >= 0; --left) {
+            bool found = false;
+            for (int end = left == 0 ? layers : begin + 1; !found && end + left <= layers; ++end) {
+                layer_span const span{layer_id{begin}, layer_id{end}};
+                for (int d = 1; !found && d <= per_node && d <= free; ++d) {
+                    if (same_node(free, d, per_node) && of(left, end, free - d) <= optimum && prices.time(span, d) <= optimum &&
+                        allows(span, d, stages - 1 - left)) {
+                        result.first.push_back(layer_id{end});
+                        result.second.push_back(d);
+                        begin = end;
+                        free -= d;
+                        found = true;
+                    }
+                }
+            }
+        }
+        return result;
+    }
+};
+
+/// `allows` is called with a stage's layers, its devices and its number. @pre devices are a multiple of per_node, or per_node is 1
+/// and there are as many as stages
+template <class Rule>
+constexpr slowest_table make_slowest_table(stage_prices const& prices, int stages, int devices, int per_node, Rule const& allows)
+{
+    auto const layers = prices.layers();
+    slowest_table table{layers, stages, devices, per_node, {}};
+    auto const width = per_node == 1 ? std::size_t{1} : static_cast<std::size_t>(devices) + 1;
+    table.slowest.resize(static_cast<std::size_t>(stages + 1) * static_cast<std::size_t>(layers + 1) * width, no_partition);
+    table.at_place(0, layers, 0) = -1;
+    for (int left = 1; left <= stages; ++left) {
+        auto const fewest = per_node == 1 ? left : std::max(left, 1);
+        auto const most = per_node == 1 ? left : std::min(devices, left * per_node);
+        for (int begin = 0; begin + left <= layers; ++begin) {
+            for (int free = fewest; free <= most; ++free) {
+                auto best = no_partition;
+                for (int d = 1; d <= per_node && d <= free; ++d) {
+                    for (int end = left == 1 ? layers : begin + 1; same_node(free, d, per_node) && end + left <= layers + 1; ++end) {
+                        layer_span const span{layer_id{begin}, layer_id{end}};
+                        auto const mine = prices.time(span, d);
+                        if (mine >= best) {
+                            break;
+                        }
+                        auto const rest = table.of(left - 1, end, free - d);
+                        if (rest < best && allows(span, d, stages - left)) {
+                            best = std::max(mine, rest);
+                        }
+                    }
+                }
+                table.at_place(left, begin, free) = best;
+            }
+        }
+    }
+    return table;
+}
+
+}  // namespace rheo::inline v0::detail
