@@ -22,6 +22,7 @@
 #include "rheo/schedule/frozen.hpp"
 #include "rheo/schedule/gpipe.hpp"
 #include "rheo/schedule/grid.hpp"
+#include "rheo/schedule/grid_text.hpp"
 #include "rheo/schedule/hanayo.hpp"
 #include "rheo/schedule/in_turn.hpp"
 #include "rheo/schedule/instruction.hpp"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rheo/schedule/interpret.hpp"
-#include "rheo/schedule/text.hpp"
+#include "rheo/schedule/grid_text.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace test {

@@ -45,6 +45,32 @@ TEST_CASE("idle cells are kept in the grid")
     CHECK(read.grid.rows[1].size() == 3);
     CHECK_FALSE(read.grid.rows[1][2]);
     CHECK(to_text(without_idle(read.grid)) == "0F0,0B0\n1F0\n");
+    CHECK(to_text(read.grid) == "0F0,,0B0\n,1F0,\n");
+}
+
+TEST_CASE("a grid reads back from its text, cells about parameters anywhere between")
+{
+    std::mt19937 draw{8};
+    auto const below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>{0, n - 1}(draw); };
+    constexpr std::string_view cells[] = {"", "0F0", "3I11", "(0F7;7B3)OVERLAP_F_B", "0UNSHARD", "12RESHARD", "1REDUCE_GRAD", "1REDUCE5"};
+    for (int round = 0; round < 300; ++round) {
+        std::string text;
+        for (std::size_t row = 0; row < 1 + below(3); ++row) {
+            for (std::size_t k = below(9); k > 0; --k) {
+                text += std::string{cells[below(std::size(cells))]} + ",";
+            }
+            text += std::string{cells[below(std::size(cells))]} + "\n";
+        }
+        INFO(text);
+        auto const read = parse_grid(text, {});
+        REQUIRE(read);
+        CHECK(to_text(read.grid) == text);
+    }
+}
+
+TEST_CASE("carriage returns at the ends of lines are passed over")
+{
+    CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid);
 }
 
 TEST_CASE("what is no instruction is refused with row and cell")

@@ -45,6 +45,8 @@ TEST_CASE("what is wrong in a file is named by row and cell")
     CHECK(parse_schedule_text("1F0,1B0\n").reason == "stage 0 is nowhere, but a later one is");
     CHECK(parse_schedule_text("0F0,0B0,0F0\n").reason == "row 1, cell 1: an instruction is there twice: pipeline 0 rank 0 with 0F0");
     CHECK(parse_schedule_text("0F0\n").reason == "row 1: an instruction is missing: pipeline 0 rank 0 with 0B0");
+    CHECK(parse_schedule_text("0UNSHARD,(0F1;1B0)OVERLAP_F_B,0SEND_F0\n").reason
+        == "row 1, cell 3: a schedule only computes (F, B, I, W); transfers are put in by lowering");
     CHECK(parse_schedule_text("0F0,0B0\n1B0,1F0\n").reason
         == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1B0");
 }

@@ -19,7 +19,7 @@
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/relax.hpp"
 #include "rheo/schedule/step_count.hpp"
-#include "rheo/schedule/text.hpp"
+#include "rheo/schedule/grid_text.hpp"
 
 using namespace rheo;
 
@@ -61,6 +61,28 @@ TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and 
     CHECK(to_text(without_idle(grid)) == to_text(zb1p::program({.ranks = 2, .microbatches = 8, .chunks = 2})));
     auto const comms = without_idle(grid_of(read("pytorch_zb1p_2rank_2stagep_comms.csv"), {0, 1, 0, 1}));
     CHECK(to_text(lower(with_whole_backwards(without_idle(grid)))) == to_text(comms));
+}
+
+TEST_CASE("every public text is the text of what was read from it")
+{
+    for (auto const* name : {"pytorch_simple_2rank_2stage_compute.csv", "pytorch_simple_2rank_2stage_comms.csv", "pytorch_v_2rank_4stage_compute.csv",
+             "pytorch_v_2rank_4stage_comms.csv", "pytorch_zb1p_2rank_2stagep_compute.csv", "pytorch_zb1p_2rank_2stagep_comms.csv",
+             "pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv"}) {
+        auto const text = read(name);
+        if (!text.empty()) {
+            INFO(name);
+            CHECK(to_text(grid_of(text, {})) == text);
+        }
+    }
+}
+
+TEST_CASE("PyTorch's single actions read and print alike")
+{
+    std::string const row = "1F0,2I1,0W3,0B3,1UNSHARD,3RESHARD,2SEND_B2,1RECV_F1\n";
+    auto const grid = grid_of(row, {});
+    CHECK(to_text(grid) == row);
+    CHECK(grid.rows.front().size() == 6);
+    CHECK(grid.parameters == std::vector<parameter_cell>{{0, 4, 1, 0}, {0, 4, 3, 1}});
 }
 
 TEST_CASE("published step counts")

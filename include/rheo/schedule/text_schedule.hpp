@@ -13,8 +13,8 @@
 
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/grid_text.hpp"
 #include "rheo/schedule/program.hpp"
-#include "rheo/schedule/text.hpp"
 
 namespace rheo::inline v0 {
 
@@ -32,17 +32,12 @@ namespace detail {
 /// `row 2, cell 5: `, counted as people count, of the first place of an instruction in the grid.
 inline std::string place_in(program_grid const& grid, std::size_t row, instruction what)
 {
+    auto const cells = cells_of_row(grid, row);
     std::size_t cell = 0;
-    for (std::size_t k = 0; k < grid.rows[row].size(); ++k) {
-        ++cell;
-        if (grid.rows[row][k] == what) {
+    while (cell < cells.size()) {
+        auto const there = instructions_of_cell(cells[cell++]);
+        if (std::find(there.begin(), there.end(), what) != there.end()) {
             break;
-        }
-        if (grid.rows[row][k] && grid.rows[row][k]->kind == instruction_kind::overlap) {
-            if (k + 2 < grid.rows[row].size() && (grid.rows[row][k + 1] == what || grid.rows[row][k + 2] == what)) {
-                break;
-            }
-            k += 2;
         }
     }
     return "row " + std::to_string(row + 1) + ", cell " + std::to_string(cell) + ": ";
