@@ -1,11 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// New pipelines from the survivors of a loss. First the sizes, so that f + 1 pipelines are kept whenever
+// New pipelines from any ranks, whatever they were before. First the sizes, so that f + 1 pipelines are kept whenever
 // they fit and the iteration is as short as it can be; then who takes which place, as an assignment
-// problem solved exactly. Local repairs (borrow a rank, merge two pipelines) are not tried: they end below
-// f + 1 pipelines in cases where f + 1 fit. Everything is computed in whole numbers from the arguments,
-// so each survivor finds the same answer alone.
+// problem solved exactly. (Repairs of single pipelines, which touch fewer ranks, are in repair.hpp.) Everything is computed
+// in whole numbers from the arguments, so each survivor finds the same answer alone.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,8 +16,8 @@
 
 #include "rheo/pipeline/detail/choose_sizes.hpp"
 #include "rheo/pipeline/detail/place_costs.hpp"
-#include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/recomposition.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/reshard/assignment.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
@@ -28,27 +27,21 @@
 
 namespace rheo::inline v0 {
 
-struct recomposition_request {
-    int failures;      ///< f: at least f + 1 pipelines are kept whenever they fit
-    int microbatches;  ///< of a step, over all pipelines
-
-    friend constexpr bool operator==(recomposition_request, recomposition_request) = default;
-};
-
-struct recomposition {
-    std::vector<pipeline_instance> pipelines{};  ///< ascending by size; empty when it cannot be planned
-    std::vector<int> shares{};                   ///< microbatches per pipeline
-    std::vector<rank_id> spares{};               ///< ranks without a place, ascending
-    bool degraded = false;                       ///< fewer than f + 1 pipelines fit
-    bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
-    seconds time{};                              ///< estimate of an iteration
-    std::string cannot{};                        ///< why it cannot be planned; empty when it can
-
-    friend constexpr bool operator==(recomposition const&, recomposition const&) = default;
-    constexpr explicit operator bool() const { return cannot.empty(); }
-};
-
 namespace detail {
+
+/// The survivors by their ranks. @pre no rank is named twice
+constexpr std::vector<rank_holdings const*> ascending(std::span<rank_holdings const> survivors)
+{
+    std::vector<rank_holdings const*> by_rank;
+    for (auto const& survivor : survivors) {
+        by_rank.push_back(&survivor);
+    }
+    std::sort(by_rank.begin(), by_rank.end(), [](auto const* a, auto const* b) { return a->rank < b->rank; });
+    for (std::size_t i = 1; i < by_rank.size(); ++i) {
+        expects(by_rank[i - 1]->rank != by_rank[i]->rank, "a rank is named twice among the survivors");
+    }
+    return by_rank;
+}
 
 /// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
 constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
@@ -133,16 +126,9 @@ constexpr recomposition recompose(std::span<rank_holdings const> survivors, temp
 {
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
-    std::vector<rank_holdings const*> by_rank;
-    for (auto const& survivor : survivors) {
-        by_rank.push_back(&survivor);
-    }
-    std::sort(by_rank.begin(), by_rank.end(), [](auto const* a, auto const* b) { return a->rank < b->rank; });
-    for (std::size_t i = 1; i < by_rank.size(); ++i) {
-        expects(by_rank[i - 1]->rank != by_rank[i]->rank, "a rank is named twice among the survivors");
-    }
+    auto const by_rank = detail::ascending(survivors);
     auto const ranks = static_cast<int>(by_rank.size());
-    recomposition answer{.cannot = detail::why_no_pipeline(ready, ranks)};
+    recomposition answer{.anew = true, .cannot = detail::why_no_pipeline(ready, ranks)};
     if (!answer) {
         for (auto const* survivor : by_rank) {
             answer.spares.push_back(survivor->rank);

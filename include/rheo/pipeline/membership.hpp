@@ -1,0 +1,140 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a job does when its members change: ranks are lost, leave after the step (a drain), or come to wait (spares). The answer
+// is a value that the members perform: pipelines, what has to be copied, what stays vulnerable, or that the job stops
+// with a checkpoint. A drained rank still has its state at the step's end, so it is a source of copies and nothing is
+// computed again.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/repair.hpp"
+#include "rheo/pipeline/survivability.hpp"
+#include "rheo/topology/holdings.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+enum class membership_action {
+    go_on,  ///< with the new pipelines
+    stop,   ///< after a checkpoint, with exit code 75: too few ranks for a pipeline
+};
+
+struct membership_request {
+    std::span<pipeline_instance const> before;  ///< the pipelines so far
+    std::span<rank_holdings const> members;     ///< all that are there now, ranks that leave and ranks that wait included
+    std::span<rank_id const> leaving;           ///< members that are to have no place
+    template_set_value const* ready;
+    std::span<tensor_bytes const> tensors;
+    recomposition_request wanted;
+    std::span<node_id const> nodes{};           ///< of each member; none: a node is a rank
+};
+
+struct membership_decision {
+    membership_action action;
+    recomposition next;                ///< of the members that stay
+    bool replay;                       ///< something of the step is lost and done again
+    survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
+    std::vector<safety_copy> copies;   ///< after each commit, while fewer than f + 1 pipelines fit
+    std::string sentence;              ///< for people
+
+    friend constexpr bool operator==(membership_decision const&, membership_decision const&) = default;
+};
+
+namespace detail {
+
+/// What the ranks hold when they have taken up their places, by rank as in `members`.
+constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std::span<rank_holdings const> members)
+{
+    std::vector<rank_holdings> result;
+    for (auto const& member : members) {
+        rank_holdings holds{member.rank, member.version, {}, {}};
+        for (auto const& pipeline : next.pipelines) {
+            for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+                auto const span = layers_of(pipeline.cuts, stage_id{static_cast<int>(s)});
+                for (auto l = span.begin; pipeline.stages[s].front() == member.rank && l < span.end; ++l) {
+                    holds.layers.push_back(l);
+                }
+            }
+        }
+        result.push_back(std::move(holds));
+    }
+    return result;
+}
+
+constexpr bool contains_rank(std::span<rank_id const> list, rank_id rank)
+{
+    bool found = false;
+    for (auto const one : list) {
+        found = found || one == rank;
+    }
+    return found;
+}
+
+/// Whether some rank of the pipelines is no member any more.
+constexpr bool any_lost(std::span<pipeline_instance const> before, std::span<rank_holdings const> members)
+{
+    bool lost = false;
+    for (auto const& pipeline : before) {
+        for (auto const& stage : pipeline.stages) {
+            for (auto const rank : stage) {
+                bool there = false;
+                for (auto const& member : members) {
+                    there = there || member.rank == rank;
+                }
+                lost = lost || !there;
+            }
+        }
+    }
+    return lost;
+}
+
+}  // namespace detail
+
+/// The decision at a step's boundary, or after a loss. Pipelines are repaired; ranks that wait replace those that are gone, and when nobody
+/// is gone they are taken in if that makes f + 1 pipelines or a shorter step.
+/// @pre every tensor has a holder among the members, who are distinct; the pipelines before have one rank per stage
+/// Cost: that of repair and recompose.
+inline membership_decision decide_membership(membership_request const& of)
+{
+    expects(of.nodes.empty() || of.nodes.size() == of.members.size(), "either every rank has a node, or none");
+    std::vector<rank_holdings> staying;
+    std::vector<node_id> nodes;
+    for (std::size_t i = 0; i < of.members.size(); ++i) {
+        if (!detail::contains_rank(of.leaving, of.members[i].rank)) {
+            staying.push_back(of.members[i]);
+            nodes.push_back(of.nodes.empty() ? node_id{of.members[i].rank.value} : of.nodes[i]);
+        }
+    }
+    auto const lost = detail::any_lost(of.before, of.members);
+    membership_decision decision{membership_action::go_on, repair(of.before, staying, *of.ready, of.tensors, of.wanted), lost, {}, {}, {}};
+    auto& next = decision.next;
+    if (!next) {
+        decision.action = membership_action::stop;
+        decision.sentence = next.cannot + "; the job writes a checkpoint and ends with exit code 75";
+        return decision;
+    }
+    if (!lost && of.leaving.empty() && !next.spares.empty()) {
+        auto larger = recompose(staying, *of.ready, of.tensors, of.wanted);
+        auto const pipelines = static_cast<std::size_t>(of.wanted.failures) + 1;
+        if (larger.time < next.time || (next.pipelines.size() < pipelines && larger.pipelines.size() > next.pipelines.size())) {
+            next = std::move(larger);
+        }
+    }
+    auto const after = detail::holdings_in(next, staying);
+    decision.afterwards = survivability_of(after, of.tensors, nodes);
+    decision.sentence = to_string(decision.afterwards);
+    if (next.degraded) {
+        decision.copies = safety_copies(after, of.tensors, nodes);
+        decision.sentence = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.sentence +
+                            (decision.copies.empty() ? "" : " until the copies after the next commit are made");
+    }
+    return decision;
+}
+
+}  // namespace rheo::inline v0

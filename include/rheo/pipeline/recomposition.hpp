@@ -1,0 +1,36 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What pipelines are made anew, and what that costs: the answer of every way to go on after a loss or a gain.
+
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+struct recomposition_request {
+    int failures;      ///< f: at least f + 1 pipelines are kept whenever they fit
+    int microbatches;  ///< of a step, over all pipelines
+
+    friend constexpr bool operator==(recomposition_request, recomposition_request) = default;
+};
+
+struct recomposition {
+    std::vector<pipeline_instance> pipelines{};  ///< ascending by size; empty when it cannot be planned
+    std::vector<int> shares{};                   ///< microbatches per pipeline
+    std::vector<rank_id> spares{};               ///< ranks without a place, ascending
+    bool degraded = false;                       ///< fewer than f + 1 pipelines fit
+    bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
+    seconds time{};                              ///< estimate of an iteration
+    bool anew = false;                           ///< all pipelines were made anew, not only those that were hit
+    std::string cannot{};                        ///< why it cannot be planned; empty when it can
+
+    friend constexpr bool operator==(recomposition const&, recomposition const&) = default;
+    constexpr explicit operator bool() const { return cannot.empty(); }
+};
+
+}  // namespace rheo::inline v0

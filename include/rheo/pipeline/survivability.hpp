@@ -1,0 +1,152 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Which further failures a job survives as it stands: state is lost when all holders of some tensor are, so the tensor
+// with the fewest holders decides, and the one held on the fewest nodes decides for whole nodes. A tensor that only one
+// node holds can be copied to another one; what is copied where is said here, too.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/reshard/tensor_bytes.hpp"
+#include "rheo/topology/holdings.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+struct survivability {
+    int ranks = 0;                    ///< any so many ranks can be lost at once
+    int nodes = 0;                    ///< any so many nodes can be lost at once
+    std::vector<rank_id> only_ranks;  ///< whose loss alone loses state, ascending
+    std::vector<node_id> only_nodes;
+
+    friend constexpr bool operator==(survivability const&, survivability const&) = default;
+};
+
+namespace detail {
+
+constexpr bool holds_any(rank_holdings const& rank, std::span<layer_id const> layers)
+{
+    bool held = false;
+    for (auto const own : rank.layers) {
+        for (auto const layer : layers) {
+            held = held || own == layer;
+        }
+    }
+    return held;
+}
+
+/// The holders of a tensor: places in the list of ranks.
+constexpr std::vector<std::size_t> holders_of(tensor_bytes const& tensor, std::span<rank_holdings const> ranks)
+{
+    std::vector<std::size_t> holders;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (holds_any(ranks[r], tensor.layers)) {
+            holders.push_back(r);
+        }
+    }
+    return holders;
+}
+
+template <class Id>
+constexpr void insert_once(std::vector<Id>& list, Id value)
+{
+    auto const place = std::lower_bound(list.begin(), list.end(), value);
+    if (place == list.end() || *place != value) {
+        list.insert(place, value);
+    }
+}
+
+}  // namespace detail
+
+/// What the holders can lose. `nodes` says where each of them is; without any, a node is a rank.
+/// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers.
+constexpr survivability survivability_of(std::span<rank_holdings const> ranks, std::span<tensor_bytes const> tensors, std::span<node_id const> nodes = {})
+{
+    expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
+    survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
+    for (auto const& tensor : tensors) {
+        auto const holders = detail::holders_of(tensor, ranks);
+        expects(!holders.empty(), "a tensor that nobody holds is lost already");
+        std::vector<node_id> places;
+        for (auto const h : holders) {
+            detail::insert_once(places, nodes.empty() ? node_id{ranks[h].rank.value} : nodes[h]);
+        }
+        result.ranks = std::min(result.ranks, static_cast<int>(holders.size()) - 1);
+        result.nodes = std::min(result.nodes, static_cast<int>(places.size()) - 1);
+        if (holders.size() == 1) {
+            detail::insert_once(result.only_ranks, ranks[holders.front()].rank);
+        }
+        if (places.size() == 1) {
+            detail::insert_once(result.only_nodes, places.front());
+        }
+    }
+    return result;
+}
+
+/// "any 1 rank and any 1 node can be lost", or which loss ends it.
+inline std::string to_string(survivability const& s)
+{
+    auto const list = [](auto const& ids) {
+        std::string text;
+        for (auto const id : ids) {
+            text += (text.empty() ? "" : ", ") + std::to_string(id.value);
+        }
+        return text;
+    };
+    auto const many = [](int count, char const* what) { return "any " + std::to_string(count) + " " + what + (count == 1 ? "" : "s"); };
+    if (s.ranks == 0) {
+        return "the loss of rank " + list(s.only_ranks) + " would lose state";
+    }
+    if (s.nodes == 0) {
+        return many(s.ranks, "rank") + " can be lost, but the loss of node " + list(s.only_nodes) + " would lose state";
+    }
+    return many(s.ranks, "rank") + " and " + many(s.nodes, "node") + " can be lost";
+}
+
+/// A copy of committed state that is made after each commit, because only one node holds it.
+struct safety_copy {
+    std::size_t tensor;  ///< place in the list of tensors
+    rank_id from;
+    rank_id to;
+    bytes size;
+
+    friend constexpr bool operator==(safety_copy const&, safety_copy const&) = default;
+};
+
+/// Copies after which every tensor is on two nodes: each goes to the rank of another node that has received least so far, the
+/// lowest of several, from the lowest holder. Empty when all are on two, or when there is only one node.
+/// @pre as survivability_of. Cost: tensors x ranks x layers.
+constexpr std::vector<safety_copy> safety_copies(std::span<rank_holdings const> ranks, std::span<tensor_bytes const> tensors, std::span<node_id const> nodes = {})
+{
+    expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
+    std::vector<bytes> received(ranks.size());
+    std::vector<safety_copy> copies;
+    auto const node_of = [&](std::size_t r) { return nodes.empty() ? node_id{ranks[r].rank.value} : nodes[r]; };
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        auto const holders = detail::holders_of(tensors[t], ranks);
+        expects(!holders.empty(), "a tensor that nobody holds is lost already");
+        bool single = true;
+        for (auto const h : holders) {
+            single = single && node_of(h) == node_of(holders.front());
+        }
+        auto to = ranks.size();
+        for (std::size_t r = 0; single && r < ranks.size(); ++r) {
+            if (node_of(r) != node_of(holders.front()) && (to == ranks.size() || received[r] < received[to])) {
+                to = r;
+            }
+        }
+        if (to < ranks.size()) {
+            received[to] += tensors[t].size;
+            copies.push_back({t, ranks[holders.front()].rank, ranks[to].rank, tensors[t].size});
+        }
+    }
+    return copies;
+}
+
+}  // namespace rheo::inline v0
