@@ -44,19 +44,63 @@ head head_of(Arguments const& a, std::int64_t number)
             .number = number};
 }
 
-/// scores [queries, keys] = q k^T
-void scores_of(head const& at, float const* qkv, element_range const& queries, std::int64_t keys, float* scores)
+/// Rows of one head in a matrix that holds more: from one to the next it is `row` elements.
+template <class Float>
+struct head_rows {
+    Float* first;
+    std::int64_t row;
+};
+
+/// A block of queries with the keys that its last one sees: the sizes of its three products.
+struct query_keys {
+    std::int64_t queries;
+    std::int64_t keys;
+    std::int64_t size;  // of a head
+};
+
+/// scores [queries, keys] = left [queries, size] right [keys, size]^T
+void scores_of(query_keys const& n, head_rows<float const> left, head_rows<float const> right, float* scores)
 {
-    sgemm({.m = queries.count,
-           .n = keys,
-           .k = at.size,
+    sgemm({.m = n.queries,
+           .n = n.keys,
+           .k = n.size,
            .b_is = transposed::yes,
-           .a = qkv + at.qkv + queries.begin * at.row,
-           .a_row = at.row,
-           .b = qkv + at.qkv + at.width,
-           .b_row = at.row,
+           .a = left.first,
+           .a_row = left.row,
+           .b = right.first,
+           .b_row = right.row,
            .c = scores,
-           .c_row = keys});
+           .c_row = n.keys});
+}
+
+/// out [queries, size] = weights [queries, keys] rows [keys, size]
+void sum_over_keys(query_keys const& n, float const* weights, head_rows<float const> rows, head_rows<float> out)
+{
+    sgemm({.m = n.queries,
+           .n = n.size,
+           .k = n.keys,
+           .a = weights,
+           .a_row = n.keys,
+           .b = rows.first,
+           .b_row = rows.row,
+           .c = out.first,
+           .c_row = out.row});
+}
+
+/// out [keys, size] = beta out + weights [queries, keys]^T rows [queries, size]
+void sum_over_queries(query_keys const& n, float const* weights, head_rows<float const> rows, float beta, head_rows<float> out)
+{
+    sgemm({.m = n.keys,
+           .n = n.size,
+           .k = n.queries,
+           .a_is = transposed::yes,
+           .a = weights,
+           .a_row = n.keys,
+           .b = rows.first,
+           .b_row = rows.row,
+           .beta = beta,
+           .c = out.first,
+           .c_row = out.row});
 }
 
 void zero(float* begin, float* end) { std::memset(begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float)); }
@@ -73,27 +117,20 @@ void attention_forward(tile_pool& pool, attention_forward_arguments<> const& a)
     pool.run(a.batch * a.heads * blocks, [&](std::int64_t t, int worker) {
         auto const at = head_of(a, t / blocks);
         auto const queries = range_of(t % blocks, query_block, a.length);
-        std::int64_t const keys = queries.begin + queries.count;
+        query_keys const n{.queries = queries.count, .keys = queries.begin + queries.count, .size = at.size};
+        float const* const qkv = a.qkv + at.qkv;
         float* const p = pool.scratch_of<float>(worker, query_block * a.length, product_slot);
-        scores_of(at, a.qkv, queries, keys, p);
+        scores_of(n, {qkv + queries.begin * at.row, at.row}, {qkv + at.width, at.row}, p);
         for (std::int64_t i = 0; i < queries.count; ++i) {
-            float* const row = p + i * keys;
+            float* const row = p + i * n.keys;
             std::int64_t const seen = queries.begin + i + 1;
             a.log_sum_exp[at.number * a.length + queries.begin + i] = loops().softmax(seen, scale_of(at.size), row);
             if (drop.active()) {
                 loops().drop(seen, row, drop.rule(pool, worker, at.element(queries.begin + i), seen), row);
             }
-            zero(row + seen, row + keys);
+            zero(row + seen, row + n.keys);
         }
-        sgemm({.m = queries.count,
-               .n = at.size,
-               .k = keys,
-               .a = p,
-               .a_row = keys,
-               .b = a.qkv + at.qkv + 2 * at.width,
-               .b_row = at.row,
-               .c = a.output + at.output + queries.begin * a.width,
-               .c_row = a.width});
+        sum_over_keys(n, p, {qkv + 2 * at.width, at.row}, {a.output + at.output + queries.begin * a.width, a.width});
     });
 }
 
@@ -106,74 +143,41 @@ void attention_backward(tile_pool& pool, attention_backward_arguments<> const& a
         float const scale = scale_of(at.size);
         float* const p = pool.scratch_of<float>(worker, query_block * a.length, product_slot);
         float* const dp = pool.scratch_of<float>(worker, query_block * a.length, second_product_slot);
-        float* const dq = a.qkv_gradient + at.qkv;
+        float const* const qkv = a.qkv + at.qkv;
+        float* const gradient = a.qkv_gradient + at.qkv;
         // blocks from the last to the first: the last one sees all keys and so writes dk and dv instead of adding
         for (std::int64_t block = tiles_in(a.length, query_block) - 1; block >= 0; --block) {
             auto const queries = range_of(block, query_block, a.length);
-            std::int64_t const keys = queries.begin + queries.count;
-            float const beta = keys == a.length ? 0.0F : 1.0F;
-            float const* const dout = a.output_gradient + at.output + queries.begin * a.width;
-            float const* const q = a.qkv + at.qkv + queries.begin * at.row;
-            scores_of(at, a.qkv, queries, keys, p);
-            sgemm({.m = queries.count,  // dp = dout v^T
-                   .n = keys,
-                   .k = at.size,
-                   .b_is = transposed::yes,
-                   .a = dout,
-                   .a_row = a.width,
-                   .b = a.qkv + at.qkv + 2 * at.width,
-                   .b_row = at.row,
-                   .c = dp,
-                   .c_row = keys});
+            query_keys const n{.queries = queries.count, .keys = queries.begin + queries.count, .size = at.size};
+            float const beta = n.keys == a.length ? 0.0F : 1.0F;
+            head_rows<float const> const q{qkv + queries.begin * at.row, at.row};
+            head_rows<float const> const k{qkv + at.width, at.row};
+            head_rows<float const> const v{qkv + 2 * at.width, at.row};
+            head_rows<float const> const dout{a.output_gradient + at.output + queries.begin * a.width, a.width};
+            scores_of(n, q, k, p);
+            scores_of(n, dout, v, dp);
             for (std::int64_t i = 0; i < queries.count; ++i) {
-                float* const row = p + i * keys;
-                float* const gradient = dp + i * keys;
+                float* const row = p + i * n.keys;
+                float* const dp_row = dp + i * n.keys;
                 std::int64_t const query = queries.begin + i;
                 std::int64_t const seen = query + 1;
                 loops().probabilities(seen, scale, a.log_sum_exp[at.number * a.length + query], row);
-                float const mean = loops().dot(at.size, dout + i * a.width, a.output + at.output + query * a.width);
+                float const mean = loops().dot(at.size, dout.first + i * dout.row, a.output + at.output + query * a.width);
                 if (drop.active()) {
                     auto const rule = drop.rule(pool, worker, at.element(query), seen);
-                    loops().drop(seen, gradient, rule, gradient);
-                    loops().score_gradient(seen, row, mean, scale, gradient);
+                    loops().drop(seen, dp_row, rule, dp_row);
+                    loops().score_gradient(seen, row, mean, scale, dp_row);
                     loops().drop(seen, row, rule, row);
                 } else {
-                    loops().score_gradient(seen, row, mean, scale, gradient);
+                    loops().score_gradient(seen, row, mean, scale, dp_row);
                 }
-                zero(row + seen, row + keys);
-                zero(gradient + seen, gradient + keys);
+                zero(row + seen, row + n.keys);
+                zero(dp_row + seen, dp_row + n.keys);
             }
-            sgemm({.m = queries.count,  // dq = ds k
-                   .n = at.size,
-                   .k = keys,
-                   .a = dp,
-                   .a_row = keys,
-                   .b = a.qkv + at.qkv + at.width,
-                   .b_row = at.row,
-                   .c = dq + queries.begin * at.row,
-                   .c_row = at.row});
-            sgemm({.m = keys,  // dk += ds^T q
-                   .n = at.size,
-                   .k = queries.count,
-                   .a_is = transposed::yes,
-                   .a = dp,
-                   .a_row = keys,
-                   .b = q,
-                   .b_row = at.row,
-                   .beta = beta,
-                   .c = dq + at.width,
-                   .c_row = at.row});
-            sgemm({.m = keys,  // dv += p^T dout
-                   .n = at.size,
-                   .k = queries.count,
-                   .a_is = transposed::yes,
-                   .a = p,
-                   .a_row = keys,
-                   .b = dout,
-                   .b_row = a.width,
-                   .beta = beta,
-                   .c = dq + 2 * at.width,
-                   .c_row = at.row});
+            // dp has become ds; p is what the values were weighted with
+            sum_over_keys(n, dp, k, {gradient + queries.begin * at.row, at.row});
+            sum_over_queries(n, dp, q, beta, {gradient + at.width, at.row});
+            sum_over_queries(n, p, dout, beta, {gradient + 2 * at.width, at.row});
         }
     });
 }
