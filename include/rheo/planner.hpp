@@ -4,3 +4,4 @@
 // Choices that belong together: templates and clocks.
 
 #include "rheo/planner/pipelines_and_clocks.hpp"
+#include "rheo/planner/templates_and_clocks.hpp"

@@ -101,7 +101,7 @@ TEST_CASE("the joint choice is the best of all, and one after the other is the f
                 double energy = std::numeric_limits<double>::infinity();
                 every_set(sizes, ranks, 8, chosen, [&] {
                     if (static_cast<int>(chosen.size()) >= least && slowest_of() <= slow.deadline.count) {
-                        energy = std::min(energy, detail::energy_at(chosen, of, slow.deadline).count);
+                        energy = std::min(energy, detail::energy_of({chosen, slow.deadline, {}, {}}, slow, of).count);
                     }
                 });
                 CAPTURE(late);

@@ -33,7 +33,7 @@ struct frontier {
     project what;
     watts waiting;                         ///< what all devices draw while they wait: P_b N
     std::vector<frontier_vertex> vertices; ///< from T* (or the slowest plan) to the fastest
-    std::vector<std::int32_t> events;      ///< vertex by vertex, when each event happens, in ticks
+    std::vector<std::int32_t> events;      ///< vertex by vertex, when each event happens, in ticks; none where only the curve is known
 
     friend constexpr bool operator==(frontier const&, frontier const&) = default;
 };
@@ -125,18 +125,38 @@ constexpr std::size_t vertex_before(frontier const& f, ticks time)
     return low;
 }
 
+/// The whole ticks of a deadline, at most those of the slowest vertex.
+constexpr ticks ticks_within(frontier const& f, seconds deadline)
+{
+    auto const scaled = deadline / f.what.unit * (1.0 + 1e-12);  // a deadline that is a whole number of ticks stays one
+    auto const most = static_cast<double>(f.vertices.front().time.count);
+    return {static_cast<std::int32_t>(scaled < most ? scaled : most)};
+}
+
 }  // namespace detail
+
+/// The least cost within a time, from the vertices alone. @pre time >= that of the fastest vertex. Cost: a binary search.
+constexpr nanojoules cost_at(frontier const& f, ticks time)
+{
+    expects(!f.vertices.empty() && time >= f.vertices.back().time, "no plan is faster than the fastest one");
+    auto const wanted = std::min(time, f.vertices.front().time);
+    auto const& before = f.vertices[detail::vertex_before(f, wanted)];
+    return before.cost + before.slope * static_cast<std::int64_t>((before.time - wanted).count);
+}
+
+/// The same within a deadline. @pre deadline >= the fastest time
+constexpr nanojoules cost_within(frontier const& f, seconds deadline) { return cost_at(f, detail::ticks_within(f, deadline)); }
 
 /// The plan of least energy that takes at most `time`. @pre time >= that of the fastest vertex. Cost: linear in events and arcs.
 constexpr timed_plan plan_at(frontier const& f, ticks time)
 {
-    expects(!f.vertices.empty() && time >= f.vertices.back().time, "no plan is faster than the fastest one");
+    auto const cost = cost_at(f, time);
     auto const wanted = std::min(time, f.vertices.front().time);
     auto const k = detail::vertex_before(f, wanted);
-    auto const& before = f.vertices[k];
-    auto const step = (before.time - wanted).count;
-    timed_plan plan{wanted, before.cost + before.slope * static_cast<std::int64_t>(step), before.slope, {}, {}};
+    auto const step = (f.vertices[k].time - wanted).count;
+    timed_plan plan{wanted, cost, f.vertices[k].slope, {}, {}};
     auto const events = static_cast<std::size_t>(f.what.network.events);
+    expects(f.events.size() == f.vertices.size() * events, "a frontier without events is a curve: it has no plans");
     auto const next = std::min(k + 1, f.vertices.size() - 1);
     for (std::size_t v = 0; v < events; ++v) {
         plan.events.push_back(std::max(f.events[k * events + v] - step, f.events[next * events + v]));
@@ -152,12 +172,10 @@ constexpr timed_plan plan_at(frontier const& f, ticks time)
 /// The plan for a deadline: the one at min(T*, deadline), or a sentence when no plan is that fast.
 constexpr frontier_answer at(frontier const& f, seconds deadline)
 {
-    auto const scaled = deadline / f.what.unit * (1.0 + 1e-12);  // a deadline that is a whole number of ticks stays one
-    if (!(scaled >= static_cast<double>(f.vertices.back().time.count))) {
+    if (!(deadline >= seconds{0.0}) || detail::ticks_within(f, deadline) < f.vertices.back().time) {
         return {{}, "no plan meets this deadline: the fastest one takes longer"};
     }
-    auto const most = static_cast<double>(f.vertices.front().time.count);
-    return {plan_at(f, ticks{static_cast<std::int32_t>(scaled < most ? scaled : most)}), {}};
+    return {plan_at(f, detail::ticks_within(f, deadline)), {}};
 }
 
 /// The time that pipelines which work together take at least: that of the slowest of their fastest plans.

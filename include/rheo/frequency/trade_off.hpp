@@ -22,34 +22,10 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/cost_curve.hpp"
-#include "rheo/frequency/event_network.hpp"
+#include "rheo/frequency/project.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
-
-/// What is optimised: a network, the curve of each of its operations, and the length of a tick.
-struct project {
-    event_network network;
-    std::vector<cost_curve> curves;    ///< a curve per kind of operation
-    std::vector<int> curve_of;         ///< operation -> its curve
-    seconds unit;
-
-    friend constexpr bool operator==(project const&, project const&) = default;
-};
-
-/// The curve of an arc; constant arcs have none.
-constexpr cost_curve const* curve_of(project const& p, event_arc const& arc)
-{
-    return arc.operation < 0 ? nullptr : &p.curves[static_cast<std::size_t>(p.curve_of[static_cast<std::size_t>(arc.operation)])];
-}
-
-/// The least time of an arc.
-constexpr ticks least_time(project const& p, event_arc const& arc)
-{
-    auto const* curve = curve_of(p, arc);
-    return curve == nullptr ? detail::ticks_above(arc.nanoseconds, detail::whole_unit(p.unit)) : curve->times.front();
-}
 
 class trade_off {
 public:

@@ -1,0 +1,136 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// For every number of ranks that may survive, ahead of time: which templates, how many microbatches each, and what that
+// draws once clocks are chosen as well. One after the other, as recovery does it without a profile: `instantiate` takes
+// the pipelines that it estimates to be done first, then clocks are set for the time of the slowest. Together: of all
+// sets that are done by then, with as many pipelines, the one of least energy.
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/frequency/event_network.hpp"
+#include "rheo/frequency/frontier.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/profile.hpp"
+#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/planner/pipelines_and_clocks.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+/// How a pipeline of so many ranks runs so many microbatches: a stage per rank.
+using program_of_size = std::function<program(int ranks, int microbatches)>;
+
+/// The frontiers of the instances of a set of templates, each made when it is first asked for.
+class template_frontiers {
+public:
+    /// @pre the templates are cut from the layers of the profile, which is not by rank
+    template_frontiers(template_set_value const& ready, profile const& layers, program_of_size schedule, frontier_request request)
+        : schedule_{std::move(schedule)}, request_{request}
+    {
+        for (auto const& shape : ready.templates) {
+            profiles_.emplace(size(shape), profile_of_stages(layers, shape.cuts));
+        }
+    }
+
+    /// Why there are no frontiers; empty when there are.
+    std::string reason() const
+    {
+        for (auto const& [ranks, stages] : profiles_) {
+            if (!stages) {
+                return stages.reason;
+            }
+        }
+        return {};
+    }
+
+    /// @pre there is a template of that size, microbatches >= 1, reason() is empty
+    frontier const& operator()(int ranks, int microbatches)
+    {
+        auto const [found, fresh] = made_.try_emplace({ranks, microbatches});
+        if (fresh) {
+            found->second = make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks));
+        }
+        return found->second;
+    }
+
+    /// The fastest time alone, for which no frontier is needed.
+    seconds fastest(int ranks, int microbatches)
+    {
+        auto const [found, fresh] = fastest_.try_emplace({ranks, microbatches});
+        if (fresh) {
+            auto const p = project_of(ranks, microbatches);
+            found->second = static_cast<double>(length_at(p, curve_end::fastest)) * p.unit;
+        }
+        return found->second;
+    }
+
+private:
+    project project_of(int ranks, int microbatches) const
+    {
+        auto const& stages = profiles_.at(ranks).what;
+        auto const p = schedule_(ranks, microbatches);
+        auto made = make_project(make_event_network(std::span{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
+        expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
+        return std::move(made.what);
+    }
+
+    program_of_size schedule_;
+    frontier_request request_;
+    std::map<int, stage_profile> profiles_;
+    std::map<std::pair<int, int>, frontier> made_;
+    std::map<std::pair<int, int>, seconds> fastest_;
+};
+
+/// Both answers for one number of ranks.
+struct survivors_choice {
+    int ranks;
+    joint_choice apart;     ///< templates first, then clocks
+    joint_choice together;  ///< never of more energy, never later
+
+    friend constexpr bool operator==(survivors_choice const&, survivors_choice const&) = default;
+};
+
+/// What so many ranks do: by `deadline` where somebody else is that late, else when one after the other is done. Ranks that
+/// are left over wait. @pre ranks >= 0, microbatches > failures >= 0
+/// @return a reason in both answers when the ranks make no pipeline. Cost: frontiers for the sizes and shares that are in time.
+inline survivors_choice choose_for_survivors(
+    template_set_value const& ready, instantiation_request request, watts blocking, template_frontiers& frontiers, seconds deadline = {0.0})
+{
+    expects(request.microbatches > request.failures, "each of f + 1 pipelines needs a microbatch");
+    survivors_choice result{request.ranks, {}, {}};
+    auto const chosen = instantiate(ready, request);
+    if (!chosen) {
+        result.apart.reason = result.together.reason = chosen.cannot;
+        return result;
+    }
+    auto const sizes = sizes_of(ready);
+    joint_request const wanted{.ranks = request.ranks, .microbatches = request.microbatches,
+        .pipelines = std::min(request.failures + 1, request.ranks / sizes.front()), .spares = true, .waiting = blocking};
+    for (std::size_t k = 0; k < chosen.sizes.size(); ++k) {
+        result.apart.pipelines.push_back({chosen.sizes[k], chosen.shares[k]});
+        result.apart.time = std::max(result.apart.time, frontiers.fastest(chosen.sizes[k], chosen.shares[k]));
+    }
+    detail::largest_first(result.apart.pipelines);
+    result.apart.time = std::max(result.apart.time, deadline);
+    result.apart.energy = detail::energy_of(result.apart, wanted, frontiers);
+    result.together = least_energy_within(
+        sizes, wanted, result.apart.time, frontiers, [&](int ranks, int microbatches) { return frontiers.fastest(ranks, microbatches); });
+    if (result.together.energy >= result.apart.energy) {
+        result.together = result.apart;
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0
