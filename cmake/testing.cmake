@@ -64,6 +64,16 @@ function(rheo_add_skipped_test name reason)
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
+# rheo_needs_executor(<test>): without the executor the calling file ends here, and the test is a skipped one if it was asked for.
+macro(rheo_needs_executor test)
+  if(NOT TARGET rheo)
+    if(RHEO_EXECUTOR)
+      rheo_add_skipped_test(${test} "the executor is not in this build: ${RHEO_MPI_VERDICT}; BLAS: ${RHEO_BLAS_LIBRARY}")
+    endif()
+    return()
+  endif()
+endmacro()
+
 # rheo_add_mpi_test(NAME <name> RANKS <n> COMMAND <program> [args...] [TIMEOUT <s>] [LABELS ...] [PLAIN] [SERIAL])
 # Runs the command on n ranks. At the time-out, and at the end, no process of the test stays behind: one that does fails it.
 # Without ULFM the test is skipped, with CI=true it fails; PLAIN tests need no ULFM. RANKS 0: the command starts mpirun itself

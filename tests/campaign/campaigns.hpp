@@ -1,0 +1,24 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The campaigns by name. Each runs its cases, prints what they were, and returns false when one of them is wrong.
+
+#include <cstdint>
+
+#include "driver.hpp"
+
+namespace campaign {
+
+/// Jobs that nobody disturbs: all layouts, schedules and thread counts end with the same bits.
+bool same_bits(driver& drive);
+
+/// Ranks that end themselves at named points of a step or of a recovery.
+bool phases_hit(driver& drive);
+
+/// Ranks that are killed from outside. @param seed of the moments and the victims
+bool random_kills(driver& drive, std::uint64_t seed);
+
+/// The last copy of a layer dies: the job says so and ends.
+bool no_replica(driver& drive);
+
+}  // namespace campaign

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver.hpp"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+namespace campaign {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t at_once = 2;
+
+}  // namespace
+
+trial::trial(fs::path const& train_once, fs::path const& work, job_case what) : what_{std::move(what)}
+{
+    static std::atomic<int> next{0};
+    folder_ = work / std::to_string(next++);
+    fs::create_directories(folder_);
+    command start{std::getenv("RHEO_MPIRUN"), train_once, what_.where.ranks, arguments_of(what_), folder_ / "output"};
+    start.arguments.push_back("folder=" + run_folder().string());
+    start.arguments.push_back("data=" + (work / "text").string());
+    job_.emplace(start);
+}
+
+evidence trial::finish()
+{
+    auto end = job_->finish(deadline);
+    job_.reset();
+    std::ifstream file{folder_ / "output", std::ios::binary};
+    return read_evidence(run_folder(), std::string{std::istreambuf_iterator<char>{file}, {}}, std::move(end));
+}
+
+bool trial::judged(std::vector<std::string> const& wrong) const
+{
+    if (wrong.empty()) {
+        fs::remove_all(folder_);
+        return true;
+    }
+    static std::mutex one_at_a_time;
+    std::lock_guard const lock{one_at_a_time};
+    std::printf("FAILED  %s\n        kept in %s\n", name_of(what_).c_str(), folder_.c_str());
+    for (auto const& sentence : wrong) {
+        std::printf("        %s\n", sentence.c_str());
+    }
+    std::fflush(stdout);
+    return false;
+}
+
+bool known_crashes::excuse(job_case const& what, evidence const& found, std::vector<std::string> const& wrong)
+{
+    if (wrong.empty() || !found.end.in_time || found.output.find("ompi_comm_revoke_local") == std::string::npos || ++count_ > most) {
+        return false;
+    }
+    std::printf("again   %s: the MPI crashed while it made a communicator\n", name_of(what).c_str());
+    return true;
+}
+
+driver::driver(fs::path const& train_once, fs::path const& work) : train_once_{fs::absolute(train_once)}, work_{fs::absolute(work)}
+{
+    fs::remove_all(work_);
+    fs::create_directories(work_);
+    // Words of a small language: something to learn, the same bytes everywhere.
+    std::ofstream text{work_ / "text"};
+    std::minstd_rand draw{7};
+    constexpr std::array words{"water", "flows", "around", "the", "stone", "and", "on", "to", "sea", "a", "river", "never", "waits"};
+    for (int i = 0; i < 20000; ++i) {
+        text << words[draw() % words.size()] << (draw() % 9 == 0 ? ".\n" : " ");
+    }
+}
+
+reference driver::undisturbed(int steps)
+{
+    job_case const what{.where = {.pipelines = "1", .ranks = 1, .shares = "8"}, .steps = steps};
+    auto alone = start(what);
+    auto const found = alone.finish();
+    reference expected{found.digest, found.attempts.empty() ? 0 : found.attempts.begin()->second};
+    auto wrong = faults_of(what, found, expected);
+    if (expected.pairs <= 0 || found.pairs_computed != expected.pairs * (steps + 1)) {
+        wrong.push_back("the pairs of the run are not those of its attempts");
+    }
+    if (!alone.judged(wrong)) {
+        throw std::runtime_error{"without the undisturbed job on one rank nothing can be compared"};
+    }
+    std::printf("undisturbed, one rank, %d steps: digest %s, %" PRId64 " pairs a step\n", steps, expected.digest.c_str(), expected.pairs);
+    return expected;
+}
+
+bool driver::all(std::size_t count, std::function<bool(std::size_t)> const& each) const
+{
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> failed{0};
+    auto const work = [&] {
+        for (std::size_t i = 0; (i = next++) < count;) {
+            try {
+                failed += each(i) ? 0 : 1;
+            } catch (std::exception const& error) {
+                std::printf("FAILED  %s\n", error.what());
+                ++failed;
+            }
+        }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t t = 1; t < at_once; ++t) {
+        others.emplace_back(work);
+    }
+    work();
+    for (auto& other : others) {
+        other.join();
+    }
+    if (failed != 0) {
+        std::printf("%zu of %zu runs failed\n", failed.load(), count);
+    }
+    return failed == 0;
+}
+
+}  // namespace campaign

@@ -1,0 +1,79 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What every campaign does with its cases: starts jobs in folders of their own, several at once, has them judged, and keeps
+// the folders of those that are wrong.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases.hpp"
+#include "judge.hpp"
+#include "launch.hpp"
+
+namespace campaign {
+
+/// Far above what a run takes on a loaded machine; tests do not assert times.
+inline constexpr std::chrono::seconds deadline{60};
+
+/// A job that runs or has run, in a folder of its own.
+class trial {
+public:
+    trial(std::filesystem::path const& train_once, std::filesystem::path const& work, job_case what);
+
+    job_case const& what() const { return what_; }
+    std::filesystem::path run_folder() const { return folder_ / "run"; }
+    job& running() { return *job_; }
+
+    evidence finish();
+
+    /// Says what is wrong with the run, or forgets it.
+    bool judged(std::vector<std::string> const& wrong) const;
+
+private:
+    job_case what_;
+    std::filesystem::path folder_;
+    std::optional<job> job_;
+};
+
+/// Open MPI 5.0 takes a rank, or all of them, along when it hears of a loss while it makes a communicator: the collectives
+/// of the new one are not there yet where ompi_comm_revoke_local looks for them. Nothing that a program can do keeps a
+/// second loss from coming in that moment; such a run is counted, said and made again, a few times.
+class known_crashes {
+public:
+    static constexpr int most = 3;
+
+    /// True when the run is to be made again.
+    bool excuse(job_case const& what, evidence const& found, std::vector<std::string> const& wrong);
+    int count() const { return count_; }
+
+private:
+    std::atomic<int> count_{0};
+};
+
+class driver {
+public:
+    /// Empties the work folder and writes the text that all jobs learn into it.
+    driver(std::filesystem::path const& train_once, std::filesystem::path const& work);
+
+    trial start(job_case what) const { return {train_once_, work_, std::move(what)}; }
+
+    /// The undisturbed job on one rank: what all others must end with.
+    reference undisturbed(int steps);
+
+    /// Calls `each(i)` for all indices, several at once. A call returns false when something is wrong.
+    bool all(std::size_t count, std::function<bool(std::size_t)> const& each) const;
+
+private:
+    std::filesystem::path train_once_;
+    std::filesystem::path work_;
+};
+
+}  // namespace campaign
