@@ -8,6 +8,7 @@
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/local_rules.hpp"
+#include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/membership.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/recompose.hpp"

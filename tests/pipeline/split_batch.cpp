@@ -44,6 +44,9 @@ std::vector<int> best_of_all(std::vector<pipeline_cost> const& costs, int microb
     std::vector<int> shares;
     std::function<void(int)> const visit = [&](int left) {
         if (shares.size() + 1 == costs.size()) {
+            if (left > costs.back().most_microbatches) {
+                return;
+            }
             shares.push_back(left);
             auto const better = best.empty() || times_of(costs, shares) < times_of(costs, best) ||
                                 (times_of(costs, shares) == times_of(costs, best) && shares > best);
@@ -52,7 +55,8 @@ std::vector<int> best_of_all(std::vector<pipeline_cost> const& costs, int microb
             return;
         }
         auto const others = static_cast<int>(costs.size() - shares.size()) - 1;
-        for (int share = least; share <= left - others * least; ++share) {
+        auto const room = std::min(costs[shares.size()].most_microbatches, left - others * least);
+        for (int share = least; share <= room; ++share) {
             shares.push_back(share);
             visit(left - share);
             shares.pop_back();
@@ -67,19 +71,30 @@ std::vector<int> best_of_all(std::vector<pipeline_cost> const& costs, int microb
 TEST_CASE("the split is the best of all splits, the slowest first, ties to the lower pipeline")
 {
     std::mt19937 draw{3};
+    int full = 0;
     for (int round = 0; round < 1500; ++round) {
         std::vector<pipeline_cost> costs(1 + draw() % 4);
         auto const largest = 1 + draw() % 6;  // small numbers tie often
         for (auto& cost : costs) {
             cost = {seconds{static_cast<double>(draw() % (2 * largest))}, seconds{static_cast<double>(1 + draw() % largest)}};
+            if (round % 3 == 0) {
+                cost.most_microbatches = 1 + static_cast<int>(draw() % 6);
+            }
         }
         auto const microbatches = static_cast<int>(draw() % 12);
         auto const split = split_batch(costs, microbatches);
         CAPTURE(split.shares, microbatches);
-        REQUIRE(split.shares == best_of_all(costs, microbatches));
+        auto const best = best_of_all(costs, microbatches);
+        REQUIRE(split.shares == best);
+        REQUIRE(split.cannot.empty() == !best.empty());
+        if (best.empty()) {
+            ++full;
+            continue;
+        }
         REQUIRE(in_whole_nanoseconds(split.time) == times_of(costs, split.shares).front());
         REQUIRE(split.without_work == static_cast<int>(std::count(split.shares.begin(), split.shares.end(), 0)));
     }
+    CHECK(full > 50);
 }
 
 TEST_CASE("4 x 3 nodes + 4 + 5 with 4096 microbatches")
@@ -96,6 +111,9 @@ TEST_CASE("pipelines without work are said, and any batch size works")
     CHECK(split_batch(costs, 2).shares == std::vector<int>{0, 1, 1});
     CHECK(split_batch(costs, 2).without_work == 1);
     CHECK(split_batch(costs, 1'000'000'000).without_work == 0);
+    CHECK(split_batch(std::vector<pipeline_cost>{{seconds{0}, seconds{1}, 2}, {seconds{0}, seconds{1}, 3}}, 8).cannot ==
+          "the pipelines have memory for 5 of 8 microbatches");
+    CHECK_THROWS_AS(split_batch(std::vector<pipeline_cost>{{seconds{0}, seconds{1}, 0}}, 0), precondition_error);
     CHECK_THROWS_AS(split_batch(std::vector<pipeline_cost>{}, 3), precondition_error);
     CHECK_THROWS_AS(split_batch(costs, -1), precondition_error);
 }

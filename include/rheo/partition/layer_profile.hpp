@@ -48,8 +48,8 @@ constexpr seconds roofline(flops work, bytes moved, device_description device)
 
 }  // namespace detail
 
-/// The layers of a model on a described cluster. A forward reads the parameters and writes the activations; a backward
-/// moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
+/// The layers of a model on a described cluster. A forward reads the parameters that it multiplies with and writes the
+/// activations; a backward moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
 /// @pre rates above zero, at least one device per node
 constexpr std::vector<layer_profile> profile_of(model_description const& model, microbatch_shape shape, cluster_description const& on)
 {
@@ -58,8 +58,9 @@ constexpr std::vector<layer_profile> profile_of(model_description const& model, 
     std::vector<layer_profile> result;
     for (auto const& layer : model.layers) {
         auto const kept = activation_bytes(layer, shape);
-        bytes const moved{parameter_count(layer) * 4 + kept.count};
-        layer_profile profile{detail::roofline(forward_flops(layer, shape), moved, on.device),
+        auto const work = forward_flops(layer, shape);
+        bytes const moved{(work > flops{0} ? parameter_count(layer) * 4 : 0) + kept.count};  // an embedding reads a few rows of its tables
+        layer_profile profile{detail::roofline(work, moved, on.device),
                               detail::roofline(backward_flops(layer, shape), moved * 2, on.device),
                               persistent_bytes(layer),
                               kept,

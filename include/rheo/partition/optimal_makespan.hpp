@@ -31,6 +31,7 @@ struct makespan_request {
 struct makespan_split {
     std::vector<layer_id> cuts{};
     std::vector<int> devices{};  ///< per stage
+    int ranks = 0;               ///< of the schedule's program: stages, or all devices where ranks have several
     seconds makespan{};
     seconds bound{};             ///< no cuts take less: proven
     int explored = 0;            ///< partial cuts whose makespan was computed
@@ -82,7 +83,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
         }
         return answer;
     }
-    answer = {best.cuts, best.devices, nanoseconds(static_cast<double>(best.makespan)), {}, best.explored, {}};
+    answer = {best.cuts, best.devices, best.ranks, nanoseconds(static_cast<double>(best.makespan)), {}, best.explored, {}};
     answer.bound = nanoseconds(static_cast<double>(std::min(best.open, best.makespan)));
     return answer;
 }

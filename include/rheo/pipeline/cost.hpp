@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "rheo/topology/index.hpp"
@@ -17,6 +18,7 @@ namespace rheo::inline v0 {
 struct pipeline_cost {
     seconds fixed;           ///< paid once when there is any microbatch
     seconds per_microbatch;
+    int most_microbatches = std::numeric_limits<int>::max();  ///< that its memory has room for
 
     friend constexpr bool operator==(pipeline_cost, pipeline_cost) = default;
 };
@@ -40,11 +42,12 @@ namespace detail {
 struct cost_in_nanoseconds {
     std::int64_t fixed = 0;
     std::int64_t per_microbatch = 1;
+    std::int64_t most = std::numeric_limits<int>::max();  ///< microbatches
 };
 
 constexpr cost_in_nanoseconds in_nanoseconds(pipeline_cost cost)
 {
-    return {in_whole_nanoseconds(cost.fixed), std::max<std::int64_t>(1, in_whole_nanoseconds(cost.per_microbatch))};
+    return {in_whole_nanoseconds(cost.fixed), std::max<std::int64_t>(1, in_whole_nanoseconds(cost.per_microbatch)), cost.most_microbatches};
 }
 
 constexpr std::int64_t time_of(cost_in_nanoseconds cost, std::int64_t microbatches)
@@ -52,10 +55,10 @@ constexpr std::int64_t time_of(cost_in_nanoseconds cost, std::int64_t microbatch
     return microbatches == 0 ? 0 : cost.fixed + microbatches * cost.per_microbatch;
 }
 
-/// How many microbatches the pipeline finishes by `deadline`.
+/// How many microbatches the pipeline finishes by `deadline`, as far as it has room for them.
 constexpr std::int64_t done_by(cost_in_nanoseconds cost, std::int64_t deadline)
 {
-    return deadline < cost.fixed ? 0 : (deadline - cost.fixed) / cost.per_microbatch;
+    return deadline < cost.fixed ? 0 : std::min(cost.most, (deadline - cost.fixed) / cost.per_microbatch);
 }
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rheo/pipeline/detail/choose_sizes.hpp"
+#include "rheo/pipeline/detail/decimal.hpp"
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/units/expects.hpp"
@@ -38,16 +39,6 @@ struct instantiation {
 
 namespace detail {
 
-constexpr std::string decimal(int number)
-{
-    std::string text;
-    do {
-        text.insert(text.begin(), static_cast<char>('0' + number % 10));
-        number /= 10;
-    } while (number > 0);
-    return text;
-}
-
 /// Why so many ranks make no pipeline; empty when they make one.
 constexpr std::string why_no_pipeline(template_set_value const& ready, int ranks)
 {
@@ -60,6 +51,11 @@ constexpr std::string why_no_pipeline(template_set_value const& ready, int ranks
                decimal(smallest);
     }
     return {};
+}
+
+constexpr std::string no_room_for(int microbatches)
+{
+    return "no choice of these templates has memory for " + decimal(microbatches) + " microbatches";
 }
 
 }  // namespace detail
@@ -80,6 +76,10 @@ constexpr instantiation instantiate(template_set_value const& ready, instantiati
     }
     auto const problem = detail::make_size_problem(ready, request.ranks, request.failures, request.microbatches);
     auto const optimum = detail::least_deadline(problem);
+    if (optimum.used == 0) {
+        answer.cannot = detail::no_room_for(request.microbatches);
+        return answer;
+    }
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
         order.push_back(i);

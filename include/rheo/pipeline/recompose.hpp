@@ -72,12 +72,15 @@ constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, p
     constexpr std::size_t most_choices = 64;
     constexpr int most_steps = 4096;
     auto const optimum = least_deadline(problem);
+    std::vector<ranked_choice> ranked;
+    if (optimum.used == 0) {
+        return ranked;
+    }
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
         order.push_back(i);
     }
     auto choices = list_choices(problem, optimum, order, 2, most_steps);
-    std::vector<ranked_choice> ranked;
     if (choices.size() == 1) {
         ranked.push_back({0, std::move(choices.front())});
         return ranked;
@@ -129,16 +132,23 @@ constexpr recomposition recompose(std::span<rank_holdings const> survivors, temp
     auto const by_rank = detail::ascending(survivors);
     auto const ranks = static_cast<int>(by_rank.size());
     recomposition answer{.anew = true, .cannot = detail::why_no_pipeline(ready, ranks)};
-    if (!answer) {
+    auto const nothing = [&] {
         for (auto const* survivor : by_rank) {
             answer.spares.push_back(survivor->rank);
         }
         return answer;
+    };
+    if (!answer) {
+        return nothing();
     }
 
     auto const problem = detail::make_size_problem(ready, ranks, request.failures, request.microbatches);
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     auto const choices = detail::rank_choices(problem, costs, ready);
+    if (choices.empty()) {
+        answer.cannot = detail::no_room_for(request.microbatches);
+        return nothing();
+    }
     constexpr std::int64_t most_work = 1 << 19;
     auto const one_assignment = std::int64_t{ranks} * ranks * ranks;
     std::int64_t work = 0;

@@ -137,17 +137,21 @@ constexpr recomposition repair(std::span<pipeline_instance const> before, std::s
         groups = apply_local_rules(std::move(groups), smallest);
     }
     local = local && groups.size() >= static_cast<std::size_t>(fit) && groups.size() <= static_cast<std::size_t>(std::max(fit, request.microbatches));
+    std::vector<pipeline_cost> prices;
     for (auto const& group : groups) {
         local = local && detail::has_size(ready, group.size());
+        if (local) {
+            prices.push_back(template_of_size(ready, static_cast<int>(group.size())).cost);
+        }
     }
-    if (!local) {
+    if (!local || !split_batch(prices, request.microbatches).cannot.empty()) {
         return recompose(survivors, ready, tensors, request);
     }
 
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
     recomposition answer{.degraded = fit < request.failures + 1};
-    std::vector<pipeline_cost> prices;
+    prices.clear();
     for (auto const& group : groups) {
         auto const& shape = template_of_size(ready, static_cast<int>(group.size()));
         prices.push_back(shape.cost);

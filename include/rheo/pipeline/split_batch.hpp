@@ -7,12 +7,15 @@
 // pipeline has at most one microbatch that ends exactly then, and all others are needed.
 
 #include <algorithm>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rheo/pipeline/cost.hpp"
+#include "rheo/pipeline/detail/decimal.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -21,6 +24,7 @@ struct batch_split {
     std::vector<int> shares;  ///< microbatches per pipeline, in the pipelines' order
     int without_work = 0;     ///< pipelines whose share is 0; only when there are fewer microbatches than pipelines
     seconds time;             ///< of the slowest pipeline
+    std::string cannot{};     ///< why the batch cannot be split; empty when it can
 
     friend constexpr bool operator==(batch_split const&, batch_split const&) = default;
 };
@@ -38,7 +42,10 @@ constexpr std::int64_t share_by(cost_in_nanoseconds cost, std::int64_t deadline,
 constexpr std::int64_t earliest_deadline(std::span<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
 {
     std::int64_t early = -1;
-    auto late = time_of(costs[0], microbatches);
+    std::int64_t late = 0;
+    for (auto const cost : costs) {
+        late = std::max(late, time_of(cost, std::min(cost.most, microbatches)));
+    }
     while (late - early > 1) {
         auto const middle = early + (late - early) / 2;
         std::int64_t done = 0;
@@ -53,17 +60,24 @@ constexpr std::int64_t earliest_deadline(std::span<cost_in_nanoseconds const> co
 }  // namespace detail
 
 /// The shares that minimise the slowest pipeline, then the next slowest and so on; among equals the
-/// lower pipeline takes more. Every pipeline gets at least one microbatch when there are enough.
-/// @pre there is a pipeline, no cost is negative, microbatches >= 0
+/// lower pipeline takes more. Every pipeline gets at least one microbatch when there are enough, and none more than its
+/// memory has room for; no shares when all together have not enough.
+/// @pre there is a pipeline, each has room for a microbatch, no cost is negative, microbatches >= 0
 /// Cost: O(pipelines x (log of the time in nanoseconds + pipelines)).
 constexpr batch_split split_batch(std::span<pipeline_cost const> pipelines, int microbatches)
 {
     expects(!pipelines.empty(), "a batch cannot be split over no pipelines");
     expects(microbatches >= 0, "a batch cannot have a negative number of microbatches");
     std::vector<detail::cost_in_nanoseconds> costs;
+    std::int64_t room = 0;
     for (auto const& pipeline : pipelines) {
         expects(pipeline.fixed.count >= 0 && pipeline.per_microbatch.count >= 0, "a pipeline cannot have a negative cost");
+        expects(pipeline.most_microbatches >= 1, "a pipeline must have room for a microbatch");
         costs.push_back(detail::in_nanoseconds(pipeline));
+        room += costs.back().most;
+    }
+    if (room < microbatches) {
+        return {{}, 0, {}, "the pipelines have memory for " + detail::decimal(room) + " of " + detail::decimal(microbatches) + " microbatches"};
     }
     std::int64_t const least = static_cast<std::size_t>(microbatches) >= pipelines.size() ? 1 : 0;
     auto const deadline = detail::earliest_deadline(costs, microbatches, least);

@@ -18,6 +18,8 @@
 #include "rheo/partition/detail/replay.hpp"
 #include "rheo/partition/detail/slowest_table.hpp"
 #include "rheo/partition/optimal.hpp"
+#include "rheo/partition/split_makespan.hpp"
+#include "rheo/partition/split_memory.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/program.hpp"
@@ -30,6 +32,7 @@ struct best_split {
     std::int64_t makespan = no_partition;
     std::vector<layer_id> cuts{};
     std::vector<int> devices{};
+    int ranks = 0;                     ///< of its program
     std::int64_t open = no_partition;  ///< the least bound of what was not looked at
     std::int64_t effort = 0;           ///< instructions that may still be replayed below a choice
     int explored = 0;                  ///< partial choices whose makespan was computed
@@ -92,8 +95,6 @@ public:
     }
 
 private:
-    constexpr std::int64_t sliced(std::int64_t time) const { return (time + program_.slices / 2) / program_.slices; }
-
     constexpr bool fits(layer_span span, int devices, int stage) const
     {
         return !memory_ || prices_.memory(span, devices, in_flight_[static_cast<std::size_t>(stage)]) <= *memory_;
@@ -127,32 +128,15 @@ private:
     /// Whether all that a rank holds fits; only asked where ranks hold several stages.
     constexpr bool ranks_fit() const
     {
-        if (!memory_ || program_.placement.size() == program_.rows.size()) {
-            return true;
-        }
-        std::vector<bytes> held(program_.rows.size());
-        std::vector<bytes> activations;
-        for (std::size_t s = 0; s < program_.placement.size(); ++s) {
-            auto const span = layers_of(cuts_, stage_id{static_cast<int>(s) % stages_});
-            auto const state = prices_.memory(span, 1, 0);
-            held[static_cast<std::size_t>(program_.placement[s])] += state;
-            activations.push_back({(prices_.memory(span, 1, 1) - state).count / program_.slices});
-        }
-        auto const peaks = peak_bytes_by_rank(program_, activations);
-        for (std::size_t r = 0; r < held.size(); ++r) {
-            if (held[r] + peaks[r] > *memory_) {
-                return false;
-            }
-        }
-        return true;
+        return !memory_ || program_.placement.size() == program_.rows.size() || fullest_device(prices_, program_, cuts_, devices_) <= *memory_;
     }
 
     constexpr void set_stage(int stage, layer_span span, int devices)
     {
         auto const s = static_cast<std::size_t>(stage);
-        times_[s].forward = sliced(prices_.forward(span, devices));
-        times_[s].backward = sliced(prices_.backward(span, devices));
-        times_[s].send_activation = stage + 1 < stages_ ? sliced(prices_.send_from(span)) : 0;
+        auto const back = times_[s].send_gradient;
+        times_[s] = times_of_stage(prices_, program_.slices, span, devices);
+        times_[s].send_gradient = back;
         if (stage + 1 < stages_) {
             times_[s + 1].send_gradient = times_[s].send_activation;
         }
@@ -186,12 +170,12 @@ private:
     constexpr std::int64_t evaluate(std::vector<layer_id> const& cuts, std::vector<int> const& devices)
     {
         for (int s = 0; s < stages_; ++s) {
-            auto const span = layers_of(cuts, stage_id{s});
-            if (!fits(span, devices[static_cast<std::size_t>(s)], s)) {
+            if (!fits(layers_of(cuts, stage_id{s}), devices[static_cast<std::size_t>(s)], s)) {
                 return no_partition;
             }
-            set_stage(s, span, devices[static_cast<std::size_t>(s)]);
         }
+        times_ = times_of_split(prices_, program_.slices, cuts, devices);
+        devices_ = devices;
         cuts_ = cuts;
         return ranks_fit() ? replay_(times_) : no_partition;
     }
@@ -203,6 +187,7 @@ private:
             best_.makespan = makespan;
             best_.cuts = cuts;
             best_.devices = devices;
+            best_.ranks = static_cast<int>(program_.rows.size());
         }
     }
 

@@ -98,7 +98,7 @@ constexpr std::int64_t most_left(size_table const& table, size_problem const& pr
 /// What is known before sizes are listed: the least deadline, the most ranks used by it, and the table.
 struct size_optimum {
     std::int64_t deadline;
-    int used;
+    int used;  ///< 0: there is no room for all microbatches, whatever the sizes
     size_table table;
 };
 
@@ -112,6 +112,13 @@ constexpr size_optimum least_deadline(size_problem const& problem)
     }
     auto const each = (problem.microbatches + problem.fewest - 1) / problem.fewest;
     auto late = time_of(smallest, each);
+    bool room = true;  // whether that deadline is feasible; else the one by which everyone has done what it can
+    for (auto const& cost : problem.costs) {
+        room = room && cost.most >= problem.microbatches;
+    }
+    for (std::size_t i = 0; !room && i < problem.costs.size(); ++i) {
+        late = std::max(late, time_of(problem.costs[i], std::min<std::int64_t>(problem.costs[i].most, problem.microbatches)));
+    }
     auto early = std::min(late, cheapest_rank / problem.ranks * problem.microbatches) - 1;
     auto const feasible = [&](size_table const& table) {
         for (int r = problem.ranks; r > 0; --r) {

@@ -1,0 +1,54 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The makespan of a program whose stages are cut and priced like this, transfers included. In whole nanoseconds: the share of
+// a slice is rounded to the nearest, so that the same cuts have the same makespan everywhere.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/partition/detail/replay.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// What a stage takes for one item of a program with so many slices; its gradient's message belongs to the cut before it.
+constexpr stage_times times_of_stage(stage_prices const& prices, int slices, layer_span span, int devices)
+{
+    auto const share = [&](std::int64_t time) { return (time + slices / 2) / slices; };
+    auto const last = span.end.value == prices.layers();
+    return {share(prices.forward(span, devices)), share(prices.backward(span, devices)), last ? 0 : share(prices.send_from(span)), 0};
+}
+
+constexpr std::vector<stage_times> times_of_split(stage_prices const& prices, int slices, std::span<layer_id const> cuts, std::span<int const> devices)
+{
+    std::vector<stage_times> times;
+    for (int s = 0; s < stage_count(cuts); ++s) {
+        times.push_back(times_of_stage(prices, slices, layers_of(cuts, stage_id{s}), devices[static_cast<std::size_t>(s)]));
+        if (s > 0) {
+            times.back().send_gradient = times[static_cast<std::size_t>(s) - 1].send_activation;
+        }
+    }
+    return times;
+}
+
+}  // namespace detail
+
+/// @pre the program only computes and is sound; cuts of all layers and devices, one for each stage of a copy of its model
+/// Cost: linear in the instructions.
+constexpr seconds makespan_of(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
+{
+    expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");
+    detail::replay replayed{p};
+    return nanoseconds(static_cast<double>(replayed(detail::times_of_split(prices, p.slices, cuts, devices))));
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,93 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What the devices of a cut pipeline have to hold under a schedule: state, and the activations of the microbatches that its
+// program has in flight, stage by stage or, where a rank has several stages, at the worst moment of all together. From it
+// follows how many microbatches fit.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "rheo/partition/cuts.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/schedule/activations.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// Rank -> what each of its devices holds at most. @pre cuts and devices of the program's stages
+constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
+{
+    auto const chain = stages_per_copy(p);
+    expects(stage_count(cuts) == chain && devices.size() == static_cast<std::size_t>(chain), "the cuts are not those of the program's stages");
+    std::vector<bytes> held(p.rows.size());
+    if (p.placement.size() == p.rows.size()) {
+        auto const peaks = peak_activations_by_rank(p);
+        for (std::size_t s = 0; s < p.placement.size(); ++s) {
+            auto const rank = static_cast<std::size_t>(p.placement[s]);
+            auto const stage = static_cast<int>(s) % chain;
+            held[rank] = prices.memory(layers_of(cuts, stage_id{stage}), devices[static_cast<std::size_t>(stage)], (peaks[rank] + p.slices - 1) / p.slices);
+        }
+        return held;
+    }
+    std::vector<bytes> activations;
+    for (std::size_t s = 0; s < p.placement.size(); ++s) {
+        auto const span = layers_of(cuts, stage_id{static_cast<int>(s) % chain});
+        auto const state = prices.memory(span, 1, 0);
+        held[static_cast<std::size_t>(p.placement[s])] += state;
+        activations.push_back({(prices.memory(span, 1, 1) - state).count / p.slices});
+    }
+    auto const peaks = peak_bytes_by_rank(p, activations);
+    for (std::size_t r = 0; r < held.size(); ++r) {
+        held[r] += peaks[r];
+    }
+    return held;
+}
+
+/// The largest of them.
+constexpr bytes fullest_device(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
+{
+    bytes most;
+    for (auto const held : memory_by_rank(prices, p, cuts, devices)) {
+        most = std::max(most, held);
+    }
+    return most;
+}
+
+/// How many microbatches a pipeline with these cuts can run in a step on devices of so much memory, at most `most`; 0: not even one.
+/// Numbers that the schedule cannot have are passed over. Source of the bisection: under no family does a further microbatch
+/// lower what is in flight. @pre most >= 1. Cost: that of about log2(most) programs.
+constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, std::span<layer_id const> cuts, std::span<int const> devices,
+                                    int ranks, bytes device_memory, int most)
+{
+    expects(most >= 1, "a step needs at least one microbatch");
+    auto const possible = [&](int m) { return fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none; };
+    int fits = 0;
+    int beyond = most + 1;
+    while (beyond - fits > 1) {
+        auto const middle = fits + (beyond - fits) / 2;
+        auto tried = middle;
+        while (tried > fits && !possible(tried)) {
+            --tried;
+        }
+        if (tried == fits) {  // none between: ask above, where there may be one
+            tried = middle + 1;
+            while (tried < beyond && !possible(tried)) {
+                ++tried;
+            }
+            if (tried == beyond) {
+                break;
+            }
+        }
+        auto const p = make_program(schedule, {.ranks = ranks, .microbatches = tried});
+        (fullest_device(prices, p, cuts, devices) <= device_memory ? fits : beyond) = tried;
+    }
+    return fits;
+}
+
+}  // namespace rheo::inline v0

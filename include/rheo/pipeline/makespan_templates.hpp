@@ -1,0 +1,109 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Templates with everything that planning knows of them: cuts and devices with the least makespan of the schedule, how
+// near to the optimum that is proved to be, what the fullest device holds, how many microbatches fit. What instantiation
+// compares them by is a line through their makespans at the microbatches asked for and at twice as many: the schedules
+// of this library grow by the slowest stage per microbatch once they are full.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/partition/optimal_makespan.hpp"
+#include "rheo/partition/split_makespan.hpp"
+#include "rheo/partition/split_memory.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/pipeline/cost.hpp"
+#include "rheo/pipeline/plan_templates.hpp"
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+struct makespan_template {
+    int nodes;                ///< that an instance takes
+    makespan_split split;     ///< says why when there is none
+    pipeline_cost cost{};
+    bytes fullest{};          ///< of the devices, with the microbatches asked for
+    int most_microbatches{};  ///< that fit, at most as many as were asked about; 0: memory was not looked at
+
+    friend constexpr bool operator==(makespan_template const&, makespan_template const&) = default;
+};
+
+struct makespan_templates_request {
+    any_schedule schedule;
+    size_range nodes;                      ///< sizes of templates
+    int microbatches;                      ///< that a pipeline runs in a step
+    int most_microbatches;                 ///< the step's: no pipeline runs more
+    std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
+    std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
+};
+
+namespace detail {
+
+/// The line through the makespans at m and at 2 m microbatches; where the schedule cannot have twice as many, through none.
+constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule const& schedule, int microbatches)
+{
+    schedule_shape const twice{.ranks = split.ranks, .microbatches = 2 * microbatches};
+    if (fault_of(schedule, twice) != shape_fault::none) {
+        return {seconds{0.0}, split.makespan / static_cast<double>(microbatches)};
+    }
+    auto const once = in_whole_nanoseconds(split.makespan);
+    auto const more = in_whole_nanoseconds(makespan_of(prices, make_program(schedule, twice), split.cuts, split.devices)) - once;
+    auto const each = std::max<std::int64_t>(1, more / microbatches);
+    return {nanoseconds(static_cast<double>(std::max<std::int64_t>(0, once - microbatches * each))), nanoseconds(static_cast<double>(each))};
+}
+
+}  // namespace detail
+
+/// A template for each number of nodes of the range, also those that cannot be: they say why.
+/// @pre 1 <= from <= to, 1 <= microbatches <= most_microbatches. Cost: that of optimal_makespan for each.
+constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices const& prices, makespan_templates_request const& request)
+{
+    expects(1 <= request.nodes.from && request.nodes.from <= request.nodes.to, "template sizes must be a range from at least 1");
+    expects(1 <= request.microbatches && request.microbatches <= request.most_microbatches, "a pipeline runs at least one and at most all microbatches of a step");
+    std::vector<makespan_template> result;
+    for (int nodes = request.nodes.from; nodes <= request.nodes.to; ++nodes) {
+        makespan_template made{nodes, optimal_makespan(prices, {request.schedule, nodes, request.microbatches, request.device_memory, request.effort})};
+        if (made.split) {
+            auto const p = make_program(request.schedule, {.ranks = made.split.ranks, .microbatches = request.microbatches});
+            made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
+            made.cost = detail::cost_of_split(prices, made.split, request.schedule, request.microbatches);
+            if (request.device_memory) {
+                made.most_microbatches = microbatches_that_fit(prices, request.schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
+                                                               request.most_microbatches);
+                if (made.most_microbatches < request.most_microbatches) {
+                    made.cost.most_microbatches = made.most_microbatches;
+                }
+            }
+        }
+        result.push_back(std::move(made));
+    }
+    return result;
+}
+
+/// Those that ranks can run, one device per stage, as instantiation and recomposition take them: counted in ranks.
+constexpr template_set_value to_template_set(std::span<makespan_template const> made)
+{
+    template_set_value ready;
+    for (auto const& one : made) {
+        bool single = one.split && one.split.devices.size() == static_cast<std::size_t>(one.split.ranks);
+        for (auto const d : one.split.devices) {
+            single = single && d == 1;
+        }
+        if (single) {
+            ready.templates.push_back({one.split.cuts, one.cost});
+        }
+    }
+    return ready;
+}
+
+}  // namespace rheo::inline v0
