@@ -21,6 +21,8 @@ using holed = template_set<two, four>;
 
 static_assert(covers<ready>({.from = 4, .to = 16, .failures = 1}));
 static_assert(covered<ready, coverage_request{.from = 4, .to = 16, .failures = 1}>);
+static_assert(sizes_needed(8, 2) == 4 && sizes_needed(1, 0) == 1 && sizes_needed(5, 0) == 5);
+static_assert(largest_size(16, 2, 1) == 14);
 static_assert(covers<ready>({.from = 3, .to = 16, .failures = 1}) == coverage_verdict{3, 2});
 static_assert(covers<ready>({.from = 4, .to = 40, .failures = 0}));
 static_assert(covers<holed>({.from = 4, .to = 16, .failures = 1}) == coverage_verdict{5, 2});
@@ -65,7 +67,7 @@ TEST_CASE("sizes n0 .. N - f n0 cover everything up to N")
     for (int n0 = 1; n0 <= 6; ++n0) {
         for (int f = 0; f <= 4; ++f) {
             for (int all = (f + 1) * n0; all <= 60; ++all) {
-                std::vector<int> sizes(static_cast<std::size_t>(all - f * n0 - n0 + 1));
+                std::vector<int> sizes(static_cast<std::size_t>(largest_size(all, n0, f) - n0 + 1));
                 std::iota(sizes.begin(), sizes.end(), n0);
                 REQUIRE(covers(sizes, {.from = (f + 1) * n0, .to = all, .failures = f}));
             }
@@ -77,7 +79,7 @@ TEST_CASE("without an upper bound 1 + ceil((n0 - 1) / (f + 1)) sizes are necessa
 {
     for (int n0 = 1; n0 <= 7; ++n0) {
         for (int f = 0; f <= 4; ++f) {
-            std::vector<int> sizes(static_cast<std::size_t>(1 + (n0 - 1 + f) / (f + 1)));
+            std::vector<int> sizes(static_cast<std::size_t>(sizes_needed(n0, f)));
             std::iota(sizes.begin(), sizes.end(), n0);
             CHECK(covers(sizes, {.from = (f + 1) * n0, .to = 300, .failures = f}));
             sizes.pop_back();
@@ -86,6 +88,29 @@ TEST_CASE("without an upper bound 1 + ceil((n0 - 1) / (f + 1)) sizes are necessa
             }
         }
     }
+}
+
+TEST_CASE("a model of few layers caps the largest size, and each number of ranks is judged by itself")
+{
+    for (int n0 = 1; n0 <= 4; ++n0) {
+        for (int cap = n0; cap <= 6; ++cap) {
+            std::vector<int> sizes(static_cast<std::size_t>(cap - n0 + 1));
+            std::iota(sizes.begin(), sizes.end(), n0);
+            for (int f = 0; f <= 3; ++f) {
+                int first = 0;
+                for (int ranks = (f + 1) * n0; ranks <= 24; ++ranks) {
+                    CAPTURE(n0, cap, f, ranks);
+                    auto const most = ranks / n0;
+                    REQUIRE(covers_total(sizes, ranks, f + 1) == (most >= f + 1 && ranks <= most * cap));
+                    REQUIRE(covers_total(sizes, ranks, f + 1) == (most_pipelines(sizes, ranks) >= f + 1));
+                    first = first == 0 && !covers_total(sizes, ranks, f + 1) ? ranks : first;
+                }
+                REQUIRE(covers(sizes, {.from = (f + 1) * n0, .to = 24, .failures = f}).first_uncovered == first);
+            }
+        }
+    }
+    CHECK_THROWS_AS(sizes_needed(0, 1), precondition_error);
+    CHECK_THROWS_AS(largest_size(5, 3, 1), precondition_error);
 }
 
 TEST_CASE("the verdict at run time says the same")

@@ -59,6 +59,26 @@ constexpr bool covers_total(std::span<int const> sizes, int total, int pipelines
     return most.back() >= pipelines && most.back() > 0;
 }
 
+/// How many consecutive sizes from `smallest` on are necessary and sufficient to cover every number of ranks from (failures + 1) x
+/// smallest on, without an upper bound. @pre smallest >= 1, failures >= 0
+constexpr int sizes_needed(int smallest, int failures)
+{
+    expects(smallest >= 1, "a pipeline has at least one rank");
+    expects(failures >= 0, "the number of failures to survive cannot be negative");
+    return 1 + (smallest - 1 + failures) / (failures + 1);
+}
+
+/// The largest template that so many ranks can need when f + 1 pipelines are to be kept: with the sizes up to it, everything from
+/// (failures + 1) x smallest up to `ranks` is covered. A model of fewer layers caps it, which covers() then judges.
+/// @pre smallest >= 1, failures >= 0, ranks >= (failures + 1) x smallest
+constexpr int largest_size(int ranks, int smallest, int failures)
+{
+    expects(smallest >= 1, "a pipeline has at least one rank");
+    expects(failures >= 0, "the number of failures to survive cannot be negative");
+    expects(ranks >= (failures + 1) * smallest, "these ranks do not make f + 1 pipelines of the smallest size");
+    return ranks - failures * smallest;
+}
+
 /// Whether templates of these sizes cover every number of ranks in the range by at least f + 1 pipelines.
 /// @pre sizes ascend strictly from 1; 1 <= from <= to; failures >= 0
 constexpr coverage_verdict covers(std::span<int const> sizes, coverage_request request)
