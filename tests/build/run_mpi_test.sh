@@ -3,13 +3,11 @@
 # run_mpi_test.sh <run_mpi.sh>: exit codes come through, time-outs end everything, what stays behind is told and ended.
 set -u
 runner=$1
-failures=0
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-expect() { # expect <what> <wanted> <got>
-  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected $2, got $3"; failures=$((failures + 1)); else echo "ok: $1"; fi
-}
 alive() { # a dead process that nobody has waited for (Z) is gone
   case $(sed 's/.*) //; s/ .*//' "/proc/$(cat "$1")/stat" 2>/dev/null) in '' | Z | X) echo gone ;; *) echo alive ;; esac
 }

@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # hung.sh <rheo> <work folder>: jobs with a rank that stands still end, without it, with the bits of the undisturbed job.
 set -u
-rheo=$1 work=$2
-failures=0
-expect() { # expect <what> <wanted> <got>
-  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected '$2', got '$3'"; failures=$((failures + 1)); else echo "ok: $1"; fi
-}
-mkdir -p "$work" && cd "$work" && rm -rf ./* || exit 1
-export OMP_NUM_THREADS=1
-for i in {1..400}; do echo "line $i of a text that is always the same"; done >text
+rheo=$1
+# shellcheck source=tests/jobs.sh
+. "$(dirname "$0")/../jobs.sh"
+begin_in "$2"
 cat >job.toml <<'END'
 schema = 1
 [model]
@@ -28,34 +24,22 @@ pipelines = [2, 2]
 [run]
 watchdog = { factor = 20, least_s = 2, stopped_s = 1 }
 END
-flags=(--with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none)
-((EUID == 0)) && flags+=(--allow-run-as-root)
-value() { sed -n "s/^  \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2/report.json" 2>/dev/null; }
-train() { # <run folder> [arguments]
-  local folder=$1
-  shift
-  "$RHEO_MPIRUN" "${flags[@]}" -n 4 "$rheo" train job.toml --set "run.folder=$folder" "$@" >"$folder.out" 2>&1
-}
 judge() { # <run folder> <sentence>: it ended with the digest of the undisturbed job, and said why the rank was lost
   expect "$1: the digest" "$digest" "$(value digest "$1")"
   expect "$1: why" 1 "$(($(grep -cE "$2" "$1.out") > 0))"
   [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
 }
 
-train undisturbed
+train undisturbed 4
 expect "the undisturbed job ends" 0 $?
 digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
 
 # From outside, wherever it is in its step; the signal to go on comes too late for it.
-train stopped &
+train stopped 4 &
 job=$!
-for _ in {1..1200}; do
-  steps=$(grep -c '"kind":"step"' stopped/metrics.jsonl 2>/dev/null)
-  ((${steps:-0} >= 20)) && break
-  sleep 0.02
-done
-victim=$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' stopped/ranks/2.json)
+reached stopped 20
+victim=$(pid_of stopped 2)
 kill -STOP "$victim"
 sleep 4
 kill -CONT "$victim" 2>/dev/null
@@ -65,11 +49,11 @@ judge stopped 'rank [0-9]+: rank 2 on the same host \(process [0-9]+\) has stood
 expect "the stopped rank is gone" 1 "$(kill -0 "$victim" 2>/dev/null; echo $?)"
 
 # The rank that speaks, and another one in the recovery from that.
-train twice --inject stop:0@30:backward --inject stop:3@30:copy
+train twice 4 --inject stop:0@30:backward --inject stop:3@30:copy
 expect "the job with two stopped ranks ends" 0 $?
 judge twice 'rank 0 on the same host .* is killed'
 
-train hangs --inject hang:1@30:backward
+train hangs 4 --inject hang:1@30:backward
 expect "the job with a hanging rank ends" 0 $?
 judge hangs 'rank 1: an operation has taken .* its deadline is .* the rank ends itself'
 

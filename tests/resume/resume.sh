@@ -3,13 +3,10 @@
 # resume.sh <rheo> <work folder>: jobs that are stopped, killed whole, or lose the last copy of a layer go on from
 # their newest checkpoint, on other numbers of ranks and under another schedule, and end with the undisturbed job's bits.
 set -u
-rheo=$1 work=$2
-failures=0
-expect() { # expect <what> <wanted> <got>
-  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected '$2', got '$3'"; failures=$((failures + 1)); else echo "ok: $1"; fi
-}
-mkdir -p "$work" && cd "$work" && rm -rf ./* || exit 1
-for i in {1..400}; do echo "line $i of a text that is always the same"; done >text
+rheo=$1
+# shellcheck source=tests/jobs.sh
+. "$(dirname "$0")/../jobs.sh"
+begin_in "$2"
 cat >job.toml <<'END'
 schema = 1
 [model]
@@ -30,26 +27,10 @@ pipelines = [2, 2]
 [checkpoint]
 every_steps = 20
 END
-flags=(--with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none)
-((EUID == 0)) && flags+=(--allow-run-as-root)
-value() { sed -n "s/^  \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2/report.json" 2>/dev/null; }
-train() { # <run folder> <ranks> [arguments]
-  local folder=$1 ranks=$2
-  shift 2
-  "$RHEO_MPIRUN" "${flags[@]}" -n "$ranks" "$rheo" train job.toml --set "run.folder=$folder" "$@" >>"$folder.out" 2>&1
-}
 same() { # <run folder> <exit code>
   expect "$1: goes on to the end" 0 "$2"
   expect "$1: the digest" "$digest" "$(value digest "$1")"
   [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
-}
-reached() { # <run folder> <step>: waits until that many steps are recorded
-  local steps
-  for _ in {1..2000}; do
-    steps=$(grep -c '"kind":"step"' "$1/metrics.jsonl" 2>/dev/null)
-    ((${steps:-0} >= $2)) && return
-    sleep 0.01
-  done
 }
 
 train undisturbed 4
@@ -66,7 +47,7 @@ same undisturbed $?
 train signal 4 &
 job=$!
 reached signal 30
-kill -TERM "$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' signal/ranks/2.json)"
+kill -TERM "$(pid_of signal 2)"
 wait $job
 expect "SIGTERM ends the job with 75" 75 $?
 expect "it says how to go on" 1 "$(grep -c 'steps: the same command goes on' signal.out | sed 's/[1-9].*/1/')"
@@ -83,8 +64,9 @@ for step in 50 110; do
   train power 4 &
   job=$!
   reached power $step
-  # the launcher first, or it would report on the ranks
-  kill -KILL "$(pgrep -f -n "^[^ ]*(mpirun|prterun).* run.folder=power( |\$)")" $(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' power/ranks/*.json) 2>/dev/null
+  # the launcher (of this session: another test may run the same) first, or it would report on the ranks
+  # shellcheck disable=SC2046
+  kill -KILL "$(pgrep -s 0 -f -n "^[^ ]*(mpirun|prterun).* run.folder=power( |\$)")" $(pid_of power '*') 2>/dev/null
   wait $job 2>/dev/null
 done
 train power 4
@@ -104,7 +86,7 @@ train fork 4 --set train.steps=40
 expect "a shorter job" 0 $?
 train fork 4 --set train.steps=60 --resume fork
 expect "its fork" 0 $?
-expect "has a folder of its own" "step-40 step-60" "$(cd fork && echo step-40) $(cd fork-fork-1 && echo step-60)"
+expect "has a folder of its own" "step-40 step-60" "$(cd fork && ls -d step-40) $(cd fork-fork-1 && ls -d step-60)"
 train undisturbed 1 --set plan.pipelines=[1] --resume never
 same undisturbed $?
 expect "what was there is set aside" "$kept" "$(cd undisturbed/before-1 && echo step-*)"

@@ -3,13 +3,10 @@
 # scripts_test.sh <folder of the scripts>: syntax, what mpirun is given, when the job goes back into the queue, signals.
 set -u
 scripts=$1
-failures=0
+# shellcheck source=tests/expect.sh
+. "$(dirname "$0")/../expect.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-expect() { # expect <what> <wanted> <got>
-  if [[ $2 != "$3" ]]; then echo "FAILED: $1: expected '$2', got '$3'"; failures=$((failures + 1)); else echo "ok: $1"; fi
-}
 
 for script in "$scripts"/*; do
   bash -n "$script"
