@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library with clang: every header alone without a warning, and the examples with what they print. ROOT, WORK, CLANG.
 cmake_minimum_required(VERSION 3.25)
-cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc)
-  if(NOT rc EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "${command} failed")
-  endif()
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/nested.cmake")
 run("${CMAKE_COMMAND}" -S "${ROOT}" -B "${WORK}" -G Ninja "-DCMAKE_CXX_COMPILER=${CLANG}" -DRHEO_EXECUTOR=OFF -DRHEO_WERROR=ON)
 run("${CMAKE_COMMAND}" --build "${WORK}" -j ${jobs} --target rheo_headers)
 # libstdc++ 12 makes no std::string at compile time for clang, which the example about energy would need.
