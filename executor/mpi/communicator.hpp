@@ -5,6 +5,7 @@
 // et al., "Post-failure recovery of MPI communication capability", IJHPCA 2013). With an MPI that has no
 // ULFM they are the plain operations that make sense without failures: nobody is ever lost.
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -75,9 +76,41 @@ inline void revoke([[maybe_unused]] communicator const& comm)
 #endif
 }
 
-/// True when a member is known to have failed or somebody has revoked the communicator. Cheap enough for
-/// polling loops; it makes no progress itself.
-inline bool is_broken([[maybe_unused]] communicator const& comm)
+/// The positions of the members that are known to have failed, in no particular order.
+inline std::vector<int> failed_positions([[maybe_unused]] communicator const& comm)
+{
+    std::vector<int> positions;
+#if RHEO_HAS_ULFM
+    MPI_Group failed = MPI_GROUP_NULL;
+    check(MPIX_Comm_get_failed(comm.handle(), &failed), "MPIX_Comm_get_failed");
+    if (failed != MPI_GROUP_EMPTY) {  // freeing the empty group breaks later calls
+        MPI_Group all = MPI_GROUP_NULL;
+        MPI_Comm_group(comm.handle(), &all);
+        int count = 0;
+        MPI_Group_size(failed, &count);
+        for (int i = 0; i < count; ++i) {
+            positions.push_back(MPI_UNDEFINED);
+            MPI_Group_translate_ranks(failed, 1, &i, all, &positions.back());
+        }
+        MPI_Group_free(&all);
+        MPI_Group_free(&failed);
+    }
+#endif
+    return positions;
+}
+
+/// Acknowledges the members that failed_positions() named: an agreement that misses nobody else succeeds from now on.
+inline void acknowledge([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::vector<int> const& failed)
+{
+#if RHEO_HAS_ULFM
+    int acknowledged = 0;
+    check(MPIX_Comm_ack_failed(comm.handle(), static_cast<int>(failed.size()), &acknowledged), "MPIX_Comm_ack_failed");
+#endif
+}
+
+/// True when more than `lost_before` members are known to have failed, or somebody has revoked the communicator. Cheap
+/// enough for polling loops; it makes no progress itself.
+inline bool is_broken([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::size_t lost_before)
 {
 #if RHEO_HAS_ULFM
     int revoked = 0;
@@ -91,39 +124,20 @@ inline bool is_broken([[maybe_unused]] communicator const& comm)
     }
     int size = 0;
     MPI_Group_size(failed, &size);
-    if (failed != MPI_GROUP_EMPTY) {  // freeing the empty group breaks later calls
+    if (failed != MPI_GROUP_EMPTY) {
         MPI_Group_free(&failed);
     }
-    return size > 0;
+    return static_cast<std::size_t>(size) > lost_before;
 #else
     return false;
 #endif
 }
 
-/// The positions of the members that are known to have failed, which may be none. It acknowledges them: an
-/// agreement that misses nobody else succeeds from now on.
-inline std::vector<int> acknowledge_failed([[maybe_unused]] communicator const& comm)
+/// Lets the MPI do what it has to do, without a message of our own.
+inline void make_progress(communicator const& comm)
 {
-    std::vector<int> positions;
-#if RHEO_HAS_ULFM
-    MPI_Group failed = MPI_GROUP_NULL;
-    MPI_Group all = MPI_GROUP_NULL;
-    check(MPIX_Comm_get_failed(comm.handle(), &failed), "MPIX_Comm_get_failed");
-    MPI_Comm_group(comm.handle(), &all);
-    int count = 0;
-    MPI_Group_size(failed, &count);
-    for (int i = 0; i < count; ++i) {
-        positions.push_back(MPI_UNDEFINED);
-        MPI_Group_translate_ranks(failed, 1, &i, all, &positions.back());
-    }
-    MPI_Group_free(&all);
-    if (failed != MPI_GROUP_EMPTY) {
-        MPI_Group_free(&failed);
-    }
-    int acknowledged = 0;
-    check(MPIX_Comm_ack_failed(comm.handle(), count, &acknowledged), "MPIX_Comm_ack_failed");
-#endif
-    return positions;
+    int flag = 0;
+    MPI_Iprobe(comm.rank(), 0, comm.handle(), &flag, MPI_STATUS_IGNORE);
 }
 
 struct agreement {

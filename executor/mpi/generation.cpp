@@ -1,31 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/generation.hpp"
 
+#include <climits>
+#include <utility>
+
 namespace rheo::inline v0::mpi {
 
-generation next_generation(generation const& last)
+namespace {
+
+/// Who lives as far as all survivors know, the same at all of them: position -> lives.
+std::vector<bool> agree_on_survivors(communicator const& comm)
+{
+    std::vector<bool> lives(static_cast<std::size_t>(comm.size()), true);
+    for (auto const position : failed_positions(comm)) {
+        lives[static_cast<std::size_t>(position)] = false;
+    }
+    constexpr std::size_t votes = sizeof(int) * CHAR_BIT - 1;  // in the bits of one agreement
+    for (std::size_t first = 0; first < lives.size(); first += votes) {
+        auto const count = std::min(votes, lives.size() - first);
+        int bits = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            bits |= static_cast<int>(lives[first + i]) << i;
+        }
+        bits = agree(comm, bits).bits;  // nobody has acknowledged the losses yet, so only the bits have a meaning
+        for (std::size_t i = 0; i < count; ++i) {
+            lives[first + i] = (bits >> i & 1) != 0;
+        }
+    }
+    return lives;
+}
+
+}  // namespace
+
+generation first_generation(MPI_Comm caller, generation_id id, int pairs)
+{
+    generation first;
+    first.id = id;
+    first.rest = reserve{caller, pairs};
+    first.with = first.rest.take();
+    first.members = first.with.crew;
+    first.me = rank_id{first.recovery().rank()};
+    return first;
+}
+
+generation next_generation(generation last)
 {
     generation next;
     next.id = generation_id{last.id.value + 1};
     next.me = last.me;
-    next.recovery = shrink(last.recovery);
-    MPI_Group before = MPI_GROUP_NULL;
-    MPI_Group after = MPI_GROUP_NULL;
-    MPI_Comm_group(last.recovery.handle(), &before);
-    MPI_Comm_group(next.recovery.handle(), &after);
-    for (int position = 0; position < next.recovery.size(); ++position) {
-        int old_position = 0;
-        MPI_Group_translate_ranks(after, 1, &position, before, &old_position);
-        next.members.push_back(last.members[static_cast<std::size_t>(old_position)]);
+    next.rest = std::move(last.rest);
+    next.with = next.rest.take();
+    auto const lives = agree_on_survivors(next.recovery());
+    for (std::size_t position = 0; position < lives.size(); ++position) {
+        if (lives[position]) {
+            next.members.push_back(next.with.crew[position]);
+        }
     }
-    MPI_Group_free(&before);
-    MPI_Group_free(&after);
-    next.data = shrink(next.recovery);
-    next.complete = next.data.size() == next.recovery.size();
-    // Nobody may revoke a new communicator before everybody has finished making it: Open MPI 5.0 ends with a
-    // segmentation fault when it hears of a revocation in between. What this agreement returns means nothing.
-    agree(last.recovery, 1);
-    return next;
+    if (!next.has(next.me)) {
+        throw error{MPI_ERR_OTHER, "the other ranks hold this one for lost"};
+    }
+    // Those that were agreed on as lost are acknowledged, once this rank, too, has heard of each of them.
+    auto const lost = lives.size() - next.members.size();
+    for (;;) {
+        auto const failed = failed_positions(next.recovery());
+        auto const known = std::count_if(failed.begin(), failed.end(), [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
+        if (static_cast<std::size_t>(known) == lost) {
+            acknowledge(next.recovery(), failed);
+            next.complete = failed.size() == lost;
+            return next;
+        }
+        make_progress(next.recovery());
+    }
+}
+
+communicator survivors_of(generation last)
+{
+    return last.members == last.with.crew ? std::move(last.with.data) : shrink(last.data());
 }
 
 }  // namespace rheo::inline v0::mpi

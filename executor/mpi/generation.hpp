@@ -9,52 +9,54 @@
 #include <cstddef>
 #include <vector>
 
-#include "mpi/communicator.hpp"
+#include "mpi/reserve.hpp"
 #include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0::mpi {
 
 struct generation {
     generation_id id;
-    std::vector<rank_id> members;  ///< position in the communicators -> rank at launch, ascending
+    std::vector<rank_id> members;  ///< who lives, ascending
     rank_id me;
-    communicator recovery;
-    communicator data;
-    bool complete = true;  ///< both communicators have the same members; otherwise somebody is lost already
+    communicator_pair with;
+    reserve rest;           ///< of the generations to come
+    bool complete = true;   ///< nobody is known to have been lost since the members were agreed on
 
+    communicator const& recovery() const { return with.recovery; }
+    communicator const& data() const { return with.data; }
+
+    /// Its number in the two communicators.
+    int address_of(rank_id rank) const
+    {
+        return static_cast<int>(std::lower_bound(with.crew.begin(), with.crew.end(), rank) - with.crew.begin());
+    }
+    /// Its number among those who live.
     int position_of(rank_id rank) const
     {
         return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
     }
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
-    bool broken() const { return !complete || is_broken(recovery); }
+    bool broken() const { return !complete || is_broken(recovery(), with.crew.size() - members.size()); }
 
     /// Tells every member that this generation ends.
     void revoke() const
     {
-        mpi::revoke(data);
-        mpi::revoke(recovery);
+        mpi::revoke(data());
+        mpi::revoke(recovery());
     }
 };
 
 /// The first generation of a job: all ranks of the caller's communicator, which is never revoked.
-inline generation first_generation(MPI_Comm caller, generation_id id)
-{
-    generation result;
-    result.id = id;
-    result.recovery = duplicate(caller);
-    result.data = duplicate(result.recovery.handle());
-    result.me = rank_id{result.recovery.rank()};
-    for (int r = 0; r < result.recovery.size(); ++r) {
-        result.members.push_back(rank_id{r});
-    }
-    return result;
-}
+/// @param pairs of communicators in reserve, for as many generations  @throws peer_lost, error
+generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 
-/// The generation after a loss: the members that live, with new communicators. The data communicator comes
-/// from a second shrink, which unlike a duplication ends when members fail in the middle of it; every
-/// survivor makes both calls, in this order, and waits for the others behind them, whatever it knows, so the
-/// calls always match.
-generation next_generation(generation const& last);
+/// The generation after a loss, which takes the place of the last one: the members that live, as they agree on the next pair
+/// of communicators. Every survivor calls it, whatever it knows. Somebody may be lost in the middle of it: then
+/// the generation is broken from the start, and another one follows.
+/// @throws error when the others hold this rank for lost
+generation next_generation(generation last);
+
+/// The communicator of those who live, for whoever goes on without generations. @throws peer_lost, error
+communicator survivors_of(generation last);
 
 }  // namespace rheo::inline v0::mpi

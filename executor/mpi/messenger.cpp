@@ -55,8 +55,8 @@ messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, s
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        expect_success(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->position_of(to), tag,
-                        generation_->data.handle(), &request),
+        expect_success(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->address_of(to), tag,
+                        generation_->data().handle(), &request),
                        "MPI_Isend");
     });
     return which;
@@ -66,8 +66,8 @@ messenger::ticket messenger::start_receive(rank_id from, int tag, void* data, st
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        expect_success(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->position_of(from), tag,
-                        generation_->data.handle(), &request),
+        expect_success(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->address_of(from), tag,
+                        generation_->data().handle(), &request),
                        "MPI_Irecv");
     });
     return which;

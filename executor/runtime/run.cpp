@@ -76,13 +76,10 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 /// The first member that is not known to have failed; those that have are acknowledged.
 rank_id lowest_alive(mpi::generation const& members)
 {
-    auto const failed = mpi::acknowledge_failed(members.recovery);
-    for (int position = 0; position < static_cast<int>(members.members.size()); ++position) {
-        if (std::find(failed.begin(), failed.end(), position) == failed.end()) {
-            return members.members[static_cast<std::size_t>(position)];
-        }
-    }
-    return members.me;
+    auto const failed = mpi::failed_positions(members.recovery());
+    mpi::acknowledge(members.recovery(), failed);
+    auto const lives = [&](rank_id rank) { return std::find(failed.begin(), failed.end(), members.address_of(rank)) == failed.end(); };
+    return *std::find_if(members.members.begin(), members.members.end(), lives);
 }
 
 /// Ends a rank that is in an error of its own: for the others it is lost.
@@ -189,12 +186,12 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
             watch.join_host(begun.launch.launch.value, launched);
         }
         watchdog::wait const waits{&watch};
-        auto const settled = mpi::agree(generation->recovery, together ? 1 : 0);
+        auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
         if (settled.success && (settled.bits & 1) != 0) {
             break;
         }
         generation->revoke();
-        generation = std::make_unique<mpi::generation>(mpi::next_generation(*generation));
+        generation = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation)));
     }
 
     watch.all_joined();
@@ -234,8 +231,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                 record->speaker(true);
                 record->finish(end.record);
             }
-        } while (!mpi::agree(training->members().recovery, 1).success);
-        result.survivors = training->members().data.release();
+        } while (!mpi::agree(training->members().recovery(), 1).success);
+        result.survivors = mpi::survivors_of(std::move(*training->release_members())).release();
     } catch (std::exception const& error) {
         if (record) {
             record->note(error.what());

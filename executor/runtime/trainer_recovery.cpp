@@ -28,7 +28,7 @@ protocol_event trainer::perform(shrink const&)
     watchdog::wait const waits{job_->watch};
     messages_.reset();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
-    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(*generation_));
+    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_)));
     job_->record->speaker(speaks());
     checkpoints_.generation_ended();
     trace(activity::shrink, start);

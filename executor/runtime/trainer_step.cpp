@@ -194,7 +194,7 @@ protocol_event trainer::perform(decide const& action)
 {
     auto const start = job_->clock.now();
     watchdog::wait const waits{job_->watch};
-    auto const agreed = mpi::agree(generation_->recovery, static_cast<int>(action.vote));
+    auto const agreed = mpi::agree(generation_->recovery(), static_cast<int>(action.vote));
     trace(activity::decide, start);
     if (recovery_) {
         recovery_->decide += since(start);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seven ranks, a reserve of two pairs of communicators: ranks die one by one until two are left, or two at
+// once and two more while the others agree on who is left. In every generation all members gather what
+// all members say, and agree that they did.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/collectives.hpp"
+#include "runtime/run.hpp"
+
+using namespace rheo;
+
+namespace {
+
+void die()
+{
+    for (;;) {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+struct death {
+    rank_id who;
+    int round;
+    bool while_agreeing;  ///< not in the section, but while the survivors of that round's other deaths agree on who they are
+};
+
+std::vector<death> deaths_of(std::string_view how)
+{
+    if (how == "together") {
+        return {{rank_id{1}, 3, false}, {rank_id{4}, 3, false}, {rank_id{0}, 3, true}, {rank_id{6}, 5, true}, {rank_id{5}, 5, false}};
+    }
+    return {{rank_id{3}, 2, false}, {rank_id{0}, 4, false}, {rank_id{6}, 6, false}, {rank_id{1}, 8, false}, {rank_id{2}, 9, false}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    auto const deaths = deaths_of(argc > 1 ? argv[1] : "one-by-one");
+    auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
+    auto const me = now.me;
+    std::vector<rank_id> expected = now.members;
+    bool right = true;
+    int rounds = 0;
+    for (int round = 0; round < 12;) {
+        for (auto const& d : deaths) {
+            if (d.who == me && d.round == round && !d.while_agreeing) {
+                die();
+            }
+        }
+        bool const together = mpi::unless_peer_lost([&] {
+            mpi::messenger messages{now};
+            auto const all = all_gather(messages, std::vector<std::int64_t>{me.value, round});
+            right = right && all.size() == now.members.size();
+            for (std::size_t i = 0; right && i < all.size(); ++i) {
+                right = all[i] == std::vector<std::int64_t>{now.members[i].value, round};
+            }
+        });
+        if (auto const settled = mpi::agree(now.recovery(), together ? 1 : 0); settled.success && (settled.bits & 1) != 0) {
+            ++round;
+            ++rounds;
+            continue;
+        }
+        now.revoke();
+        for (auto const& d : deaths) {
+            if (d.who == me && d.round == round && d.while_agreeing) {
+                usleep(300);
+                die();
+            }
+        }
+        now = mpi::next_generation(std::move(now));
+    }
+    for (auto const& d : deaths) {
+        std::erase(expected, d.who);
+    }
+    right = right && now.members == expected && rounds == 12;
+    run_result result;
+    result.speaks = now.members.front() == me;
+    bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
+    auto left = mpi::survivors_of(std::move(now));
+    right = all_right && left.size() == static_cast<int>(expected.size());
+    result.survivors = left.release();
+    result.exit_code = right ? 0 : 1;
+    if (result.speaks) {
+        std::printf("%d rounds, %zu of 7 ranks are left: %s\n", rounds, expected.size(), right ? "right" : "wrong");
+    }
+    leave_job(result);
+}
