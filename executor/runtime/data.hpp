@@ -1,29 +1,21 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Tokens to train on, the same on every rank: bytes of text files, or llm.c's token files. Which tokens
-// a microbatch has is a function of (seed, step, microbatch) alone, so any rank can read any microbatch
-// and no order of execution changes the data (law 1 d). Files are taken in the order they are named,
-// folders recursively in the order of their paths, without hidden files; a name that ends in `.bin` is a
-// token file. Large files are mapped, not read: they must not be cut while a run goes on.
+// Tokens to train on, the same on every rank. Which tokens a microbatch has is a function of (seed, step,
+// microbatch) alone, so any rank can read any microbatch and no order of execution changes the data (law 1 d).
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/shape.hpp"
 #include "rheo/topology/index.hpp"
 #include "runtime/config.hpp"
+#include "runtime/token_files.hpp"
 
 namespace rheo::inline v0 {
-
-/// Data that cannot be read or used; exit code 4.
-struct data_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 class dataset {
 public:
@@ -50,9 +42,5 @@ private:
     struct impl;
     std::shared_ptr<impl const> impl_;
 };
-
-/// The folder of the newest C++ standard library headers on this machine; what no data paths mean.
-/// @throws data_error when there is none
-std::string default_data_folder();
 
 }  // namespace rheo::inline v0

@@ -2,11 +2,8 @@
 #include "runtime/html_report.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <utility>
@@ -324,21 +321,7 @@ std::string html_report(std::string const& folder)
 
 void write_html_report(std::string const& folder, std::string const& file)
 {
-    auto const text = html_report(folder);
-    auto const partial = file + ".partial";
-    {
-        std::ofstream out(partial, std::ios::binary);
-        out << text;
-        out.close();
-        if (!out) {
-            throw records_error{fmt::format("'{}' cannot be written: {}", file, std::strerror(errno))};
-        }
-    }
-    std::error_code error;
-    std::filesystem::rename(partial, file, error);
-    if (error) {
-        throw records_error{fmt::format("'{}' cannot be written: {}", file, error.message())};
-    }
+    write_whole(file, html_report(folder));
 }
 
 }  // namespace rheo::inline v0

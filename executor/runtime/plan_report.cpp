@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/pipeline/survivability.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/schedule/activations.hpp"
@@ -71,22 +73,78 @@ std::string layers_for_people(layer_span span, model_description const& model)
     return text;
 }
 
-std::string templates_for_people(model_description const& model, run_config const& config, template_set_value const& ready)
+std::string numbers_of(std::span<layer_id const> cuts)
 {
-    auto const times = modelled_layer_times(model, config.train.microbatch);
-    seconds all;
-    for (auto const time : times) {
-        all += time;
+    std::vector<int> numbers;
+    for (auto const cut : cuts) {
+        numbers.push_back(cut.value);
     }
-    auto text = fmt::format("  {:<8}{:<18}{}\n", "ranks", "slowest stage", "cuts before layers");
-    for (auto const& shape : ready.templates) {
-        std::vector<int> cuts;
-        for (auto const cut : shape.cuts) {
-            cuts.push_back(cut.value);
+    return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+/// "proved", or how far the optimum may be below.
+std::string gap_of(makespan_split const& split)
+{
+    return split.is_optimal() ? "proved" : fmt::format("< {:.2f} %", 100 * (1 - split.bound / split.makespan) + 0.005);
+}
+
+std::string templates_for_people(std::span<makespan_template const> made, std::string_view counted_in, int microbatches)
+{
+    auto text = fmt::format("  {:<7}{:>13}{:>10}{:>15}{:>7}   cuts before layers\n", counted_in, "makespan", "optimum", "fullest", "fit");
+    for (auto const& one : made) {
+        if (!one.split) {
+            text += fmt::format("  {:<7}{}\n", one.nodes, one.split.cannot);
+            continue;
         }
-        text += fmt::format("  {:<8}{:<18}{}\n", size(shape), fmt::format("{:.0f} % of the work", 100 * (shape.cost.per_microbatch / all)), fmt::join(cuts, " "));
+        auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
+        text += fmt::format("  {:<7}{:>10.3f} ms{:>10}{:>11.2f} MiB{:>7}   {}", one.nodes, one.split.makespan.count * 1e3, gap_of(one.split),
+                            in_mebibytes(one.fullest), fit, numbers_of(one.split.cuts));
+        if (std::any_of(one.split.devices.begin(), one.split.devices.end(), [](int d) { return d > 1; })) {
+            text += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
+        }
+        text += '\n';
     }
     return text;
+}
+
+/// The layers that each rank of a plan holds, in the order of `ranks`, without those that are lost.
+std::vector<rank_holdings> holdings_of(plan const& p, std::span<rank_id const> ranks, std::span<rank_id const> lost)
+{
+    std::vector<rank_holdings> result;
+    for (auto const rank : ranks) {
+        if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
+            result.push_back({rank, {}, {}, {}});
+            auto const span = layers_of(p, rank);
+            for (auto l = span.begin; l < span.end; ++l) {
+                result.back().layers.push_back(l);
+            }
+        }
+    }
+    return result;
+}
+
+/// Two ranks at once, all pairs: how many leave what.
+std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, replanning const& known)
+{
+    std::map<std::string, int> outcomes;
+    bytes most;
+    for (std::size_t a = 0; a < ranks.size(); ++a) {
+        for (std::size_t b = a + 1; b < ranks.size(); ++b) {
+            rank_id const lost[] = {ranks[a], ranks[b]};
+            auto const survivors = holdings_of(p, ranks, lost);
+            auto const next = replan(survivors, known);
+            most = std::max(most, next.moved);
+            ++outcomes[!next.salvage.lost.empty() ? "lose the last copy of a layer"
+                       : !next.cannot.empty()     ? "leave too few ranks for a pipeline"
+                       : next.degraded            ? "leave fewer pipelines than wanted"
+                                                  : "are survived with as many pipelines as wanted"];
+        }
+    }
+    auto text = fmt::format("  any two   of {} pairs", ranks.size() * (ranks.size() - 1) / 2);
+    for (auto const& [outcome, count] : outcomes) {
+        text += fmt::format(", {} {}", count, outcome);
+    }
+    return text + fmt::format("; at most {:.2f} MiB copied\n", in_mebibytes(most));
 }
 
 }  // namespace
@@ -123,28 +181,19 @@ std::string drawing_of(plan const& p)
     return text;
 }
 
-std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
+std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known)
 {
-    auto const state = state_of(model);
-    auto const layers = static_cast<std::int32_t>(model.layers.size());
-    std::vector<rank_holdings> survivors;
-    std::vector<int> holders(model.layers.size());
-    for (auto const rank : ranks_of(p)) {
-        if (rank != lost) {
-            survivors.push_back({rank, {}, {}, {}});
-            auto const span = layers_of(p, rank);
-            for (auto l = span.begin; l < span.end; ++l) {
-                survivors.back().layers.push_back(l);
-                ++holders[at(l)];
-            }
+    auto const survivors = holdings_of(p, ranks_of(p), lost);
+    std::vector<int> holders(static_cast<std::size_t>(known.layers));
+    for (auto const& survivor : survivors) {
+        for (auto const l : survivor.layers) {
+            ++holders[at(l)];
         }
     }
-    for (std::int32_t l = 0; l < layers; ++l) {
-        if (holders[at(layer_id{l})] == 0) {
-            return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", l);
-        }
+    if (auto const gone = std::find(holders.begin(), holders.end(), 0); gone != holders.end()) {
+        return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", gone - holders.begin());
     }
-    auto const next = replan(survivors, what_ranks_know(model, state, config, static_cast<int>(survivors.size()) + 1));
+    auto const next = replan(survivors, known);
     if (!next.cannot.empty()) {
         return next.cannot;
     }
@@ -153,7 +202,28 @@ std::string after_loss_of(rank_id lost, plan const& p, model_description const& 
                        next.degraded ? "; a further loss may not be survived" : "");
 }
 
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config)
+std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
+{
+    return after_loss_of(std::span{&lost, 1}, p, what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size())));
+}
+
+std::string instantiations_for_people(replanning const& known, int ranks)
+{
+    auto text = fmt::format("  {:<7}{:<24}{:<24}{:>13}\n", "ranks", "pipelines of", "microbatches", "a step");
+    for (int n = ranks; n >= 1; --n) {
+        auto const chosen = instantiate(known.ready, {n, known.wanted.failures, known.wanted.microbatches});
+        if (!chosen) {
+            text += fmt::format("  {:<7}{}\n", n, chosen.cannot);
+            continue;
+        }
+        text += fmt::format("  {:<7}{:<24}{:<24}{:>10.3f} ms{}{}\n", n, fmt::format("{}", fmt::join(chosen.sizes, " + ")),
+                            fmt::format("{}", fmt::join(chosen.shares, " + ")), chosen.time.count * 1e3,
+                            chosen.spares == 0 ? "" : fmt::format(", {} spare", chosen.spares), chosen.degraded ? ", fewer pipelines than wanted" : "");
+    }
+    return text;
+}
+
+std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options)
 {
     auto const state = state_of(model);
     auto const ranks = ranks_of(p);
@@ -164,7 +234,19 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const shape = config.train.microbatch;
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens);
-    text += "\ntemplates\n" + templates_for_people(model, config, ready_templates(model, config, static_cast<int>(ranks.size())));
+    auto const known = what_ranks_know(model, state, config, static_cast<int>(ranks.size()));
+    auto const all = static_cast<int>(ranks.size());
+    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
+    auto const share = (config.train.microbatches + config.plan.failures) / (config.plan.failures + 1);
+    text += fmt::format("\ntemplates (as modelled, at {} microbatches)\n", share);
+    text += templates_for_people(modelled_templates(model, config, {smallest, all}, 1, options.device_memory), "ranks", config.train.microbatches);
+    if (options.node_size > 1 && all >= options.node_size) {
+        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", options.node_size);
+        text += templates_for_people(modelled_templates(model, config, {1, all / options.node_size}, options.node_size, options.device_memory), "nodes",
+                                     config.train.microbatches);
+    }
+    text += fmt::format("\nwhat ranks run ({} pipeline{} wanted)\n", config.plan.failures + 1, plural(config.plan.failures + 1));
+    text += instantiations_for_people(known, all);
 
     text += fmt::format("\nplan       {}, schedule {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule, to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
@@ -185,9 +267,27 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                     : fmt::format("  {}\n", verdict.sentence());
 
     text += "\n" + drawing_of(p);
-    text += "\nafter the loss of\n";
+    std::vector<node_id> nodes;
     for (auto const rank : ranks) {
-        text += fmt::format("  rank {:<4}{}\n", rank.value, after_loss_of(rank, p, model, config));
+        nodes.push_back(node_id{rank.value / std::max(1, options.node_size)});
+    }
+    auto const held = holdings_of(p, ranks, {});
+    text += fmt::format("\nas it stands, {}\n", to_string(survivability_of(held, tensor_bytes_of(state, known.element_bytes), nodes)));
+    text += "after the loss of\n";
+    for (auto const rank : ranks) {
+        text += fmt::format("  rank {:<4}{}\n", rank.value, after_loss_of(std::span{&rank, 1}, p, known));
+    }
+    for (std::size_t r = 0; options.node_size > 1 && r < ranks.size();) {
+        std::vector<rank_id> lost;
+        auto const node = nodes[r];
+        for (; r < ranks.size() && nodes[r] == node; ++r) {
+            lost.push_back(ranks[r]);
+        }
+        text += fmt::format("  node {:<4}{}\n", node.value, lost.size() == ranks.size() ? "nobody is left" : after_loss_of(lost, p, known));
+    }
+    constexpr std::size_t most_ranks_for_pairs = 32;
+    if (ranks.size() > 2 && ranks.size() <= most_ranks_for_pairs) {
+        text += pairs_for_people(p, ranks, known);
     }
     return text;
 }

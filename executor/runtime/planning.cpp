@@ -12,8 +12,9 @@
 #include <fmt/format.h>
 
 #include "rheo/model/footprint.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/instantiate.hpp"
-#include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/topology/microbatch_set.hpp"
@@ -89,13 +90,36 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
     return times;
 }
 
+std::vector<makespan_template> modelled_templates(model_description const& model, run_config const& config, size_range nodes, int devices_per_node,
+                                                  std::optional<bytes> device_memory)
+{
+    // Processes of one machine. Only ratios count; and effort is counted, not timed, so that every rank finds the same cuts.
+    cluster_description const machine{devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, {{10e-6}, {5e9}}};
+    constexpr std::int64_t effort = 2'000'000;
+    auto const layers = static_cast<int>(model.layers.size());
+    auto const schedule = parse_schedule(config.plan.schedule);
+    expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
+    nodes.to = std::min(nodes.to, layers);
+    if (nodes.to < nodes.from) {
+        return {};
+    }
+    auto const prices = make_stage_prices(profile_of(model, config.train.microbatch, machine), machine.between_nodes, devices_per_node);
+    auto const pipelines = config.plan.failures + 1;
+    return plan_makespan_templates(prices, {.schedule = *schedule.schedule,
+                                            .nodes = nodes,
+                                            .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,
+                                            .most_microbatches = config.train.microbatches,
+                                            .device_memory = device_memory,
+                                            .effort = effort});
+}
+
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
 {
     int from = config.plan.min_ranks;
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return plan_templates(modelled_layer_times(model, config.train.microbatch), {from, std::max(from, ranks)});
+    return to_template_set(modelled_templates(model, config, {from, std::max(from, ranks)}));
 }
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)

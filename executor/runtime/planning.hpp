@@ -5,10 +5,12 @@
 // as the library chooses them, ranks in their order. A pure function of model, config and number of ranks,
 // so every rank makes the same plan; `rheo plan` shows what `rheo train` will run.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rheo/model/model.hpp"
+#include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/replan.hpp"
@@ -21,6 +23,11 @@ namespace rheo::inline v0 {
 /// Forward and backward time of each layer per microbatch, from its floating-point operations. Only
 /// ratios count: no measurement enters, or ranks could plan differently.
 std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape);
+
+/// Templates of 1 .. devices_per_node devices per stage for so many nodes, as far as there are layers: cuts with the least modelled makespan
+/// of plan.schedule at an even share of the microbatches. @param device_memory of one device; none: not looked at
+std::vector<makespan_template> modelled_templates(model_description const& model, run_config const& config, size_range nodes, int devices_per_node = 1,
+                                                  std::optional<bytes> device_memory = {});
 
 /// A template for every size from plan.min_ranks (and the smallest of plan.pipelines) to as many ranks as there
 /// are, or layers.

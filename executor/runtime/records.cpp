@@ -2,19 +2,15 @@
 #include "runtime/records.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,6 +20,7 @@
 
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "runtime/record_files.hpp"
 #include "runtime/report.hpp"
 #include "runtime/toml.hpp"
 
@@ -40,74 +37,6 @@ constexpr std::streamoff merged_bytes_per_rank = std::streamoff{64} << 20;
 
 std::string trace_file(std::string const& folder, rank_id rank) { return fmt::format("{}/trace/rank-{}.jsonl", folder, rank.value); }
 
-/// A file that is only appended to, a whole block at a time; several processes may do so one after the other.
-class appended_file {
-public:
-    appended_file() = default;
-    explicit appended_file(std::string path) : path_{std::move(path)}
-    {
-        descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-        if (descriptor_ < 0) {
-            throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path_, std::strerror(errno))};
-        }
-    }
-    appended_file(appended_file&& other) noexcept : path_{std::move(other.path_)}, descriptor_{std::exchange(other.descriptor_, -1)} {}
-    appended_file& operator=(appended_file&& other) noexcept
-    {
-        std::swap(path_, other.path_);
-        std::swap(descriptor_, other.descriptor_);
-        return *this;
-    }
-    ~appended_file() { close(); }
-
-    explicit operator bool() const { return descriptor_ >= 0; }
-
-    void append(std::string_view block)
-    {
-        while (descriptor_ >= 0 && !block.empty()) {
-            auto const count = ::write(descriptor_, block.data(), block.size());
-            if (count >= 0) {
-                block.remove_prefix(static_cast<std::size_t>(count));
-            } else if (errno != EINTR) {
-                // A full disk is no reason to end a training.
-                fmt::print(stderr, "rheo: '{}' cannot be written and is given up: {}\n", path_, std::strerror(errno));
-                close();
-            }
-        }
-    }
-
-private:
-    void close()
-    {
-        if (descriptor_ >= 0) {
-            ::close(std::exchange(descriptor_, -1));
-        }
-    }
-
-    std::string path_;
-    int descriptor_ = -1;
-};
-
-/// The file's last bytes, from the beginning of a line on.
-std::string tail(std::string const& path, std::streamoff most)
-{
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    auto const size = static_cast<std::streamoff>(file.tellg());
-    if (!file || size <= 0) {
-        return {};
-    }
-    auto const from = std::max<std::streamoff>(0, size - most);
-    file.seekg(from);
-    std::string text(static_cast<std::size_t>(size - from), '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    if (from > 0) {
-        auto const newline = text.find('\n');
-        text.erase(0, newline == text.npos ? text.size() : newline + 1);
-    }
-    return text;
-}
-
 /// Under mpirun a rank's own output says nothing about where the launcher's goes.
 bool people_watch()
 {
@@ -119,38 +48,11 @@ bool people_watch()
     return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
 }
 
-void write_whole(std::string const& path, std::string const& text)
-{
-    auto const partial = path + ".partial";
-    {
-        std::ofstream file(partial, std::ios::binary);
-        file << text;
-        file.close();
-        if (!file) {
-            throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, std::strerror(errno))};
-        }
-    }
-    std::error_code error;
-    fs::rename(partial, path, error);
-    if (error) {
-        throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, error.message())};
-    }
-}
-
-void make_folder(std::string const& path)
-{
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error) {
-        throw records_error{fmt::format("run folder: '{}' cannot be made: {}", path, error.message())};
-    }
-}
-
 }  // namespace
 
 void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on)
 {
-    make_folder(folder);
+    make_record_folder(folder);
     for (auto const* name : {"report.json", "trace.json", "ranks", "trace", "metrics.jsonl"}) {
         if (goes_on && (std::string_view{name} == "trace" || std::string_view{name} == "metrics.jsonl")) {
             continue;  // what a resumed run did before it stopped belongs to it
@@ -161,8 +63,8 @@ void begin_run_folder(std::string const& folder, run_config const& config, bool 
             throw records_error{fmt::format("run folder: '{}/{}' of an earlier run cannot be removed: {}", folder, name, error.message())};
         }
     }
-    make_folder(folder + "/trace");
-    make_folder(folder + "/ranks");
+    make_record_folder(folder + "/trace");
+    make_record_folder(folder + "/ranks");
     write_whole(folder + "/config.toml", to_toml(config));
 }
 
@@ -243,7 +145,7 @@ struct records::impl {
     void take_over()
     {
         auto const path = folder + "/metrics.jsonl";
-        auto const before = tail(path, 1 << 16);
+        auto const before = end_of_file(path, 1 << 16);
         metrics = appended_file{path};
         if (!before.empty() && before.back() != '\n') {
             metrics.append("\n");  // it was killed within a line
@@ -274,7 +176,7 @@ struct records::impl {
                 continue;
             }
             auto const path = entry->path().string();
-            std::istringstream text(tail(path, merged_bytes_per_rank));
+            std::istringstream text(end_of_file(path, merged_bytes_per_rank));
             auto const record = read_json_lines(text);
             if (!record) {
                 missing = fmt::format("trace.json lacks a part of '{}': {}", path, record.reason);
@@ -297,10 +199,10 @@ records::records(std::string folder, rank_id rank, bool trace, bool quiet)
     : impl_{std::make_unique<impl>(impl{.folder = std::move(folder), .rank = rank, .quiet = quiet})}
 {
     auto& me = *impl_;
-    make_folder(me.folder + "/ranks");
+    make_record_folder(me.folder + "/ranks");
     me.write_rank_file(json::object());
     if (trace) {
-        make_folder(me.folder + "/trace");
+        make_record_folder(me.folder + "/trace");
         me.trace = appended_file{trace_file(me.folder, rank)};
     }
     me.rewrites = people_watch();

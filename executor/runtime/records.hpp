@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +23,9 @@
 #include "rheo/trace/event.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
+#include "runtime/record_files.hpp"
 
 namespace rheo::inline v0 {
-
-/// A run folder that cannot be made or written; exit code 5.
-struct records_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 /// Makes the folder, takes records of an earlier run out of it and writes the effective config. One rank
 /// calls it before any rank makes its `records`. @throws records_error

@@ -2,9 +2,7 @@
 #include "runtime/same_command.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -104,13 +102,7 @@ std::string same_command(int ranks)
 
 void keep_command(std::string const& folder, std::string const& line)
 {
-    auto const path = folder + "/command";
-    std::ofstream file(path);
-    file << line << '\n';
-    file.close();
-    if (!file) {
-        throw records_error{fmt::format("run folder: '{}' cannot be written: {}", path, std::strerror(errno))};
-    }
+    write_whole(folder + "/command", line + '\n');
 }
 
 }  // namespace rheo::inline v0

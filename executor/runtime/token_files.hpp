@@ -1,0 +1,75 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Files as one row of tokens: the bytes of text files, or llm.c's token files (a header of 256 int32, then
+// uint16 tokens). Files are taken in the order they are named, folders recursively in the order of their
+// paths, without hidden files; a name that ends in `.bin` is a token file. Large files are mapped, not read: they must not
+// be cut while a run goes on.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace rheo::inline v0 {
+
+/// Data that cannot be read or used; exit code 4.
+struct data_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The bytes of a file, read or mapped.
+class file_bytes {
+public:
+    /// @throws data_error naming the file
+    explicit file_bytes(std::string const& path);
+    ~file_bytes();
+    file_bytes(file_bytes const&) = delete;
+    file_bytes& operator=(file_bytes const&) = delete;
+
+    std::byte const* data() const { return mapped_ != nullptr ? static_cast<std::byte const*>(mapped_) : read_.data(); }
+    std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+
+private:
+    void* mapped_ = nullptr;
+    std::size_t size_ = 0;
+    std::vector<std::byte> read_;
+};
+
+class token_files {
+public:
+    /// Consecutive tokens of one file.
+    struct piece {
+        std::int64_t first;  ///< position of its first token in the whole
+        std::int64_t count;
+        std::byte const* data;
+        std::string path;
+    };
+
+    /// @throws data_error naming the file and what was expected: nothing readable, a bad token file, texts and token files mixed
+    explicit token_files(std::vector<std::string> const& paths);
+
+    std::vector<piece> const& pieces() const { return pieces_; }
+    bool is_text() const { return text_; }  ///< tokens are bytes
+    std::int64_t count() const { return count_; }
+
+    std::int32_t token(piece const& p, std::int64_t i) const;
+
+    /// Tokens [first, first + tokens) and those one further on. @pre both have the same length, and both are within the files
+    void window(std::int64_t first, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const;
+
+private:
+    std::deque<file_bytes> files_;  // never moves its elements
+    std::vector<piece> pieces_;
+    bool text_ = true;
+    std::int64_t count_ = 0;
+};
+
+/// The folder of the newest C++ standard library headers on this machine; what no data paths mean.
+/// @throws data_error when there is none
+std::string default_data_folder();
+
+}  // namespace rheo::inline v0
