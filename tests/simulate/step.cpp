@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rehearsed step is the timeline written as events, and costs of transfers and reductions follow the link.
+#include <algorithm>
+
 #include "catch.hpp"
+#include "rheo/schedule/dualpipe_v.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
 #include "rheo/schedule/reductions.hpp"
@@ -33,6 +36,26 @@ TEST_CASE("the events of a step are the instructions of all ranks, a vote and an
         CHECK(e.start <= e.end);
         CHECK(e.end <= result.end);
     }
+}
+
+TEST_CASE("what is computed at once is two events, and that it is so is none")
+{
+    auto const program = lower(dualpipe_v::program({.ranks = 2, .microbatches = 6}));
+    auto const stages = static_cast<int>(program.placement.size());
+    modelled_step const step{{{program, {rank_id{0}, rank_id{1}}, unit_costs(stages)}}, {}, {0.1}, {0.1}, {}, {}, {}, {0.0}};
+    auto const result = rehearse_step(step);
+    REQUIRE(result.sound);
+    std::size_t overlaps = 0;
+    std::size_t instructions = 0;
+    for (auto const& row : program.rows) {
+        for (auto const i : row) {
+            ++(i.kind == instruction_kind::overlap ? overlaps : instructions);
+        }
+    }
+    CHECK(overlaps > 0);
+    CHECK(result.events.size() == instructions + 2 * 2);
+    auto const votes = std::count_if(result.events.begin(), result.events.end(), [](auto const& e) { return e.what == activity::decide; });
+    CHECK(votes == 2);
 }
 
 TEST_CASE("a rank does one thing at a time, in the order of its program")

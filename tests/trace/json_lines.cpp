@@ -22,6 +22,14 @@ static_assert([] {
     return activity_named("F") == activity::forward && activity_named("first_instruction") == activity::first_instruction
         && !activity_named("f") && !activity_named("");
 }());
+static_assert([] {
+    for (int k = 0; is_event(static_cast<instruction_kind>(k)); ++k) {
+        if (name_of(activity_of(static_cast<instruction_kind>(k))) != name_of(static_cast<instruction_kind>(k))) {
+            return false;
+        }
+    }
+    return !is_event(instruction_kind::overlap);
+}());
 static_assert(activity_of(instruction_kind::await_reduction) == activity::await_reduction && !is_instruction(activity::decide));
 static_assert(is_recovery(activity::detect) && !is_recovery(activity::decide) && !is_recovery(activity::evaluate));
 

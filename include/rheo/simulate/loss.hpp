@@ -177,9 +177,7 @@ interrupted_step rehearse_losses(modelled_step const& step, std::span<modelled_l
             && step.begin + row.instructions.back().end > heard) {
             row.instructions.pop_back();
         }
-        for (auto const& t : row.instructions) {
-            result.events.push_back(detail::event_of(step, row, t));
-        }
+        detail::add_events(result.events, step, row);
         if (lost) {
             continue;
         }

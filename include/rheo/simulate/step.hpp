@@ -69,10 +69,14 @@ inline rank_id rank_of(modelled_step const& step, timed_row const& row)
     return step.pipelines[at(row.pipeline)].ranks[static_cast<std::size_t>(row.position)];
 }
 
-inline trace_event event_of(modelled_step const& step, timed_row const& row, timed_instruction const& t)
+inline void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
 {
-    return {rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation, step.step,
-        step.attempt, step.begin + t.start, step.begin + t.end};
+    for (auto const& t : row.instructions) {
+        if (is_event(t.what.kind)) {
+            events.push_back({rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation,
+                step.step, step.attempt, step.begin + t.start, step.begin + t.end});
+        }
+    }
 }
 
 inline trace_event phase_event(modelled_step const& step, rank_id rank, activity what, seconds start, seconds end)
@@ -104,9 +108,7 @@ rehearsal rehearse_step(modelled_step const& step)
     auto const times = make_timeline<Transport>(programs, detail::costs_of(step));
     rehearsal result{times.sound, {}, step.begin};
     for (auto const& row : times.rows) {
-        for (auto const& t : row.instructions) {
-            result.events.push_back(detail::event_of(step, row, t));
-        }
+        detail::add_events(result.events, step, row);
         result.end = std::max(result.end, step.begin + detail::end_of(row));
     }
     if (!times.sound.ok) {

@@ -14,11 +14,12 @@
 
 #include "rheo/schedule/instruction.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
-/// What a rank spends time on. The first ten are the instruction kinds, in their order.
+/// What a rank spends time on. The first ten are the instruction kinds that take some, in their order.
 enum class activity : std::uint8_t {
     forward,
     backward,
@@ -46,8 +47,16 @@ enum class activity : std::uint8_t {
 
 inline constexpr int activity_count = static_cast<int>(activity::first_instruction) + 1;
 
+/// False for an overlap, which only says how the next two instructions are computed: it is no event.
+constexpr bool is_event(instruction_kind kind)
+{
+    return kind != instruction_kind::overlap;
+}
+
+/// The activity of an instruction. @pre is_event(kind)
 constexpr activity activity_of(instruction_kind kind)
 {
+    expects(is_event(kind), "an overlap of two instructions takes no time of its own: it is no event of a trace");
     return static_cast<activity>(kind);
 }
 
