@@ -174,6 +174,17 @@ TEST_CASE("layer norm: threads change no bit, and results may replace gradients"
             host::layer_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(),
                                                     .rstd = rstd.data(), .output_gradient = dy.data(),
                                                     .gamma_gradient = dgamma.target(), .beta_gradient = dbeta.target()});
+            // one of the two alone, the other left out, is the same
+            exact_buffer only_gamma{s.width};
+            exact_buffer only_beta{s.width};
+            auto const weight = [&](gradient_sum<fp32> g, gradient_sum<fp32> b) {
+                host::layer_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(),
+                                                        .output_gradient = dy.data(), .gamma_gradient = g, .beta_gradient = b});
+            };
+            weight(only_gamma.target(), {});
+            weight({}, only_beta.target());
+            CHECK(only_gamma == dgamma);
+            CHECK(only_beta == dbeta);
             return std::tuple{bits(y), bits(mean), bits(rstd), bits(dx), dgamma, dbeta};
         });
     }
