@@ -92,8 +92,8 @@ double gemm_peak(tile_pool& pool)
     std::vector<float> const a(static_cast<std::size_t>(n * n), 0.5F);
     std::vector<float> c(static_cast<std::size_t>(n * n * pool.threads()));
     double const time = least_seconds(30, [&] {
-        pool.run(2 * pool.threads(), [&](std::int64_t t, int) {
-            sgemm({.m = n, .n = n, .k = n, .a = a.data(), .a_row = n, .b = a.data(), .b_row = n, .c = c.data() + t / 2 * n * n, .c_row = n});
+        pool.run(2 * pool.threads(), [&](std::int64_t, int worker) {
+            sgemm({.m = n, .n = n, .k = n, .a = a.data(), .a_row = n, .b = a.data(), .b_row = n, .c = c.data() + worker * n * n, .c_row = n});
         });
     });
     return 2.0 * 1024 * 1024 * 1024 * 2 * pool.threads() / time;
