@@ -2,8 +2,11 @@
 #include "cli/comparison.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,21 +14,43 @@
 
 #include "cli/commands.hpp"
 #include "cli/schedule.hpp"
-#include "rheo/model/footprint.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/relax.hpp"
-#include "rheo/simulate/plan_step.hpp"
-#include "runtime/planning.hpp"
+#include "rheo/topology/cluster.hpp"
+#include "rheo/topology/link.hpp"
 
 namespace rheo::cli {
 
 namespace {
 
-/// The machine of the comparison: planning's flops, and messages between processes of one machine.
-constexpr modelled_machine machine{{50e9}, {5e9}, {{10e-6}, {5e9}}, {0.0}};
+/// The machine of the comparison where no profile says more: planning's flops, and messages between processes of one machine.
+constexpr cluster_description machine{1, {{50e9}, {1e18}, {}}, {{10e-6}, {5e9}}, {{10e-6}, {5e9}}};
+
+/// Times and sizes of the layers: the user's own, or those of the model's operations.
+std::vector<layer_profile> layers_for(model_description const& model, run_config const& config, comparison_options const& options)
+{
+    if (options.profile.empty()) {
+        return profile_of(model, config.train.microbatch, machine);
+    }
+    std::ifstream file{options.profile, std::ios::binary};
+    if (!file) {
+        throw refusal{4, fmt::format("{}: this profile cannot be read", options.profile)};
+    }
+    std::string const text{std::istreambuf_iterator<char>{file}, {}};
+    auto read = parse_layer_profile(text, options.profile);
+    if (!read) {
+        throw refusal{4, read.reason};
+    }
+    if (read.layers.size() != model.layers.size()) {
+        throw refusal{4, fmt::format("{}: a profile of {} layers, but the model has {}", options.profile, read.layers.size(), model.layers.size())};
+    }
+    return std::move(read.layers);
+}
 
 struct compared {
     std::string name;
@@ -37,31 +62,42 @@ struct compared {
     int buffers = 0;      ///< received messages at once
 };
 
-/// The figures of one schedule whose stages are the model's layers, cut as evenly as they can be.
-compared figures_for(std::string const& name, program const& p, model_description const& model, microbatch_shape shape)
+/// What a stage of the layers [begin, end) takes for one of `slices` parts of a microbatch. The backward's parts share its time.
+stage_cost cost_of_stage(std::vector<layer_profile> const& layers, layer_id begin, layer_id end, int slices)
+{
+    stage_cost cost{};
+    for (auto l = begin; l < end; ++l) {
+        cost.forward += layers[at(l)].forward / slices;
+        cost.backward += layers[at(l)].backward / slices;
+    }
+    cost.input_gradient = cost.backward / 2.0;
+    cost.weight_gradient = cost.backward / 2.0;
+    auto const message = [&](std::size_t last) { return transfer_time(machine.between_nodes, {layers[last].boundary.count / slices}); };
+    cost.send_activation = at(end) < layers.size() ? message(at(end) - 1) : seconds{};
+    cost.send_gradient = begin > layer_id{0} ? message(at(begin) - 1) : seconds{};
+    return cost;
+}
+
+/// The figures of one schedule whose stages are these layers, cut as evenly as they can be.
+compared figures_for(std::string const& name, program const& p, std::vector<layer_profile> const& layers)
 {
     compared result{name, {}, {}, {}, {}, {}, 0};
     auto const stages = stages_per_copy(p);
-    auto const cuts = optimal_cuts(modelled_layer_times(model, shape), stages);
+    auto const cuts = optimal_cuts(times_of(layers), stages);
     if (cuts.empty()) {
-        result.why_not = fmt::format("{} stages, but only {} layers", stages, model.layers.size());
+        result.why_not = fmt::format("{} stages, but only {} layers", stages, layers.size());
         return result;
     }
-    auto const slices = static_cast<double>(p.slices);
-    auto one = modelled_costs(model, shape, cuts, machine);
     stage_costs costs;
     std::vector<bytes> activations;
     std::vector<bytes> memory(p.rows.size());
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
-        auto const chain = static_cast<std::size_t>(stages);
-        auto const& c = one[s % chain];
-        costs.push_back({c.forward / slices, c.backward / slices, c.input_gradient / slices, c.weight_gradient / slices, c.send_activation / slices,
-                         c.send_gradient / slices});
+        auto const stage = s % static_cast<std::size_t>(stages);
+        costs.push_back(cost_of_stage(layers, cuts[stage], cuts[stage + 1], p.slices));
         activations.emplace_back();
-        for (auto l = cuts[s % chain]; l < cuts[s % chain + 1]; ++l) {
-            activations.back() += bytes{activation_bytes(model.layers[at(l)], shape).count / p.slices};
-            memory[static_cast<std::size_t>(p.placement[s])] +=
-                bytes{parameter_count(model.layers[at(l)]) * (committed_bytes_per_parameter + working_bytes_per_parameter)};
+        for (auto l = cuts[stage]; l < cuts[stage + 1]; ++l) {
+            activations.back() += bytes{layers[at(l)].per_microbatch.count / p.slices};
+            memory[static_cast<std::size_t>(p.placement[s])] += layers[at(l)].persistent;
         }
     }
     auto const peaks = peak_bytes_by_rank(p, activations);
@@ -77,9 +113,8 @@ compared figures_for(std::string const& name, program const& p, model_descriptio
     return result;
 }
 
-std::vector<compared> compare(model_description const& model, run_config const& config, comparison_options const& options)
+std::vector<compared> compare(std::vector<layer_profile> const& layers, run_config const& config, comparison_options const& options)
 {
-    auto const shape = config.train.microbatch;
     if (options.schedule != "all" && !parse_schedule(options.schedule)) {
         schedule_command_options file;
         file.name = options.schedule;
@@ -88,7 +123,7 @@ std::vector<compared> compare(model_description const& model, run_config const& 
             throw refusal{3, fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
                                          chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
         }
-        return {figures_for(chosen.name, chosen.program, model, shape)};
+        return {figures_for(chosen.name, chosen.program, layers)};
     }
     std::vector<compared> rows;
     for (auto const name : schedule_names) {
@@ -100,7 +135,7 @@ std::vector<compared> compare(model_description const& model, run_config const& 
         if (auto const fault = fault_of(family, wanted); fault != shape_fault::none) {
             rows.push_back({std::string{name}, sentence_of(fault), {}, {}, {}, {}, 0});
         } else {
-            rows.push_back(figures_for(std::string{name}, make_program(family, wanted), model, shape));
+            rows.push_back(figures_for(std::string{name}, make_program(family, wanted), layers));
         }
     }
     return rows;
@@ -109,43 +144,54 @@ std::vector<compared> compare(model_description const& model, run_config const& 
 double milliseconds(seconds time) { return time.count * 1e3; }
 double mebibytes_of(bytes size) { return static_cast<double>(size.count) / (1024.0 * 1024.0); }
 
+void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pick, run_config const& config, comparison_options const& options)
+{
+    auto all = nlohmann::ordered_json::array();
+    for (auto const& row : rows) {
+        if (row.why_not.empty()) {
+            all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
+                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", why_not_run(row.name).empty()}});
+        } else {
+            all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
+        }
+    }
+    nlohmann::ordered_json const whole{{"schema", 1}, {"ranks", options.ranks}, {"microbatches", config.train.microbatches}, {"schedules", all},
+                                       {"pick", pick ? nlohmann::ordered_json(rows[*pick].name) : nlohmann::ordered_json(nullptr)}};
+    fmt::print("{}\n", whole.dump(2));
+}
+
 }  // namespace
 
 int compare_schedules(model_description const& model, run_config const& config, comparison_options const& options)
 {
-    auto const rows = compare(model, config, options);
+    auto const rows = compare(layers_for(model, config, options), config, options);
+    auto const is_over = [&](compared const& row) { return options.memory_mib > 0.0 && mebibytes_of(row.memory) > options.memory_mib; };
     std::optional<std::size_t> pick;
+    std::size_t width = 13;
     for (std::size_t k = 0; k < rows.size(); ++k) {
-        bool const fits = rows[k].why_not.empty() && (options.memory_mib <= 0.0 || mebibytes_of(rows[k].memory) <= options.memory_mib);
+        width = std::max(width, rows[k].name.size() + 1);
+        bool const fits = rows[k].why_not.empty() && !is_over(rows[k]);
         if (fits && (!pick || rows[k].makespan < rows[*pick].makespan
                      || (rows[k].makespan == rows[*pick].makespan && rows[k].memory < rows[*pick].memory))) {
             pick = k;
         }
     }
     if (options.json) {
-        auto all = nlohmann::ordered_json::array();
-        for (auto const& row : rows) {
-            if (row.why_not.empty()) {
-                all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
-                               {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", why_not_run(row.name).empty()}});
-            } else {
-                all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
-            }
-        }
-        nlohmann::ordered_json const whole{{"schema", 1}, {"ranks", options.ranks}, {"microbatches", config.train.microbatches}, {"schedules", all},
-                                           {"pick", pick ? nlohmann::ordered_json(rows[*pick].name) : nlohmann::ordered_json(nullptr)}};
-        fmt::print("{}\n", whole.dump(2));
+        print_json(rows, pick, config, options);
         return pick ? 0 : 3;
     }
-    fmt::print("one pipeline of {} ranks, {} microbatches; times as modelled at {:g} GFLOP/s and {:g} GB/s\n", options.ranks, config.train.microbatches,
-               machine.compute.count / 1e9, machine.link.bandwidth.count / 1e9);
-    fmt::print("  {:<13}{:>12}{:>9}{:>12}{:>9}{:>14}\n", "schedule", "makespan", "bubble", "memory", "buffers", "lower bound");
+    fmt::print("one pipeline of {} ranks, {} microbatches; times {}\n", options.ranks, config.train.microbatches,
+               options.profile.empty() ? fmt::format("as modelled at {:g} GFLOP/s and {:g} GB/s", machine.device.compute.count / 1e9,
+                                                     machine.between_nodes.bandwidth.count / 1e9)
+                                       : fmt::format("of {}, messages at {:g} GB/s", options.profile, machine.between_nodes.bandwidth.count / 1e9));
+    fmt::print("  {:<{}}{:>12}{:>9}{:>12}{:>9}{:>14}\n", "schedule", width, "makespan", "bubble", "memory", "buffers", "lower bound");
     for (auto const& row : rows) {
         if (row.why_not.empty()) {
-            fmt::print("  {:<13}{:>9.2f} ms{:>7.1f} %{:>8.1f} MiB{:>9}{:>11.2f} ms{}\n", row.name, milliseconds(row.makespan), 100 * (row.bubble / row.makespan),
-                       mebibytes_of(row.memory), row.buffers, milliseconds(row.bound), row.makespan <= row.bound + seconds{1e-12} ? ", met" : "");
+            fmt::print("  {:<{}}{:>9.2f} ms{:>7.1f} %{:>8.1f} MiB{:>9}{:>11.2f} ms{}{}\n", row.name, width, milliseconds(row.makespan),
+                       100 * (row.bubble / row.makespan), mebibytes_of(row.memory), row.buffers, milliseconds(row.bound),
+                       row.makespan <= row.bound + seconds{1e-12} ? ", met" : "", is_over(row) ? ", over the cap" : "");
         } else {
-            fmt::print("  {:<13}{}\n", row.name, row.why_not);
+            fmt::print("  {:<{}}{}\n", row.name, width, row.why_not);
         }
     }
     if (!pick) {

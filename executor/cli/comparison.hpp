@@ -15,6 +15,7 @@ struct comparison_options {
     int ranks = 0;            ///< of one pipeline
     double memory_mib = 0.0;  ///< per rank; 0: no cap
     bool json = false;
+    std::string profile = {};  ///< a file with times and sizes of the layers; empty: they follow from the model
 };
 
 /// Prints the table and what it picks. Returns the exit code; 3 when nothing fits.

@@ -80,6 +80,9 @@ chosen_schedule choose(schedule_command_options const& options)
         return read_schedule(options.name);
     }
     auto const parsed = parse_schedule(options.name);
+    if (!parsed && options.name.find_first_of("./") != std::string::npos) {
+        throw refusal{2, fmt::format("{}: no such file", options.name)};
+    }
     if (!parsed) {
         throw refusal{2, parsed.reason + "; rheo schedule --list names all"};
     }

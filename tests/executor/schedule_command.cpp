@@ -111,3 +111,62 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
     CHECK(refused.exit_code == 2);
     CHECK(refused.err.find("'zb-h1' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'") != refused.err.npos);
 }
+
+TEST_CASE("a schedule in a file is compared like a family; what is wrong in it is named by file, row and cell")
+{
+    temporary_folder const folder;
+    folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
+    auto const text = run(folder, "schedule v-half --ranks 2 --microbatches 4 --format pytorch").out;
+    folder.write("mine.csv", text);
+    auto const by_name = nlohmann::json::parse(run(folder, "plan c.toml --ranks 2 --schedule v-half --json").out)["schedules"][0];
+    auto by_file = nlohmann::json::parse(run(folder, "plan c.toml --ranks 2 --schedule mine.csv --json").out)["schedules"][0];
+    CHECK(by_file["schedule"] == "mine.csv");
+    by_file["schedule"] = "v-half";
+    CHECK(by_file == by_name);
+    auto const other_size = run(folder, "plan c.toml --ranks 3 --schedule mine.csv");
+    CHECK(other_size.exit_code == 3);
+    CHECK(other_size.err == "rheo: mine.csv: a schedule of 2 ranks and 4 microbatches, but the plan has 3 and 4\n");
+    folder.write("wrong.csv", "0F0,,0B0\n0F1,0X1\n");
+    auto const wrong = run(folder, "plan c.toml --ranks 2 --schedule wrong.csv");
+    CHECK(wrong.exit_code == 2);
+    CHECK(wrong.err == "rheo: wrong.csv: row 2, cell 2: '0X1' is not an instruction like 2F0\n");
+    folder.write("twice.csv", "0F0,,0B0\n,0F1\n");
+    CHECK(run(folder, "plan c.toml --ranks 2 --schedule twice.csv").err == "rheo: twice.csv: row 2, cell 2: stage 0 already lives in row 1\n");
+    CHECK(run(folder, "plan c.toml --ranks 2 --schedule none.csv").err == "rheo: none.csv: no such file\n");
+}
+
+TEST_CASE("the user's own layer times and sizes replace the model's, and the shortest that fits the cap is picked")
+{
+    temporary_folder const folder;
+    folder.write("c.toml", "schema = 1\n[model]\nblocks = 2\n[train]\nmicrobatches = 2\n");  // four layers with the embedding and the classifier
+    std::string profile = "layer,forward,backward,parameters,activations,boundary\n";
+    for (int l = 0; l < 4; ++l) {
+        profile += std::to_string(l) + ",1,2,0," + std::to_string(1 << 20) + ",0\n";
+    }
+    folder.write("layers.csv", profile);
+    auto const all = run(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --json");
+    CHECK(all.exit_code == 0);
+    auto const json = nlohmann::json::parse(all.out);
+    auto const row = [&](std::string const& name) {
+        for (auto const& r : json["schedules"]) {
+            if (r["schedule"] == name) {
+                return r;
+            }
+        }
+        return nlohmann::json{};
+    };
+    CHECK(row("1f1b")["makespan_s"].get<double>() == Approx(18.0).epsilon(1e-4));  // (m + p - 1)(f + b), two layers each
+    CHECK(row("gpipe")["memory_bytes"] == 4 << 20);
+    CHECK(row("1f1b")["lower_bound_s"].get<double>() == Approx(18.0).epsilon(1e-4));
+    CHECK(row("seq1f1b")["makespan_s"].get<double>() < 18.0);
+    auto const capped = run(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --memory 3");
+    CHECK(capped.exit_code == 0);
+    CHECK(capped.out.find("over the cap") != capped.out.npos);
+    CHECK(capped.out.find("times of layers.csv") != capped.out.npos);
+    CHECK(capped.out.find("shortest within 3 MiB per rank: seq1f1b") != capped.out.npos);
+    folder.write("short.csv", profile.substr(0, profile.rfind("3,1")));
+    auto const shorter = run(folder, "plan c.toml --ranks 2 --schedule all --profile short.csv");
+    CHECK(shorter.exit_code == 4);
+    CHECK(shorter.err == "rheo: short.csv: a profile of 3 layers, but the model has 4\n");
+    CHECK(run(folder, "plan c.toml --ranks 2 --profile layers.csv").err == "rheo: --profile is for comparing schedules: say which with --schedule\n");
+}

@@ -66,6 +66,7 @@ TEST_CASE("the picture has a box per computation and tells kinds by colour")
     CHECK(count("#7fb2e5") == 7);  // six forwards and the legend
     CHECK(count("#b9dfa0") == 7);
     CHECK(count("#f3c678") == 7);
+    CHECK(count("#eeeeee") == 3);  // behind both ranks
     CHECK(svg.starts_with("<svg xmlns="));
     CHECK(svg.ends_with("</svg>\n"));
 }

@@ -5,10 +5,15 @@
 // 1960): the instruction that could end first names a rank, and every instruction of that rank that could
 // begin before that end is tried next. A branch is left when the head + work + tail of some rank, counted
 // from where the branch stands, is no better than the best schedule so far. Microbatches are alike, so
-// the first stage takes them in order. Memory is not bounded here; see list_schedule for that.
+// the first stage takes them in order.
+//
+// Under a memory cap a forward that fits need not come first even if it delays nobody, since what it holds may be in the way.
+// So where a forward could end first, it is tried as well that none of these comes next: they are barred until
+// their rank has done something else. With that every order is reached, and the bounds hold as they ignore the cap.
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "rheo/schedule/cost.hpp"
@@ -21,11 +26,14 @@ namespace rheo::inline v0 {
 
 /// The best order found and what is known of it.
 struct exact_answer {
-    program what;
+    program what;         ///< without rows when none was found
     seconds makespan;
-    seconds lower_bound;  ///< equal to the makespan when the search came to its end
+    seconds lower_bound;  ///< of every order; equal to the makespan when the search came to its end
     bool is_optimal;
     long nodes;           ///< branches looked at
+    std::string reason = {};  ///< why there is no order; empty when there is one
+
+    constexpr explicit operator bool() const { return reason.empty(); }
 };
 
 namespace detail {
@@ -34,35 +42,22 @@ class exact_searching {
 public:
     constexpr exact_searching(list_request const& request, long most_nodes) : request_{&request}, most_nodes_{most_nodes}
     {
-        auto const stages = request.placement.size();
-        auto const microbatches = static_cast<std::size_t>(request.microbatches);
-        auto const index = [&](std::size_t kind, std::size_t s, std::size_t m) { return (kind * stages + s) * microbatches + m; };
-        for (std::size_t kind = 0; kind < (request.split ? 3U : 2U); ++kind) {
-            for (std::size_t s = 0; s < stages; ++s) {
-                for (std::size_t m = 0; m < microbatches; ++m) {
-                    auto const whole = request.split ? instruction_kind::input_gradient : instruction_kind::backward;
-                    auto const k = kind == 0 ? instruction_kind::forward : kind == 1 ? whole : instruction_kind::weight_gradient;
-                    operation o{make_instruction(k, stage_id{static_cast<int>(s)}, microbatch_id{static_cast<int>(m)}),
-                        static_cast<std::size_t>(request.placement[s]), {}, {}};
-                    o.time = cost_of(request.costs, o.what);
-                    if (kind == 0 && s > 0) {
-                        o.after.push_back({index(0, s - 1, m), lag(s - 1, s)});
-                    } else if (kind == 0 && m > 0) {
-                        o.after.push_back({index(0, 0, m - 1), {}});
-                    } else if (kind > 0) {
-                        o.after.push_back({index(kind - 1, s, m), {}});
-                    }
-                    if (kind == 1 && s + 1 < stages) {
-                        o.after.push_back({index(1, s + 1, m), lag(s + 1, s)});
-                    }
-                    operations_.push_back(o);
+        auto const kinds = static_cast<std::size_t>(request.split ? 3 : 2);
+        stages_ = request.placement.size();
+        items_ = static_cast<std::size_t>(request.microbatches) * static_cast<std::size_t>(request.slices);
+        for (std::size_t kind = 0; kind < kinds; ++kind) {
+            for (std::size_t s = 0; s < stages_; ++s) {
+                for (std::size_t m = 0; m < items_; ++m) {
+                    operations_.push_back(make_operation(kind, s, m));
                 }
             }
         }
-        for (std::size_t kind = 0; kind < (request.split ? 3U : 2U); ++kind) {  // an order in which each comes after what it needs
-            for (std::size_t s = 0; s < stages; ++s) {
-                for (std::size_t m = 0; m < microbatches; ++m) {
-                    sorted_.push_back(index(kind, kind == 1 ? stages - 1 - s : s, m));
+        auto const slices = static_cast<std::size_t>(request.slices);
+        for (std::size_t kind = 0; kind < kinds; ++kind) {  // an order in which each comes after what it needs
+            for (std::size_t s = 0; s < stages_; ++s) {
+                for (std::size_t m = 0; m < items_; ++m) {
+                    auto const item = kind == 1 ? m / slices * slices + slices - 1 - m % slices : m;
+                    sorted_.push_back(index(kind, kind == 1 ? stages_ - 1 - s : s, item));
                 }
             }
         }
@@ -75,18 +70,33 @@ public:
         }
         ends_.resize(operations_.size());
         placed_.resize(operations_.size());
+        barred_.resize(operations_.size());
         clocks_.resize(static_cast<std::size_t>(request.ranks));
+        held_.resize(clocks_.size());
+    }
+
+    /// The longest that an order without idle can take: nothing that is found is longer.
+    constexpr seconds whole_work() const
+    {
+        seconds sum{1.0};
+        for (auto const& o : operations_) {
+            sum += o.time;
+            for (auto const& n : o.after) {
+                sum += n.lag;
+            }
+        }
+        return sum;
     }
 
     /// Searches for something shorter than `best`, which `known` achieves.
     constexpr exact_answer run(program const& known, seconds best)
     {
-        best_ = {known, best, bound(), false, 0};
+        best_ = {known, best, bound(), false, 0, {}};
         auto const root = best_.lower_bound;
         if (root < best_.makespan) {
             explore(0);
         }
-        best_.is_optimal = best_.nodes <= most_nodes_;
+        best_.is_optimal = best_.nodes <= most_nodes_ && !best_.what.rows.empty();
         best_.lower_bound = best_.is_optimal ? best_.makespan : root;
         return best_;
     }
@@ -100,8 +110,42 @@ private:
         instruction what;
         std::size_t rank;
         seconds time;
+        bytes takes;  ///< activations, as long as it is placed and not given back
+        bytes gives;
         std::vector<need> after;
     };
+
+    constexpr std::size_t index(std::size_t kind, std::size_t s, std::size_t m) const { return (kind * stages_ + s) * items_ + m; }
+
+    constexpr operation make_operation(std::size_t kind, std::size_t s, std::size_t m) const
+    {
+        auto const whole = request_->split ? instruction_kind::input_gradient : instruction_kind::backward;
+        auto const k = kind == 0 ? instruction_kind::forward : kind == 1 ? whole : instruction_kind::weight_gradient;
+        auto const slices = static_cast<std::size_t>(request_->slices);
+        auto const activation = request_->activations.empty() ? bytes{1} : request_->activations[s];
+        operation o{make_instruction(k, stage_id{static_cast<int>(s)}, microbatch_id{static_cast<int>(m)}),
+            static_cast<std::size_t>(request_->placement[s]), {}, kind == 0 ? activation : bytes{},
+            kind == (request_->split ? 2U : 1U) ? activation : bytes{}, {}};
+        o.time = cost_of(request_->costs, o.what);
+        if (kind == 0 && s > 0) {
+            o.after.push_back({index(0, s - 1, m), lag(s - 1, s)});
+        }
+        if (kind == 0 && m % slices > 0) {
+            o.after.push_back({index(0, s, m - 1), {}});
+        } else if (kind == 0 && s == 0 && m > 0) {
+            o.after.push_back({index(0, 0, m - slices), {}});
+        }
+        if (kind > 0) {
+            o.after.push_back({index(kind - 1, s, m), {}});
+        }
+        if (kind == 1 && m % slices + 1 < slices) {
+            o.after.push_back({index(1, s, m + 1), {}});
+        }
+        if (kind == 1 && s + 1 < stages_) {
+            o.after.push_back({index(1, s + 1, m), lag(s + 1, s)});
+        }
+        return o;
+    }
 
     constexpr seconds lag(std::size_t from, std::size_t to) const
     {
@@ -147,6 +191,11 @@ private:
         return result;
     }
 
+    constexpr bool fits(operation const& o) const
+    {
+        return request_->cap == bytes{} || o.takes == bytes{} || held_[o.rank] + o.takes <= request_->cap;
+    }
+
     constexpr void explore(std::size_t count)
     {
         if (++best_.nodes > most_nodes_) {
@@ -155,6 +204,7 @@ private:
         if (count == operations_.size()) {
             best_.makespan = *std::max_element(clocks_.begin(), clocks_.end());
             best_.what = placed_program(request_->ranks, request_->placement);
+            best_.what.slices = request_->slices;
             for (auto const k : order_) {
                 best_.what.rows[operations_[k].rank].push_back(operations_[k].what);
             }
@@ -165,7 +215,7 @@ private:
         std::size_t first = 0;
         for (std::size_t k = 0; k < operations_.size(); ++k) {
             auto const& o = operations_[k];
-            bool can = !placed_[k];
+            bool can = !placed_[k] && !barred_[k] && fits(o);
             auto start = clocks_[o.rank];
             for (auto const& n : o.after) {
                 can = can && placed_[n.operation];
@@ -179,6 +229,9 @@ private:
                 }
             }
         }
+        if (ready.empty()) {
+            return;  // what is left does not fit, or is barred
+        }
         auto const rank = operations_[ready[first]].rank;
         auto const end = starts[first] + operations_[ready[first]].time;
         std::vector<std::size_t> choices;  // gradients first: they let other ranks go on
@@ -188,45 +241,83 @@ private:
             }
         }
         for (auto const c : choices) {
-            auto const k = ready[c];
-            auto const clock = clocks_[rank];
-            placed_[k] = true;
-            ends_[k] = clocks_[rank] = starts[c] + operations_[k].time;
-            order_.push_back(k);
-            if (bound() < best_.makespan) {
-                explore(count + 1);
-            }
-            order_.pop_back();
-            clocks_[rank] = clock;
-            placed_[k] = false;
-            ends_[k] = {};
+            place(ready[c], starts[c], count);
         }
+        if (request_->cap > bytes{} && operations_[ready[first]].takes > bytes{}) {
+            for (auto const c : choices) {
+                barred_[ready[c]] = true;
+            }
+            explore(count);
+            for (auto const c : choices) {
+                barred_[ready[c]] = false;
+            }
+        }
+    }
+
+    /// Looks at the orders in which the operation comes next on its rank; then nothing of that rank is barred any more.
+    constexpr void place(std::size_t k, seconds start, std::size_t count)
+    {
+        auto const& o = operations_[k];
+        auto const clock = clocks_[o.rank];
+        auto const barred = barred_;
+        for (std::size_t other = 0; other < operations_.size(); ++other) {
+            barred_[other] = barred_[other] && operations_[other].rank != o.rank;
+        }
+        placed_[k] = true;
+        ends_[k] = clocks_[o.rank] = start + o.time;
+        held_[o.rank] += o.takes;
+        held_[o.rank] -= o.gives;
+        order_.push_back(k);
+        if (bound() < best_.makespan) {
+            explore(count + 1);
+        }
+        order_.pop_back();
+        held_[o.rank] += o.gives;
+        held_[o.rank] -= o.takes;
+        clocks_[o.rank] = clock;
+        placed_[k] = false;
+        ends_[k] = {};
+        barred_ = barred;
     }
 
     list_request const* request_;
     long most_nodes_;
+    std::size_t stages_ = 0;
+    std::size_t items_ = 0;
     std::vector<operation> operations_;
     std::vector<std::size_t> sorted_;
     std::vector<seconds> tails_;  ///< from an operation's end to the end of all that needs it
     std::vector<seconds> ends_;
     std::vector<bool> placed_;
+    std::vector<bool> barred_;    ///< does not come next on its rank
     std::vector<seconds> clocks_;
+    std::vector<bytes> held_;
     std::vector<std::size_t> order_;
     exact_answer best_{};
 };
 
 }  // namespace detail
 
-/// The shortest order of the request's computations, with its proof: when the search ends within `most_nodes`, the makespan is
-/// the lower bound; else the best order found stands beside the bound of the whole problem. The memory cap is not heeded.
-/// @pre one copy of the model; costs of every stage
+/// The shortest order of the request's computations, within its memory cap, with its proof: when the search ends within
+/// `most_nodes`, the makespan is the lower bound; else the best order found stands beside the bound of the whole problem.
+/// @pre one copy of the model; costs (and activations, if any) of every stage
 constexpr exact_answer exact_schedule(list_request const& request, long most_nodes = 1'000'000)
 {
     expects(request.copies == 1, "the exact search knows one copy of the model");
-    auto unbounded = request;
-    unbounded.cap = bytes{};
-    auto const known = list_schedule(unbounded);
-    return detail::exact_searching{unbounded, most_nodes}.run(known.what, makespan(known.what, unbounded.costs));
+    expects(request.slices >= 1, "chunks, group and slices count from one");
+    detail::exact_searching searching{request, most_nodes};
+    if (request.slices > 1 && request.cap > bytes{}) {
+        auto found = searching.run({}, searching.whole_work());
+        if (found.what.rows.empty()) {
+            found.reason = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
+        }
+        return found;
+    }
+    auto const known = list_schedule(request);
+    if (!known) {
+        return {{}, {}, {}, false, 0, known.reason};
+    }
+    return searching.run(known.what, makespan(known.what, request.costs));
 }
 
 }  // namespace rheo::inline v0

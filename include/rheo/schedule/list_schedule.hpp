@@ -33,6 +33,7 @@ struct list_request {
     bool split = false;                     ///< input and weight gradients apart
     std::vector<bytes> activations = {};  ///< stage -> held from F to B or W; none: one byte each
     bytes cap = {};                         ///< per rank; 0: none
+    int slices = 1;                         ///< of each microbatch; costs and activations are a slice's
 };
 
 /// The answer: a compute program, or the sentence why not.
@@ -51,6 +52,7 @@ public:
     constexpr explicit list_scheduling(list_request const& request)
         : request_{&request}, result_{placed_program(request.ranks, request.placement, request.copies)}
     {
+        result_.slices = request.slices;
         auto const stages = request.placement.size();
         chain_ = stages / static_cast<std::size_t>(request.copies);
         held_.resize(static_cast<std::size_t>(request.ranks));
@@ -63,7 +65,7 @@ public:
             stages_of_[rank_of(s)].push_back(s);
             auto const copies = static_cast<std::size_t>(request.copies);
             auto const all = static_cast<std::size_t>(request.microbatches);
-            wanted_.push_back((all + copies - 1 - s / chain_) / copies);
+            wanted_.push_back((all + copies - 1 - s / chain_) / copies * static_cast<std::size_t>(request.slices));
         }
     }
 
@@ -142,12 +144,19 @@ private:
         return need <= request_->cap;
     }
 
+    /// The item, counted within a copy, of the k-th instruction of a kind: backwards take the slices of a microbatch from the last one on.
+    constexpr std::size_t item_of(int kind, std::size_t k) const
+    {
+        auto const slices = static_cast<std::size_t>(request_->slices);
+        return kind == 0 ? k : k / slices * slices + slices - 1 - k % slices;
+    }
+
     /// The next instruction of a kind on a stage, if its inputs are known.
     constexpr choice next(std::size_t stage, int kind)
     {
         auto const k = done(stage, kind);
         if (k == wanted_[stage] || (kind == 2 && (!request_->split || k == done(stage, 1)))
-            || (kind == 1 && k == done(stage, 0)) || (kind == 0 && !has_room(stage))) {
+            || (kind == 1 && item_of(kind, k) >= done(stage, 0)) || (kind == 0 && !has_room(stage))) {
             return {};
         }
         auto start = clocks_[rank_of(stage)];
@@ -166,7 +175,7 @@ private:
         }
         auto const chain = static_cast<int>(chain_);
         auto const age = static_cast<int>(k) * chain + chain - static_cast<int>(c);
-        auto const all = request_->microbatches * chain + 1;
+        auto const all = request_->microbatches * request_->slices * chain + 1;
         return {true, stage, kind, start, kind == 1 ? age : kind == 0 ? all + age : 2 * all};
     }
 
@@ -215,7 +224,10 @@ private:
         auto const k = done(c.stage, c.kind)++;
         auto const whole = request_->split ? instruction_kind::input_gradient : instruction_kind::backward;
         auto const kind = c.kind == 0 ? instruction_kind::forward : c.kind == 1 ? whole : instruction_kind::weight_gradient;
-        auto const item = static_cast<int>(k) * request_->copies + static_cast<int>(c.stage / chain_);
+        auto const slices = static_cast<std::size_t>(request_->slices);
+        auto const in_copy = item_of(c.kind, k);
+        auto const microbatch = static_cast<int>(in_copy / slices) * request_->copies + static_cast<int>(c.stage / chain_);
+        auto const item = microbatch * request_->slices + static_cast<int>(in_copy % slices);
         auto const i = make_instruction(kind, stage_id{static_cast<int>(c.stage)}, microbatch_id{item});
         result_.rows[rank_of(c.stage)].push_back(i);
         auto const end = c.start + cost_of(request_->costs, i);
@@ -247,10 +259,11 @@ private:
 }  // namespace detail
 
 /// The list schedule of the request, or why there is none. Cost: instructions x (ranks + 3 x squared stages of a rank).
-/// @pre costs (and activations, if any) of every stage of every copy
+/// @pre costs (and activations, if any) of every stage of every copy; no cap, or one slice
 constexpr list_answer list_schedule(list_request const& request)
 {
     expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");
+    expects(request.slices == 1 || request.cap == bytes{}, "a list schedule knows a memory cap for whole microbatches only");
     expects(request.costs.size() == request.placement.size(), "a list schedule needs the costs of every stage");
     expects(request.activations.empty() || request.activations.size() == request.placement.size(),
         "a list schedule needs the activations of every stage");

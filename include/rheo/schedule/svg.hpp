@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A program as a picture for browsers: a line per rank, time to the right, colours for forward, whole
-// backward, input gradient and weight gradient; what stays white is idle. Two that are computed at once
+// backward, input gradient and weight gradient, and a pale grey for idle. Two that are computed at once
 // share their time, one above the other.
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ constexpr std::string_view colour_of(instruction_kind kind)
     constexpr std::string_view colours[] = {"#7fb2e5", "#8fce91", "#b9dfa0", "#f3c678"};
     return colours[static_cast<std::size_t>(kind)];
 }
+
+inline constexpr std::string_view idle_colour = "#eeeeee";
 
 /// A length in hundredths as decimal text, without <cmath> or locale.
 inline std::string decimal(double value)
@@ -64,6 +67,8 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
         auto const y = height * static_cast<double>(row);
         svg += "<text x=\"" + detail::decimal(margin / 2) + "\" y=\"" + detail::decimal(y + 14) + "\">" + std::to_string(row) + "</text>\n";
+        svg += "<rect x=\"" + detail::decimal(margin) + "\" y=\"" + detail::decimal(y + 1) + "\" width=\"" + detail::decimal(end.count * scale)
+            + "\" height=\"" + detail::decimal(height - 2) + "\" fill=\"" + std::string{detail::idle_colour} + "\"/>\n";
         auto const& is = times.rows[row].instructions;
         for (std::size_t k = 0; k < is.size(); ++k) {
             if (!is_compute(is[k].what.kind)) {
@@ -76,14 +81,14 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
                 is[k].what, with_stage);
         }
     }
-    double x = margin;
-    for (auto const kind : {instruction_kind::forward, instruction_kind::backward, instruction_kind::input_gradient, instruction_kind::weight_gradient}) {
+    constexpr std::string_view words[] = {"F forward", "B backward", "I input gradient", "W weight gradient", "idle"};
+    for (std::size_t k = 0; k < std::size(words); ++k) {
+        auto const x = margin + 110.0 * static_cast<double>(k);
         auto const y = height * static_cast<double>(times.rows.size()) + 6;
-        constexpr std::string_view words[] = {"F forward", "B backward", "I input gradient", "W weight gradient"};
-        svg += "<rect x=\"" + detail::decimal(x) + "\" y=\"" + detail::decimal(y) + "\" width=\"10\" height=\"10\" fill=\""
-            + std::string{detail::colour_of(kind)} + "\"/><text text-anchor=\"start\" x=\"" + detail::decimal(x + 14) + "\" y=\"" + detail::decimal(y + 9) + "\">"
-            + std::string{words[static_cast<std::size_t>(kind)]} + "</text>\n";
-        x += 110.0;
+        auto const colour = k < 4 ? detail::colour_of(static_cast<instruction_kind>(k)) : detail::idle_colour;
+        svg += "<rect x=\"" + detail::decimal(x) + "\" y=\"" + detail::decimal(y) + "\" width=\"10\" height=\"10\" fill=\"" + std::string{colour}
+            + "\"/><text text-anchor=\"start\" x=\"" + detail::decimal(x + 14) + "\" y=\"" + detail::decimal(y + 9) + "\">" + std::string{words[k]}
+            + "</text>\n";
     }
     return svg + "</svg>\n";
 }
