@@ -28,6 +28,7 @@ struct plan_options {
     std::string schedule;     ///< all, a name or a file: compare instead
     double memory_mib = 0.0;  ///< cap of the comparison
     bool json = false;
+    std::string profile;      ///< of the layers, for the comparison; empty: as modelled
 };
 
 struct report_options {

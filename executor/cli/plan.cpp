@@ -28,7 +28,10 @@ int plan(plan_options const& options)
     }
     if (!options.schedule.empty()) {
         auto const compared = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
-        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json});
+        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json, options.profile});
+    }
+    if (!options.profile.empty()) {
+        throw refusal{2, "--profile is for comparing schedules: say which with --schedule"};
     }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};
