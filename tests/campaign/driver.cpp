@@ -2,6 +2,7 @@
 #include "driver.hpp"
 
 #include <array>
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -55,15 +56,6 @@ bool trial::judged(std::vector<std::string> const& wrong) const
     }
     std::fflush(stdout);
     return false;
-}
-
-bool known_crashes::excuse(job_case const& what, evidence const& found, std::vector<std::string> const& wrong)
-{
-    if (wrong.empty() || !found.end.in_time || found.output.find("ompi_comm_revoke_local") == std::string::npos || ++count_ > most) {
-        return false;
-    }
-    std::printf("again   %s: the MPI crashed while it made a communicator\n", name_of(what).c_str());
-    return true;
 }
 
 driver::driver(fs::path const& train_once, fs::path const& work) : train_once_{fs::absolute(train_once)}, work_{fs::absolute(work)}

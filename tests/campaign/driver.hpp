@@ -4,7 +4,6 @@
 // What every campaign does with its cases: starts jobs in folders of their own, several at once, has them judged, and keeps
 // the folders of those that are wrong.
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -41,21 +40,6 @@ private:
     job_case what_;
     std::filesystem::path folder_;
     std::optional<job> job_;
-};
-
-/// Open MPI 5.0 takes a rank, or all of them, along when it hears of a loss while it makes a communicator: the collectives
-/// of the new one are not there yet where ompi_comm_revoke_local looks for them. Nothing that a program can do keeps a
-/// second loss from coming in that moment; such a run is counted, said and made again, a few times.
-class known_crashes {
-public:
-    static constexpr int most = 3;
-
-    /// True when the run is to be made again.
-    bool excuse(job_case const& what, evidence const& found, std::vector<std::string> const& wrong);
-    int count() const { return count_; }
-
-private:
-    std::atomic<int> count_{0};
 };
 
 class driver {
