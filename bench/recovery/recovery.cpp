@@ -162,7 +162,7 @@ json one_recovery(model const& what, int ranks, fs::path const& folder)
     text.close();
     auto const job = start(ranks, 120, command, folder / "output");
 
-    // Three steps are done: kill in the middle of the next ones, then watch for the record.
+    // Four steps are done: kill in the middle of the next ones, then watch for the record.
     auto const metrics = run / "metrics.jsonl";
     auto const begun = clock::now();
     auto const wait_for = [&](std::string_view what_for, int times) {
