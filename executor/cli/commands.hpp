@@ -26,7 +26,8 @@ struct plan_options {
     std::vector<std::string> settings;
     int ranks = 0;  ///< 0: as many as plan.pipelines names
     std::string schedule;     ///< all, a name or a file: compare instead
-    double memory_mib = 0.0;  ///< cap of the comparison
+    double memory_mib = 0.0;  ///< of one rank: a cap of the comparison, and of templates
+    int node_size = 1;        ///< ranks of a node
     bool json = false;
     std::string profile;      ///< of the layers, for the comparison; empty: as modelled
 };

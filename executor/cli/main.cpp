@@ -73,7 +73,9 @@ int main(int argc, char** argv)
     add_settings(plan_command, plan.config, plan.settings);
     plan_command.add_option("--ranks", plan.ranks, "how many; without it the sum of plan.pipelines")->check(CLI::Range(1, 1 << 16));
     plan_command.add_option("--schedule", plan.schedule, "compare for this model: all, one by name, or a file in PyTorch's text form");
-    plan_command.add_option("--memory", plan.memory_mib, "MiB per rank that a compared schedule may take")->check(CLI::PositiveNumber);
+    plan_command.add_option("--memory", plan.memory_mib, "MiB per rank that a compared schedule or a template may take")->check(CLI::PositiveNumber);
+    plan_command.add_option("--node-size", plan.node_size, "ranks of a node: what the loss of each node leads to, and stages of several devices")
+        ->check(CLI::Range(1, 64));
     plan_command.add_option("--profile", plan.profile, "with --schedule: times and sizes of the layers from a file (CSV), instead of the model's");
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 

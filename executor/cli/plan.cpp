@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
 
+#include <cstdint>
 #include <iostream>
 #include <numeric>
 
@@ -44,7 +45,11 @@ int plan(plan_options const& options)
     if (options.json) {
         write_json(std::cout, first.what);
     } else {
-        std::cout << plan_for_people(first.what, model, config);
+        plan_report_options asked{.node_size = options.node_size};
+        if (options.memory_mib > 0.0) {
+            asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+        }
+        std::cout << plan_for_people(first.what, model, config, asked);
     }
     return 0;
 }

@@ -44,6 +44,35 @@ pipeline 1
     }
 }
 
+TEST_CASE("templates, what every number of ranks runs, and what losses lead to are all printed")
+{
+    auto const config = five_ranks();
+    auto const model = gpt_model(config.model);
+    auto const first = make_first_plan(model, config, 5);
+    auto const text = plan_for_people(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
+    auto const has = [&](std::string const& line) {
+        CAPTURE(line, text);
+        CHECK(text.find(line) != std::string::npos);
+    };
+    has("templates (as modelled, at 3 microbatches)\n  ranks       makespan   optimum        fullest    fit   cuts before layers\n  2 ");
+    has("proved");
+    has("templates of whole nodes of 3 devices (planned and priced; ranks do not share stages yet)\n");
+    has("; devices per stage ");
+    has("what ranks run (2 pipelines wanted)\n");
+    has("  5      2 + 3  ");
+    has("  4      2 + 2  ");
+    has(", fewer pipelines than wanted\n");
+    has("  1      1 rank is too few: the smallest pipeline template takes 2\n");
+    has("as it stands, any 1 rank can be lost, but the loss of node 0 would lose state");  // rank 2 stands beside rank 0, which has the other copy
+    has("  node 0   the only copy of layer 0 is lost");
+    has("  node 1   1 pipeline of 3 ranks");
+    has("  any two   of 10 pairs, ");
+    has(" lose the last copy of a layer");
+
+    auto const tight = plan_for_people(first.what, model, config, {.device_memory = mebibytes(1)});
+    CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
+}
+
 TEST_CASE("the loss of an only copy is said before it happens")
 {
     auto config = five_ranks();
