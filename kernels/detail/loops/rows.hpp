@@ -26,7 +26,9 @@ float dot(count_t n, float const* a, float const* b)
     return fold_sum(s0 + s1);
 }
 
-RHEO_INLINE float row_sum(count_t n, float const* x)
+/// The sum of term(element) along a row, in four sums side by side; lanes beyond the row's end hold `rest`, whose term is zero.
+template <class Term>
+RHEO_INLINE float row_total(count_t n, float const* x, float rest, Term term)
 {
     lanes s0{};
     lanes s1{};
@@ -34,46 +36,28 @@ RHEO_INLINE float row_sum(count_t n, float const* x)
     lanes s3{};
     count_t i = 0;
     for (; i + 4 * width <= n; i += 4 * width) {
-        s0 += load(x + i);
-        s1 += load(x + i + width);
-        s2 += load(x + i + 2 * width);
-        s3 += load(x + i + 3 * width);
+        s0 += term(load(x + i));
+        s1 += term(load(x + i + width));
+        s2 += term(load(x + i + 2 * width));
+        s3 += term(load(x + i + 3 * width));
     }
     for (; i + width <= n; i += width) {
-        s0 += load(x + i);
+        s0 += term(load(x + i));
     }
     if (i < n) {
-        s1 += load_part(x + i, n - i, 0);
+        s1 += term(load_part(x + i, n - i, rest));
     }
     return fold_sum((s0 + s1) + (s2 + s3));
 }
 
+RHEO_INLINE float row_sum(count_t n, float const* x)
+{
+    return row_total(n, x, 0, [](lanes v) __attribute__((always_inline)) { return v; });
+}
+
 RHEO_INLINE float row_squares(count_t n, float const* x, float mean)
 {
-    lanes s0{};
-    lanes s1{};
-    lanes s2{};
-    lanes s3{};
-    count_t i = 0;
-    for (; i + 4 * width <= n; i += 4 * width) {
-        lanes const a = load(x + i) - mean;
-        lanes const b = load(x + i + width) - mean;
-        lanes const c = load(x + i + 2 * width) - mean;
-        lanes const d = load(x + i + 3 * width) - mean;
-        s0 += a * a;
-        s1 += b * b;
-        s2 += c * c;
-        s3 += d * d;
-    }
-    for (; i + width <= n; i += width) {
-        lanes const a = load(x + i) - mean;
-        s0 += a * a;
-    }
-    if (i < n) {
-        lanes const a = load_part(x + i, n - i, mean) - mean;
-        s1 += a * a;
-    }
-    return fold_sum((s0 + s1) + (s2 + s3));
+    return row_total(n, x, mean, [mean](lanes v) __attribute__((always_inline)) { return (v - mean) * (v - mean); });
 }
 
 void norm_forward(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y,
