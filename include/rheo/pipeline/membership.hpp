@@ -46,9 +46,7 @@ struct membership_decision {
     friend constexpr bool operator==(membership_decision const&, membership_decision const&) = default;
 };
 
-namespace detail {
-
-/// What the ranks hold when they have taken up their places, by rank as in `members`.
+/// The layers that ranks hold when they have taken up their places, in the order of `members`.
 constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std::span<rank_holdings const> members)
 {
     std::vector<rank_holdings> result;
@@ -66,6 +64,8 @@ constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std:
     }
     return result;
 }
+
+namespace detail {
 
 constexpr bool contains_rank(std::span<rank_id const> list, rank_id rank)
 {
@@ -126,7 +126,7 @@ inline membership_decision decide_membership(membership_request const& of)
             next = std::move(larger);
         }
     }
-    auto const after = detail::holdings_in(next, staying);
+    auto const after = holdings_in(next, staying);
     decision.afterwards = survivability_of(after, of.tensors, nodes);
     decision.sentence = to_string(decision.afterwards);
     if (next.degraded) {
