@@ -57,15 +57,14 @@ stage_cost costs_named(std::string const& text)
     return {{numbers[0]}, {numbers[1] + numbers[2]}, {numbers[1]}, {numbers[2]}, transfer, transfer};
 }
 
-chosen_schedule read_schedule(std::string const& path)
+chosen_schedule read_schedule(std::string const& path, int slices)
 {
     std::ifstream file{path};
     if (!file) {
         throw refusal{2, fmt::format("{}: cannot be read", path)};
     }
-    std::string text{std::istreambuf_iterator<char>{file}, {}};
-    std::erase(text, '\r');
-    auto read = parse_schedule_text(text);
+    std::string const text{std::istreambuf_iterator<char>{file}, {}};
+    auto read = parse_schedule_text(text, std::max(slices, 1));
     if (!read) {
         throw refusal{2, fmt::format("{}: {}", path, read.reason)};
     }
@@ -77,7 +76,7 @@ chosen_schedule read_schedule(std::string const& path)
 chosen_schedule choose(schedule_command_options const& options)
 {
     if (std::filesystem::is_regular_file(options.name)) {
-        return read_schedule(options.name);
+        return read_schedule(options.name, options.slices);
     }
     auto const parsed = parse_schedule(options.name);
     if (!parsed && options.name.find_first_of("./") != std::string::npos) {

@@ -35,6 +35,8 @@
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/message_queues.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/parameter_cells.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/proved.hpp"

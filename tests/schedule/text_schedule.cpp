@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every family of one copy of the model reads back from its text; what is wrong in a file is named by row and cell.
+// Every family reads back from its text; what is wrong in a file is named by row and cell.
 #include "catch.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/svg.hpp"
@@ -15,13 +15,11 @@ TEST_CASE("a family reads back from its text, overlapped pairs included")
         INFO(name);
         REQUIRE(grid);
         CHECK(without_idle(grid.grid).rows == p.rows);
-        if (p.copies == 1 && p.slices == 1) {
-            auto const read = parse_schedule_text(to_text(p));
-            INFO(read.reason);
-            REQUIRE(read);
-            CHECK(read.what == p);
-            CHECK(read.microbatches == 6);
-        }
+        auto const read = parse_schedule_text(to_text(p), p.slices);
+        INFO(read.reason);
+        REQUIRE(read);
+        CHECK(read.what == p);
+        CHECK(read.microbatches == 6);
     }
 }
 
@@ -47,8 +45,12 @@ TEST_CASE("what is wrong in a file is named by row and cell")
     CHECK(parse_schedule_text("0F0\n").reason == "row 1: an instruction is missing: pipeline 0 rank 0 with 0B0");
     CHECK(parse_schedule_text("0UNSHARD,(0F1;1B0)OVERLAP_F_B,0SEND_F0\n").reason
         == "row 1, cell 3: a schedule only computes (F, B, I, W); transfers are put in by lowering");
-    CHECK(parse_schedule_text("0F0,0B0\n1B0,1F0\n").reason
-        == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1B0");
+    CHECK(parse_schedule_text("0F0,0B0\n1B0,1F0\n").reason == "row 2, cell 1: the programs hang: pipeline 0 rank 1 waits in 1B0");
+    CHECK(parse_schedule_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2B0,2F1,2B1\n").reason
+        == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1F1");
+    CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n", 2).reason == "row 1, cell 3: the programs hang: pipeline 0 rank 0 waits in 0B0");
+    CHECK(parse_schedule_text("0F0,0B0\n", 2).reason == "the items count to 1, which is no whole number of microbatches of 2 slices");
+    CHECK(parse_schedule_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F1,2B1\n").reason == "row 2: an instruction is missing: pipeline 0 rank 1 with 2F0");
 }
 
 TEST_CASE("the picture has a box per computation and tells kinds by colour")

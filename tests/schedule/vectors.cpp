@@ -16,6 +16,7 @@
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/whole_backwards.hpp"
+#include "rheo/schedule/parameter_cells.hpp"
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/relax.hpp"
 #include "rheo/schedule/step_count.hpp"
@@ -83,6 +84,23 @@ TEST_CASE("PyTorch's single actions read and print alike")
     CHECK(to_text(grid) == row);
     CHECK(grid.rows.front().size() == 6);
     CHECK(grid.parameters == std::vector<parameter_cell>{{0, 4, 1, 0}, {0, 4, 3, 1}});
+}
+
+TEST_CASE("PyTorch's cells about parameters come where it puts them")
+{
+    auto const one = test::from_text("0F0,0F1,,0B0,0B1\n", {0});
+    auto const two = test::from_text("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n", {0, 0});
+    CHECK(to_text(with_parameters_gathered(one)) == "0UNSHARD,0F0,0F1,0B0,0B1,0RESHARD\n");
+    CHECK(to_text(with_parameters_gathered(two)) == "0UNSHARD,1UNSHARD,0F0,0F1,1F0,1F1,1B0,1B1,1RESHARD,0B0,0B1,0RESHARD\n");
+    CHECK(to_text(with_gradients_reduced(one)) == "0F0,0F1,0B0,0B1,0REDUCE_GRAD\n");
+    CHECK(to_text(with_gradients_reduced(two)) == "0F0,0F1,1F0,1F1,1B0,1B1,1REDUCE_GRAD,0B0,0B1,0REDUCE_GRAD\n");
+    auto const split = test::from_text("0F0,0I0,0W0\n", {0});
+    CHECK(to_text(with_gradients_reduced(split)) == "0F0,0I0,0W0,0REDUCE_GRAD\n");
+    auto const three = test::from_text("0F0,1F0,0F1,1F1,2F0,2B0,1B0,1B1,0B0,0B1\n", {0, 0, 0});
+    CHECK(to_text(with_parameters_gathered(three, 1))
+        == "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,0UNSHARD,0F1,0RESHARD,1UNSHARD,1F1,1RESHARD,2UNSHARD,2F0,2B0,2RESHARD,1UNSHARD,1B0,1B1,1RESHARD,"
+           "0UNSHARD,0B0,0B1,0RESHARD\n");
+    CHECK(without_idle(with_parameters_gathered(three)) == three);
 }
 
 TEST_CASE("published step counts")

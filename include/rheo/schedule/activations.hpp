@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

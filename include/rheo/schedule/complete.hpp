@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/stage_work.hpp"
 #include "rheo/schedule/verdict.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rheo/schedule/cost.hpp"
-#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/units.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rheo/schedule/grid.hpp"
-#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 
 namespace rheo::inline v0 {

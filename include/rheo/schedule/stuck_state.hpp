@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rheo/schedule/deadlock.hpp"
-#include "rheo/schedule/interpret.hpp"
+#include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/verdict.hpp"
 

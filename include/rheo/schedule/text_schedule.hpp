@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A schedule that somebody wrote down: compute instructions in PyTorch's text form, a row per rank. Where
-// the stages live and how many microbatches there are is read off the instructions; what does not fit
-// together is named by row and cell.
+// the stages live, how many microbatches there are, and whether the model is there twice is read off the instructions; into how
+// many slices a microbatch is cut must be said. What does not fit together is named by row and cell.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "rheo/schedule/complete.hpp"
-#include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/grid_text.hpp"
 #include "rheo/schedule/program.hpp"
+#include "rheo/schedule/stuck_state.hpp"
+#include "rheo/schedule/transport.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -43,12 +45,25 @@ inline std::string place_in(program_grid const& grid, std::size_t row, instructi
     return "row " + std::to_string(row + 1) + ", cell " + std::to_string(cell) + ": ";
 }
 
+/// Two when item 0 runs forward through half of the stages, which one copy of the model would not let it.
+inline int copies_in(program const& p)
+{
+    std::size_t forwards = 0;
+    for (auto const& row : p.rows) {
+        for (auto const& i : row) {
+            forwards += i.kind == instruction_kind::forward && i.item == 0 ? 1 : 0;
+        }
+    }
+    return 2 * forwards == p.placement.size() ? 2 : 1;
+}
+
 }  // namespace detail
 
-/// Reads a schedule of one copy of the model: idle cells are passed over, transfers refused (lowering puts them in).
-/// The program is complete and its order acyclic when there is no reason.
-inline parsed_program parse_schedule_text(std::string_view text)
+/// Reads a schedule: idle cells and cells about parameters are passed over, transfers refused (lowering puts them in).
+/// The program is complete and its order acyclic when there is no reason. @pre slices >= 1
+inline parsed_program parse_schedule_text(std::string_view text, int slices = 1)
 {
+    expects(slices >= 1, "chunks, group and slices count from one");
     auto read = parse_grid(text, {});
     if (!read) {
         return {{}, 0, read.reason};
@@ -57,7 +72,7 @@ inline parsed_program parse_schedule_text(std::string_view text)
         read.grid.rows.pop_back();
     }
     auto& placement = read.grid.placement;
-    int microbatches = 0;
+    int items = 0;
     for (std::size_t row = 0; row < read.grid.rows.size(); ++row) {
         for (auto const& cell : read.grid.rows[row]) {
             if (!cell || cell->kind == instruction_kind::overlap) {
@@ -73,7 +88,7 @@ inline parsed_program parse_schedule_text(std::string_view text)
                         + std::to_string(placement[stage] + 1)};
             }
             placement[stage] = static_cast<int>(row);
-            microbatches = std::max(microbatches, cell->item + 1);
+            items = std::max(items, cell->item + 1);
         }
     }
     if (placement.empty()) {
@@ -84,8 +99,14 @@ inline parsed_program parse_schedule_text(std::string_view text)
             return {{}, 0, "stage " + std::to_string(stage) + " is nowhere, but a later one is"};
         }
     }
-    auto const p = without_idle(read.grid);
-    for (auto const& verdict : {complete(p, microbatches), dependencies_in_order(p)}) {
+    if (items % slices != 0) {
+        return {{}, 0, "the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};
+    }
+    auto p = without_idle(read.grid);
+    p.copies = detail::copies_in(p);
+    p.slices = slices;
+    auto const microbatches = items / slices;
+    for (auto const& verdict : {complete(p, microbatches), shortest_stuck_state<shared_memory>(p)}) {
         if (!verdict) {
             auto const& c = verdict.culprits.front();
             auto const place = verdict.fault == program_fault::missing ? "row " + std::to_string(c.position + 1) + ": "
