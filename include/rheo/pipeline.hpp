@@ -12,6 +12,7 @@
 #include "rheo/pipeline/membership.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/recomposition.hpp"
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/pipeline/split_batch.hpp"

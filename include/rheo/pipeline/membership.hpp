@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/topology/holdings.hpp"
@@ -33,6 +34,7 @@ struct membership_request {
     std::span<tensor_bytes const> tensors;
     recomposition_request wanted;
     std::span<node_id const> nodes{};           ///< of each member; none: a node is a rank
+    int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
 };
 
 struct membership_decision {
@@ -97,7 +99,8 @@ constexpr bool any_lost(std::span<pipeline_instance const> before, std::span<ran
 }  // namespace detail
 
 /// The decision at a step's boundary, or after a loss. Pipelines are repaired; ranks that wait replace those that are gone, and when nobody
-/// is gone they are taken in if that makes f + 1 pipelines or a shorter step.
+/// is gone they are taken in if that makes f + 1 pipelines or a shorter step. Where nodes have several devices and the loss of f nodes would
+/// lose state, f + 1 pipelines of whole nodes are made, if there are as many.
 /// @pre every tensor has a holder among the members, who are distinct; the pipelines before have one rank per stage
 /// Cost: that of repair and recompose.
 inline membership_decision decide_membership(membership_request const& of)
@@ -126,8 +129,16 @@ inline membership_decision decide_membership(membership_request const& of)
             next = std::move(larger);
         }
     }
-    auto const after = holdings_in(next, staying);
+    auto after = holdings_in(next, staying);
     decision.afterwards = survivability_of(after, of.tensors, nodes);
+    if (of.devices_per_node > 1 && decision.afterwards.nodes < of.wanted.failures) {
+        auto whole = recompose_nodes(staying, nodes, of.devices_per_node, *of.ready, of.tensors, of.wanted);
+        if (whole && whole.pipelines.size() > static_cast<std::size_t>(of.wanted.failures)) {
+            next = std::move(whole);
+            after = holdings_in(next, staying);
+            decision.afterwards = survivability_of(after, of.tensors, nodes);
+        }
+    }
     decision.sentence = to_string(decision.afterwards);
     if (next.degraded) {
         decision.copies = safety_copies(after, of.tensors, nodes);

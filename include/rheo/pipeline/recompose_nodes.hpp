@@ -1,0 +1,169 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// New pipelines of whole nodes: no node is in two of them, so the loss of a node is the loss of one copy of a layer at most, and
+// f + 1 pipelines survive the loss of any f nodes. Each node takes consecutive stages, one per device. Which node takes
+// which place, and which of its devices which stage, are two assignment problems, one inside the other; both are solved exactly.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rheo/pipeline/detail/choose_sizes.hpp"
+#include "rheo/pipeline/detail/place_costs.hpp"
+#include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/recomposition.hpp"
+#include "rheo/reshard/assignment.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// The devices of each node that lost none, as places in the list of survivors, nodes by their lowest rank.
+constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdings const* const> by_rank, std::span<node_id const> node_of, int devices_per_node)
+{
+    std::vector<std::vector<std::size_t>> whole;
+    for (std::size_t i = 0; i < by_rank.size(); ++i) {
+        std::vector<std::size_t> devices;
+        bool first = true;
+        for (std::size_t k = 0; k < by_rank.size(); ++k) {
+            if (node_of[k] == node_of[i]) {
+                first = first && k >= i;
+                devices.push_back(k);
+            }
+        }
+        if (first && devices.size() == static_cast<std::size_t>(devices_per_node)) {
+            whole.push_back(std::move(devices));
+        }
+    }
+    return whole;
+}
+
+/// What the devices of a node miss for the stages from `first` on, each device one of them, at least.
+constexpr assignment place_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<layer_id const> bounds, int first)
+{
+    auto const n = static_cast<int>(devices.size());
+    assignment_costs matrix{n, n, {}};
+    for (int s = 0; s < n; ++s) {
+        for (auto const i : devices) {
+            matrix.values.push_back(costs.of(i, layers_of(bounds, stage_id{first + s})));
+        }
+    }
+    return cheapest_assignment(matrix);
+}
+
+/// The templates that fill whole nodes, counted in nodes.
+constexpr size_problem make_node_problem(template_set_value const& ready, int nodes, int devices_per_node, recomposition_request request)
+{
+    size_problem problem{.ranks = nodes, .microbatches = request.microbatches};
+    for (auto const& shape : ready.templates) {
+        if (size(shape) % devices_per_node == 0) {
+            problem.sizes.push_back(size(shape) / devices_per_node);
+            problem.costs.push_back(in_nanoseconds(shape.cost));
+        }
+    }
+    if (!problem.sizes.empty()) {
+        problem.fewest = std::min(request.failures + 1, nodes / problem.sizes.front());
+        problem.most = std::max(problem.fewest, request.microbatches);
+        problem.idle_allowed = request.microbatches < problem.fewest;
+    }
+    return problem;
+}
+
+}  // namespace detail
+
+/// Pipelines of the nodes that have all of their devices; devices of others are spares. Sizes as recompose chooses them, templates that do not
+/// fill whole nodes left out; of equal choices (64 at most are tried) the one that moves the fewest bytes.
+/// @param node_of of each survivor, in the order of `survivors`
+/// @pre as recompose; a node for each survivor, devices_per_node >= 1, and no node has more
+/// Cost: that of recompose, and an assignment of a node's devices for each node and place.
+constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors, std::span<node_id const> node_of, int devices_per_node,
+                                        template_set_value const& ready, std::span<tensor_bytes const> tensors, recomposition_request request)
+{
+    expects(devices_per_node >= 1, "a node has at least one device");
+    expects(node_of.size() == survivors.size(), "every rank has a node");
+    expects(request.failures >= 0, "the number of failures to survive cannot be negative");
+    expects(request.microbatches >= 1, "a step needs at least one microbatch");
+    auto const by_rank = detail::ascending(survivors);
+    std::vector<node_id> nodes_by_rank;
+    for (auto const* survivor : by_rank) {
+        nodes_by_rank.push_back(node_of[static_cast<std::size_t>(survivor - survivors.data())]);
+    }
+    auto const nodes = detail::whole_nodes(by_rank, nodes_by_rank, devices_per_node);
+    auto const problem = detail::make_node_problem(ready, static_cast<int>(nodes.size()), devices_per_node, request);
+    recomposition answer{.anew = true};
+    std::vector<char> placed(by_rank.size(), 0);
+    auto const close = [&] {
+        for (std::size_t i = 0; i < by_rank.size(); ++i) {
+            if (placed[i] == 0) {
+                answer.spares.push_back(by_rank[i]->rank);
+            }
+        }
+    };
+    if (problem.sizes.empty() || problem.fewest < 1) {
+        answer.cannot = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
+                                              : detail::decimal(static_cast<std::int64_t>(nodes.size())) + " whole nodes are too few: the smallest pipeline template takes " +
+                                                    detail::decimal(problem.sizes.front());
+        close();
+        return answer;
+    }
+    auto const optimum = detail::least_deadline(problem);
+    if (optimum.used == 0) {
+        answer.cannot = detail::no_room_for(request.microbatches);
+        close();
+        return answer;
+    }
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
+        order.push_back(i);
+    }
+    auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
+    std::vector<int> sizes;
+    assignment best;
+    for (auto const& choice : detail::list_choices(problem, optimum, order, 64, 4096)) {
+        assignment_costs matrix{0, static_cast<int>(nodes.size()), {}};
+        for (auto const n : choice) {
+            auto const& bounds = template_of_size(ready, n * devices_per_node).cuts;
+            for (int place = 0; place < n; ++place, ++matrix.rows) {
+                for (auto const& devices : nodes) {
+                    matrix.values.push_back(detail::place_node(costs, devices, bounds, place * devices_per_node).cost);
+                }
+            }
+        }
+        auto found = cheapest_assignment(matrix);
+        if (sizes.empty() || found.cost < best.cost) {
+            sizes = choice;
+            best = std::move(found);
+        }
+    }
+    std::vector<pipeline_cost> prices;
+    std::size_t row = 0;
+    for (auto const n : sizes) {
+        auto const& shape = template_of_size(ready, n * devices_per_node);
+        prices.push_back(shape.cost);
+        pipeline_instance pipeline{shape.cuts, {}};
+        for (int place = 0; place < n; ++place, ++row) {
+            auto const& devices = nodes[static_cast<std::size_t>(best.column_of[row])];
+            for (auto const column : detail::place_node(costs, devices, shape.cuts, place * devices_per_node).column_of) {
+                auto const i = devices[static_cast<std::size_t>(column)];
+                placed[i] = 1;
+                pipeline.stages.push_back({by_rank[i]->rank});
+            }
+        }
+        answer.pipelines.push_back(std::move(pipeline));
+    }
+    close();
+    auto const split = split_batch(prices, request.microbatches);
+    answer.shares = split.shares;
+    answer.time = split.time;
+    answer.moved = {best.cost};
+    answer.degraded = problem.fewest < request.failures + 1;
+    return answer;
+}
+
+}  // namespace rheo::inline v0
