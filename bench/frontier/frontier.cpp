@@ -15,7 +15,9 @@
 #include <sstream>
 #include <string>
 
+#include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
+#include "rheo/frequency/continued_plan.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
@@ -88,7 +90,7 @@ BENCHMARK(published_exponential)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond
 BENCHMARK(published_hull)->Arg(12)->Arg(24)->Arg(48)->Arg(96)->Unit(benchmark::kMillisecond);
 
 void made_up_hull(benchmark::State& state) { solve(state, made_up(static_cast<int>(state.range(1))), cost_fit::hull, frontier_begin::least_energy); }
-BENCHMARK(made_up_hull)->ArgsProduct({{8, 16, 32}, {4, 8}})->Unit(benchmark::kMillisecond);
+BENCHMARK(made_up_hull)->ArgsProduct({{12, 48, 192, 768}, {4}})->ArgsProduct({{8, 16, 32}, {8}})->Unit(benchmark::kMillisecond);
 
 void look_up(benchmark::State& state)
 {
@@ -122,6 +124,28 @@ void certificate_checked(benchmark::State& state)
     }
 }
 BENCHMARK(certificate_checked)->Unit(benchmark::kMicrosecond);
+
+/// A plan of a long program from its steady state, found anew each time, and proved.
+void carried_over(benchmark::State& state)
+{
+    auto const measured = made_up(static_cast<int>(state.range(1)));
+    auto const microbatches = static_cast<int>(state.range(0));
+    auto const ranks = static_cast<int>(state.range(1));
+    bool proved = false;
+    for (auto _ : state) {
+        auto const made = problem(measured, microbatches, cost_fit::hull);
+        auto const steady = find_steady_state([&](int m) { return problem(measured, m, cost_fit::hull).what; }, blocking * static_cast<double>(ranks),
+            {.from = 6 * ranks, .to = microbatches / 4});
+        if (!steady) {
+            state.SkipWithError("no steady state");
+            return;
+        }
+        auto const curve = continued_curve(steady, made.what, microbatches);
+        proved = static_cast<bool>(continued_at(steady, curve, microbatches, curve.vertices.back().time));
+    }
+    state.counters["proved"] = proved ? 1.0 : 0.0;
+}
+BENCHMARK(carried_over)->ArgsProduct({{96, 192, 768}, {4}})->Unit(benchmark::kMillisecond);
 
 /// The problem as JSON: curves tick by tick, the order within ranks and the dependencies between stages as edges.
 std::string as_json(made_project const& made)
@@ -159,34 +183,6 @@ std::string as_json(made_project const& made)
     return text.str();
 }
 
-/// The published method's plans at real clocks: the slowest bucket within the planned time.
-struct real_plan {
-    seconds time;
-    joules cost;
-};
-
-real_plan at_real_clocks(made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets)
-{
-    std::vector<double> times(static_cast<std::size_t>(made.what.network.events));
-    joules cost{0.0};
-    for (auto const& arc : made.what.network.arcs) {
-        double length = static_cast<double>(arc.nanoseconds) * 1e-9;
-        if (arc.operation >= 0) {
-            auto const k = static_cast<std::size_t>(arc.operation);
-            auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];
-            std::size_t which = 0;
-            while (which + 1 < options.size() && options[which + 1].time <= plan.durations[k]) {
-                ++which;
-            }
-            length = options[which].real_time.count;
-            cost += options[which].what.energy - blocking * options[which].real_time;
-        }
-        auto& end = times[static_cast<std::size_t>(arc.to)];
-        end = std::max(end, times[static_cast<std::size_t>(arc.from)] + length);
-    }
-    return {{times.back()}, cost};
-}
-
 /// Both cost models at real clocks and the same times, over schedules and microbatches; times beyond T* end at T* with the hull.
 void compare_models()
 {
@@ -201,19 +197,16 @@ void compare_models()
             auto const hull = make_project(network, measured, {blocking});
             auto const theirs = make_frontier(fitted.what, blocking * 8.0, frontier_begin::slowest);
             auto const ours = make_frontier(hull.what, blocking * 8.0);
-            std::vector<std::vector<bucketed_option>> buckets;
-            for (auto const& options : fitted.options) {
-                buckets.push_back(bucketed(options, blocking, milliseconds(1.0)));
-            }
+            auto const buckets = buckets_of(fitted, blocking);
             int points = 0;
             int above = 0;
             joules sums[2] = {{0.0}, {0.0}};
             for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{7}) {
-                auto const other = at_real_clocks(fitted, plan_at(theirs, time), buckets);
+                auto const other = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
                 auto const end = other.time + nanoseconds(1.0 * microbatches);
                 auto const real = realise(ours, hull.options, blocking, end);
                 auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours)));
-                auto const other_energy = other.cost + blocking * 8.0 * end;
+                auto const other_energy = total_energy(ours, other.cost, end);
                 above += !real || energy.count > other_energy.count + 1e-6 ? 1 : 0;
                 sums[0] += other_energy;
                 sums[1] += energy;

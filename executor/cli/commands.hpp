@@ -28,6 +28,7 @@ struct plan_options {
     std::string schedule;     ///< all, a name or a file: compare instead
     double memory_mib = 0.0;  ///< of one rank: a cap of the comparison, and of templates
     int node_size = 1;        ///< ranks of a node
+    std::string profile;      ///< of the layers, for templates; empty: as modelled
     bool json = false;
     std::string profile;      ///< of the layers, for the comparison; empty: as modelled
 };
@@ -61,6 +62,10 @@ struct frontier_options {
     std::string deadline;        ///< empty: that of the highest clocks
     std::string switch_latency;  ///< empty: a change of a clock takes no time
     std::string dwell;           ///< empty: a clock may change at every computation
+    double input_gradient_share = 0.0;  ///< of a backward, where it was measured whole; 0: no halves are made
+    std::string ranks;           ///< from..to: templates and clocks for each number of survivors
+    int failures = 1;            ///< that are to be survived, with --ranks
+    int min_ranks = 1;           ///< of a pipeline, with --ranks
     std::string svg;
     std::string emit_header;
     bool json = false;

@@ -2,26 +2,21 @@
 // `rheo frontier`: from a profile and a schedule to the time-energy frontier, as a table, JSON, CSV, a picture or a
 // header. It plans only; no clock is touched here.
 
-#include "cli/commands.hpp"
-
-#include <unistd.h>
+#include "cli/frontier_input.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
-#include <string_view>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_plan.hpp"
+#include "rheo/frequency/continued_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/make_project.hpp"
-#include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
 #include "rheo/frequency/svg.hpp"
 #include "rheo/frequency/switching.hpp"
@@ -30,38 +25,6 @@
 namespace rheo::cli {
 
 namespace {
-
-struct suffix {
-    std::string_view name;
-    double factor;
-};
-
-constexpr suffix times[] = {{"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"s", 1.0}, {"", 1.0}};
-constexpr suffix powers[] = {{"kW", 1e3}, {"mW", 1e-3}, {"W", 1.0}, {"", 1.0}};
-
-/// A number with one of the suffixes.
-template <std::size_t N>
-double number_with(std::string const& option, std::string_view text, suffix const (&suffixes)[N])
-{
-    double value = 0.0;
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    auto const rest = text.substr(static_cast<std::size_t>(end - text.data()));
-    for (auto const& s : suffixes) {
-        if (error == std::errc{} && rest == s.name && value >= 0.0 && value < 1e9) {
-            return value * s.factor;
-        }
-    }
-    throw refusal{2, fmt::format("{} is '{}', but it is a number like 0.1{}", option, text, suffixes[0].name)};
-}
-
-std::string file_text(std::string const& name)
-{
-    std::ifstream file{name, std::ios::binary};
-    if (!file) {
-        throw refusal{4, fmt::format("{}: this profile cannot be read", name)};
-    }
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
 
 void write_file(std::string const& name, std::string const& text)
 {
@@ -73,16 +36,17 @@ void write_file(std::string const& name, std::string const& text)
 }
 
 /// The program of the family that has as many stages as the profile, on as many ranks as that takes.
-program program_for(any_schedule const& schedule, int stages, frontier_options const& options)
+program program_for(frontier_input const& input, int microbatches, frontier_options const& options)
 {
+    auto const stages = stages_of(input.measured);
     std::string why = fmt::format("it has no program of {} stages", stages);
     for (int ranks = stages; ranks >= 1; --ranks) {
-        schedule_shape const shape{.ranks = ranks, .microbatches = options.microbatches};
-        if (auto const fault = fault_of(schedule, shape); fault != shape_fault::none) {
+        schedule_shape const shape{.ranks = ranks, .microbatches = microbatches};
+        if (auto const fault = fault_of(input.schedule, shape); fault != shape_fault::none) {
             why = ranks == stages ? sentence_of(fault) : why;
             continue;
         }
-        auto result = make_program(schedule, shape);
+        auto result = make_program(input.schedule, shape);
         if (stages_per_copy(result) == stages && result.slices == 1) {
             return result;
         }
@@ -90,51 +54,15 @@ program program_for(any_schedule const& schedule, int stages, frontier_options c
     throw refusal{2, fmt::format("the schedule {} does not go with {}: {}", options.schedule, options.profile, why)};
 }
 
-/// A bar on the terminal, from the slowest plan to the fastest, once it has taken long enough to be noticed.
-class progress_bar {
-public:
-    progress_bar(ticks from, ticks to) : from_{from}, to_{to} {}
-
-    void operator()(ticks now)
-    {
-        auto const elapsed = std::chrono::steady_clock::now() - begin_;
-        if (!terminal_ || elapsed < std::chrono::milliseconds{200}) {
-            return;
-        }
-        auto const share = from_ > to_ ? (from_ - now) / (from_ - to_) : 1.0;
-        if (auto const cells = static_cast<int>(share * 40.0); cells != drawn_) {
-            drawn_ = cells;
-            fmt::print(stderr, "\r[{:<40}] {:3.0f} %{}", std::string(static_cast<std::size_t>(cells), '='), share * 100.0, now == to_ ? "\n" : "");
-        }
-    }
-
-private:
-    ticks from_;
-    ticks to_;
-    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-    bool terminal_ = isatty(STDERR_FILENO) != 0;
-    int drawn_ = -1;
-};
-
-/// How many ticks the network takes with every operation at one end of its curve.
-ticks end_of(project const& p, bool slowest)
-{
-    std::vector<std::int64_t> when(static_cast<std::size_t>(p.network.events));
-    for (auto const& arc : p.network.arcs) {
-        auto const* curve = curve_of(p, arc);
-        auto const length = curve != nullptr && slowest ? curve->times.back() : least_time(p, arc);
-        auto& end = when[static_cast<std::size_t>(arc.to)];
-        end = std::max(end, when[static_cast<std::size_t>(arc.from)] + length.count);
-    }
-    return {static_cast<std::int32_t>(std::min<std::int64_t>(when.back(), std::numeric_limits<std::int32_t>::max()))};
-}
+inline constexpr int table_rows = 10;
 
 /// Everything the command knows in the end.
 struct study {
     program what;
     made_project made;
     watts blocking;
-    rheo::frontier curve;
+    rheo::frontier curve;                          ///< without plans where it was carried over from a shorter program
+    std::map<std::int32_t, rheo::frontier> points; ///< then these are the plans that are asked for, by their ticks
     seconds highest_time;      ///< of an iteration at the highest clocks
     nanojoules highest_cost;
     clocked_plan chosen;
@@ -142,55 +70,84 @@ struct study {
 
     joules at_highest(seconds time) const { return total_energy(curve, highest_cost, std::max(time, highest_time)); }
     joules at_chosen() const { return total_energy(curve, chosen.cost, chosen.time); }
+    seconds time_of_row(int row) const { return highest_time + (slowest_time(curve) - highest_time) * (static_cast<double>(row) / table_rows); }
+
+    ticks ticks_for(seconds deadline) const { return std::max(detail::ticks_within(curve, deadline), curve.vertices.back().time); }
+    realised_plan real_clocks(seconds deadline, switching_rule rule = {}) const
+    {
+        auto const point = points.find(ticks_for(deadline).count);
+        return realise(point == points.end() ? curve : point->second, made.options, blocking, deadline, rule);
+    }
 };
+
+void solve_whole(study& s, frontier_begin begin, seconds deadline)
+{
+    auto const& p = s.made.what;
+    auto const from = length_at(p, curve_end::cheapest);
+    auto const to = length_at(p, curve_end::fastest);
+    progress_bar bar;
+    s.curve = make_frontier(p, s.blocking * static_cast<double>(s.what.rows.size()), begin,
+        [&](ticks now) { bar.show(from > to ? static_cast<double>(from - now.count) / static_cast<double>(from - to) : 1.0); });
+    bar.clear();
+    s.points.clear();
+    auto const time = s.ticks_for(deadline);
+    s.checked = verify(p, certify(s.curve, time));
+}
+
+/// Long programs: the curve from two shorter ones, and the plans that will be shown, each proved. False where that is not so.
+bool carry_over(study& s, frontier_input const& input, frontier_options const& options, seconds deadline)
+{
+    auto const ranks = static_cast<int>(s.what.rows.size());
+    auto const make = [&](int microbatches) { return project_for(program_for(input, microbatches, options), input, options).what; };
+    auto const steady = find_steady_state(make, s.blocking * static_cast<double>(ranks), {.from = 6 * ranks, .to = options.microbatches / 4});
+    if (!steady) {
+        return false;
+    }
+    s.curve = continued_curve(steady, s.made.what, options.microbatches);
+    auto wanted = std::vector{s.ticks_for(deadline)};
+    for (int row = 0; row <= table_rows; ++row) {
+        wanted.push_back(s.ticks_for(s.time_of_row(row)));
+    }
+    for (auto const time : wanted) {
+        auto const plan = continued_at(steady, s.curve, options.microbatches, time);
+        if (!plan) {
+            return false;
+        }
+        s.checked = time == wanted.front() ? plan.checked : s.checked;
+        s.points.emplace(time.count, frontier_at(s.curve, plan, time));
+    }
+    return proved_least(steady, s.curve, options.microbatches);
+}
 
 study make_study(frontier_options const& options)
 {
-    auto const schedule = parse_schedule(options.schedule);
-    if (!schedule) {
-        throw refusal{2, schedule.reason};
-    }
-    auto const measured = parse_profile(file_text(options.profile), options.profile);
-    if (!measured) {
-        throw refusal{4, measured.reason};
-    }
-    auto const stages = stages_of(measured.what);
-    study s{program_for(*schedule.schedule, stages, options), {}, {number_with("--blocking-power", options.blocking_power, powers)}, {}, {}, {}, {}, {}};
-    frontier_request const request{s.blocking, options.fit == "hull" ? cost_fit::hull : cost_fit::exponential,
-        {options.unit.empty() ? 0.0 : number_with("--unit", options.unit, times)}};
-    if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
-        throw refusal{2, "--unit is at least 1ns"};
-    }
-    auto network = make_event_network(std::span{&s.what, 1}, {{transfer_times(measured.what, s.what)}, {}});
-    s.made = make_project(std::move(network.network), measured.what, request);
-    if (!s.made) {
-        throw refusal{4, fmt::format("{}: {}", options.profile, s.made.reason)};
-    }
-    auto const& p = s.made.what;
-    s.curve = make_frontier(p, s.blocking * static_cast<double>(s.what.rows.size()),
-        request.fit == cost_fit::hull ? frontier_begin::least_energy : frontier_begin::slowest, progress_bar{end_of(p, true), end_of(p, false)});
-    detail::clock_choice highest{p, s.made.options, s.blocking, 0};
+    auto const input = read_input(options);
+    study s{};
+    s.what = program_for(input, options.microbatches, options);
+    s.made = project_for(s.what, input, options);
+    s.blocking = input.request.blocking;
+    detail::clock_choice highest{s.made.what, s.made.options, s.blocking, 0};
     for (std::size_t k = 0; k < highest.operations(); ++k) {
         highest.choose(k, 0);
     }
     s.highest_time = nanoseconds(static_cast<double>(highest.run()));
     s.highest_cost = {highest.cost()};
-    auto const deadline = options.deadline.empty() ? s.highest_time : seconds{number_with("--deadline", options.deadline, times)};
-    auto const time_option = [](std::string const& name, std::string const& text) {
-        return seconds{text.empty() ? 0.0 : number_with(name, text, times)};
-    };
-    switching_rule const rule{time_option("--switch-latency", options.switch_latency), time_option("--dwell", options.dwell)};
-    auto const real = realise(s.curve, s.made.options, s.blocking, deadline, rule);
+    auto const deadline = options.deadline.empty() ? s.highest_time : time_option("--deadline", options.deadline);
+    bool const lists = options.json || options.csv || !options.svg.empty();  // these show all vertices
+    bool const is_long = !lists && input.request.fit == cost_fit::hull && options.microbatches >= 24 * static_cast<int>(s.what.rows.size());
+    if (!is_long || !carry_over(s, input, options, deadline)) {
+        solve_whole(s, input.request.fit == cost_fit::hull ? frontier_begin::least_energy : frontier_begin::slowest, deadline);
+    }
+    auto const real = s.real_clocks(
+        deadline, {time_option("--switch-latency", options.switch_latency), time_option("--dwell", options.dwell)});
     if (!real) {
         throw refusal{3, fmt::format("--deadline {}: {} ({:.6f} s)", options.deadline, real.reason, s.highest_time.count)};
     }
     s.chosen = real.plan;
-    auto const within = std::clamp(deadline, fastest_time(s.curve), slowest_time(s.curve));
-    s.checked = verify(p, certify(s.curve, at(s.curve, within).plan.time));
     return s;
 }
 
-/// Times to show: `count` of them evenly from the slowest to the fastest, or one each `step`.
+/// Times to show, one each `step` from the fastest on, the slowest first.
 std::vector<ticks> shown(rheo::frontier const& f, int step)
 {
     std::vector<ticks> result;
@@ -202,11 +159,11 @@ std::vector<ticks> shown(rheo::frontier const& f, int step)
 
 void print_csv(study const& s)
 {
-    auto const step = std::max<std::int64_t>(1, 1'000'000 / in_whole_nanoseconds(s.curve.what.unit));
+    auto const unit = in_whole_nanoseconds(s.curve.what.unit);
     fmt::print("time,energy\n");
-    for (auto const time : shown(s.curve, static_cast<int>(step))) {
-        auto const when = time_of(s.curve, time);
-        fmt::print("{},{}\n", when.count, total_energy(s.curve, plan_at(s.curve, time).cost, when).count);
+    for (auto const time : shown(s.curve, static_cast<int>(std::max<std::int64_t>(1, 1'000'000 / unit)))) {
+        auto const when = static_cast<double>(time.count * unit) / 1e9;  // the nearest number to whole nanoseconds
+        fmt::print("{},{}\n", when, total_energy(s.curve, cost_at(s.curve, time), {when}).count);
     }
 }
 
@@ -240,24 +197,23 @@ void print_table(study const& s, frontier_options const& options)
     fmt::print("{} on {} ranks, {} microbatches: {} computations, {} points, times in units of {:g} ms, {:g} W per waiting device\n\n", options.schedule,
         s.what.rows.size(), options.microbatches, s.made.what.curve_of.size(), s.curve.vertices.size(), in_milliseconds(s.curve.what.unit), s.blocking.count);
     fmt::print("     time s   of fastest    least energy J   at real clocks J   saved to highest clocks\n");
-    auto const from = s.highest_time;
-    auto const to = slowest_time(s.curve);
-    int const rows = 10;
-    for (int k = 0; k <= rows; ++k) {
-        auto const time = from + (to - from) * (static_cast<double>(k) / rows);
-        auto const real = realise(s.curve, s.made.options, s.blocking, time);
-        auto const relaxed = at(s.curve, std::max(time, fastest_time(s.curve)));
-        if (!real || !relaxed || time < from) {
+    for (int row = 0; row <= table_rows; ++row) {
+        auto const time = s.time_of_row(row);
+        auto const real = s.real_clocks(time);
+        if (!real || time < s.highest_time) {
             continue;
         }
         auto const energy = total_energy(s.curve, real.plan.cost, time);
-        fmt::print("{:11.6f} {:12.4f} {:17.3f} {:18.3f} {:22.2f} %\n", time.count, time / from,
-            total_energy(s.curve, relaxed.plan.cost, time).count, energy.count, 100.0 * (1.0 - energy / s.at_highest(time)));
+        fmt::print("{:11.6f} {:12.4f} {:17.3f} {:18.3f} {:22.2f} %\n", time.count, time / s.highest_time,
+            total_energy(s.curve, cost_at(s.curve, s.ticks_for(time)), time).count, energy.count, 100.0 * (1.0 - energy / s.at_highest(time)));
     }
     fmt::print("\nhighest clocks   {:.6f} s   {:.3f} J\n", s.highest_time.count, s.at_highest(s.highest_time).count);
     fmt::print("chosen           {:.6f} s   {:.3f} J   {:.2f} % less than at the highest clocks\n", s.chosen.time.count, s.at_chosen().count,
         100.0 * (1.0 - s.at_chosen() / s.at_highest(s.chosen.time)));
     fmt::print("                 {} changes of clocks in an iteration\n", switches(s.made.what.network, s.chosen));
+    if (!s.points.empty()) {
+        fmt::print("                 carried over from a shorter program in the same steady state\n");
+    }
     fmt::print("{}: rounding to real clocks costs at most {:.3f} J\n", s.checked ? "proved by its dual flow" : "NOT PROVED: " + s.checked.reason,
         std::max(0.0, in_joules(s.chosen.cost - s.checked.bound).count));
 }
@@ -266,6 +222,9 @@ void print_table(study const& s, frontier_options const& options)
 
 int frontier(frontier_options const& options)
 {
+    if (!options.ranks.empty()) {
+        return survivors(options);
+    }
     auto const s = make_study(options);
     if (!options.svg.empty()) {
         write_file(options.svg, to_svg(s.curve, s.chosen));

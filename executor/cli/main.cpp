@@ -42,10 +42,16 @@ void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
     command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of the highest clocks");
     command.add_option("--switch-latency", options.switch_latency, "how long a change of the clock takes, for example 5ms");
     command.add_option("--dwell", options.dwell, "how long a clock is kept at least, for example 100ms");
-    command.add_option("--svg", options.svg, "write a picture of the frontier and of the pipeline at the chosen point");
-    command.add_option("--emit-header", options.emit_header, "write the chosen plan as constexpr C++");
+    command.add_option("--input-gradient-share", options.input_gradient_share, "of a backward, for schedules that split it when the profile does not")
+        ->check(CLI::Range(0.01, 0.99));
+    auto* const ranks = command.add_option("--ranks", options.ranks,
+        "from..to: templates and clocks for each number of ranks that is left; the profile's stages are the layers they are cut from");
+    command.add_option("--failures", options.failures, "with --ranks: losses to survive")->check(CLI::Range(0, 64))->needs(ranks);
+    command.add_option("--min-ranks", options.min_ranks, "with --ranks: of a pipeline")->check(CLI::Range(1, 1 << 14))->needs(ranks);
+    command.add_option("--svg", options.svg, "write a picture of the frontier and of the pipeline at the chosen point")->excludes(ranks);
+    command.add_option("--emit-header", options.emit_header, "write the chosen plan as constexpr C++")->excludes(ranks);
     auto* const json = command.add_flag("--json", options.json, "the result as JSON");
-    command.add_flag("--csv", options.csv, "the frontier as time,energy rows")->excludes(json);
+    command.add_flag("--csv", options.csv, "the frontier as time,energy rows")->excludes(json)->excludes(ranks);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 // Energy: profiles, the time-energy frontier of a program with its proof, clock plans.
 
+#include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_plan.hpp"
 #include "rheo/frequency/continued_plan.hpp"
@@ -16,6 +17,7 @@
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/project.hpp"
 #include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/split_backward.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/frequency/steady_state.hpp"
 #include "rheo/frequency/svg.hpp"

@@ -76,6 +76,11 @@ TEST_CASE("each mistake in a profile is one sentence with file and line")
         == "p.csv, line 8: stage 1 forward was measured at one clock only (line 6): there is nothing to choose; clock 0 says that no clock matters");
     CHECK(reason(header + sound + "0,forward,0,0.002,1\n")
         == "p.csv, line 6: stage 0 forward has a row at clock 0, which says that no clock matters, and other rows");
+    CHECK(reason("rank," + header + "-1,0,forward,1400,0.002,1\n") == "p.csv, line 2: rank is '-1', but a rank is a number from 0 on");
+    CHECK(reason(header + "0,forward,-1400,0.002,1\n") == "p.csv, line 2: frequency is '-1400', but a clock is a number of MHz, or 0 where no clock matters");
+    CHECK(reason(header + "0,forward,1400,0.002,-1\n") == "p.csv, line 2: energy is '-1', but an energy is a number of joules from 0 to a million");
+    CHECK(reason("throttled," + header + "1,0,forward,1400,0.002,1\n0,0,forward,1300,0.003,1\n")
+        == "p.csv, line 3: stage 0 forward was measured at one clock only (line 3): there is nothing to choose; clock 0 says that no clock matters");
     CHECK(reason("throttled," + header + "yes,0,forward,1400,0.002,1\n") == "p.csv, line 2: throttled is 'yes', but it is 0 or 1");
 }
 

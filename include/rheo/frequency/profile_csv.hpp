@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rheo/frequency/profile.hpp"
+#include "rheo/units/csv.hpp"
 
 namespace rheo::inline v0 {
 
@@ -41,14 +42,14 @@ namespace detail {
 
 class profile_reader {
 public:
-    profile_reader(std::string_view text, std::string_view name) : text_{text}, name_{name} {}
+    profile_reader(std::string_view text, std::string_view name) : lines_{text}, name_{name} {}
 
     parsed_profile read()
     {
         parsed_profile result;
         std::string_view line;
-        if (!next(line)) {
-            line_ = 1;
+        if (!lines_.next(line)) {
+            lines_.number = 1;
             return refused("the file is empty; the first line of a profile is stage,instruction,frequency,time,energy");
         }
         header_ = cells_of(line);
@@ -57,7 +58,7 @@ public:
                 return refused("the header has no column '" + std::string{wanted} + "'; a profile has stage,instruction,frequency,time,energy");
             }
         }
-        while (next(line)) {
+        while (lines_.next(line)) {
             if (line.empty()) {
                 continue;
             }
@@ -91,32 +92,7 @@ private:
 
     parsed_profile refused(std::string const& why) const
     {
-        return {{}, std::string{name_} + ", line " + std::to_string(line_) + ": " + why};
-    }
-
-    bool next(std::string_view& line)
-    {
-        if (text_.empty()) {
-            return false;
-        }
-        ++line_;
-        line = text_.substr(0, text_.find('\n'));
-        text_.remove_prefix(line.size() < text_.size() ? line.size() + 1 : line.size());
-        if (!line.empty() && line.back() == '\r') {
-            line.remove_suffix(1);
-        }
-        return true;
-    }
-
-    static std::vector<std::string_view> cells_of(std::string_view line)
-    {
-        std::vector<std::string_view> cells;
-        for (bool more = true; more;) {
-            cells.push_back(line.substr(0, line.find(',')));
-            more = cells.back().size() < line.size();
-            line.remove_prefix(more ? cells.back().size() + 1 : line.size());
-        }
-        return cells;
+        return {{}, std::string{name_} + ", line " + std::to_string(lines_.number) + ": " + why};
     }
 
     std::size_t column(std::string_view name) const
@@ -128,13 +104,6 @@ private:
         return k;
     }
 
-    template <class Number>
-    static bool number(std::string_view cell, Number& value)
-    {
-        auto const [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-        return error == std::errc{} && end == cell.data() + cell.size();
-    }
-
     std::string read_row(std::vector<std::string_view> const& cells, profile_row& row) const
     {
         if (cells.size() != header_.size()) {
@@ -144,7 +113,7 @@ private:
         auto const wrong = [&](std::string_view name, char const* expected) {
             return std::string{name} + " is '" + std::string{cell(name)} + "', but " + expected;
         };
-        if (!number(cell("stage"), row.stage.value) || row.stage.value < 0 || row.stage.value > 32767) {
+        if (!read_number(cell("stage"), row.stage.value) || row.stage.value < 0 || row.stage.value > 32767) {
             return wrong("stage", "a stage is a number from 0 on");
         }
         bool known = false;
@@ -158,16 +127,16 @@ private:
         if (!known) {
             return wrong("instruction", "it is forward, backward, input_gradient, weight_gradient, send_activation or send_gradient");
         }
-        if (!number(cell("frequency"), row.clock.count) || !std::isfinite(row.clock.count) || row.clock.count < 0.0) {
+        if (!read_number(cell("frequency"), row.clock.count) || !std::isfinite(row.clock.count) || row.clock.count < 0.0) {
             return wrong("frequency", "a clock is a number of MHz, or 0 where no clock matters");
         }
-        if (!number(cell("time"), row.time.count) || !std::isfinite(row.time.count) || row.time.count <= 0.0 || row.time.count > 2000.0) {
+        if (!read_number(cell("time"), row.time.count) || !std::isfinite(row.time.count) || row.time.count <= 0.0 || row.time.count > 2000.0) {
             return wrong("time", "a time is a positive number of seconds, at most 2000");
         }
-        if (!number(cell("energy"), row.energy.count) || !std::isfinite(row.energy.count) || row.energy.count < 0.0 || row.energy.count > 1e6) {
+        if (!read_number(cell("energy"), row.energy.count) || !std::isfinite(row.energy.count) || row.energy.count < 0.0 || row.energy.count > 1e6) {
             return wrong("energy", "an energy is a number of joules from 0 to a million");
         }
-        if (column("rank") < header_.size() && (!number(cell("rank"), row.rank.value) || row.rank.value < 0)) {
+        if (column("rank") < header_.size() && (!read_number(cell("rank"), row.rank.value) || row.rank.value < 0)) {
             return wrong("rank", "a rank is a number from 0 on");
         }
         if (column("throttled") < header_.size()) {
@@ -190,7 +159,7 @@ private:
     {
         key const k{row.rank.value, row.stage.value, static_cast<int>(row.kind)};
         auto& g = groups_[k];
-        if (auto const [found, fresh] = g.lines.emplace(row.clock.count, line_); !fresh) {
+        if (auto const [found, fresh] = g.lines.emplace(row.clock.count, lines_.number); !fresh) {
             return name_of_group(k) + " has this clock twice, first in line " + std::to_string(found->second);
         }
         g.fixed = g.fixed || row.clock.count == 0.0;
@@ -237,9 +206,8 @@ private:
         return {};
     }
 
-    std::string_view text_;
+    line_reader lines_;
     std::string_view name_;
-    std::size_t line_ = 0;
     std::vector<std::string_view> header_;
     std::map<key, group> groups_;
 };

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/frontier_input.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/frequency/split_backward.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+struct suffix {
+    std::string_view name;
+    double factor;
+};
+
+constexpr suffix times[] = {{"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"s", 1.0}, {"", 1.0}};
+constexpr suffix powers[] = {{"kW", 1e3}, {"mW", 1e-3}, {"W", 1.0}, {"", 1.0}};
+
+/// A number with one of the suffixes.
+template <std::size_t N>
+double number_with(std::string const& option, std::string_view text, suffix const (&suffixes)[N])
+{
+    double value = 0.0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    auto const rest = text.substr(static_cast<std::size_t>(end - text.data()));
+    for (auto const& s : suffixes) {
+        if (error == std::errc{} && rest == s.name && value >= 0.0 && value < 1e9) {
+            return value * s.factor;
+        }
+    }
+    throw refusal{2, fmt::format("{} is '{}', but it is a number like 0.1{}", option, text, suffixes[0].name)};
+}
+
+std::string file_text(std::string const& name)
+{
+    std::ifstream file{name, std::ios::binary};
+    if (!file) {
+        throw refusal{4, fmt::format("{}: this profile cannot be read", name)};
+    }
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+}  // namespace
+
+seconds time_option(std::string const& name, std::string const& text)
+{
+    return {text.empty() ? 0.0 : number_with(name, text, times)};
+}
+
+frontier_input read_input(frontier_options const& options)
+{
+    auto const schedule = parse_schedule(options.schedule);
+    if (!schedule) {
+        throw refusal{2, schedule.reason};
+    }
+    auto measured = parse_profile(file_text(options.profile), options.profile);
+    if (!measured) {
+        throw refusal{4, measured.reason};
+    }
+    frontier_request const request{{number_with("--blocking-power", options.blocking_power, powers)},
+        options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
+    if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
+        throw refusal{2, "--unit is at least 1ns"};
+    }
+    if (options.input_gradient_share > 0.0) {
+        measured.what = with_split_backwards(std::move(measured.what), options.input_gradient_share);
+    }
+    return {*schedule.schedule, std::move(measured.what), request};
+}
+
+made_project project_for(program const& p, frontier_input const& input, frontier_options const& options)
+{
+    auto network = make_event_network(std::span{&p, 1}, {{transfer_times(input.measured, p)}, {}});
+    auto made = make_project(std::move(network.network), input.measured, input.request);
+    if (!made) {
+        bool whole = false;
+        bool split = false;
+        for (auto const& row : input.measured.rows) {
+            whole = whole || row.kind == instruction_kind::backward;
+            split = split || row.kind == instruction_kind::input_gradient;
+        }
+        throw refusal{4, fmt::format("{}: {}{}", options.profile, made.reason,
+                             whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
+    }
+    return made;
+}
+
+progress_bar::progress_bar() : terminal_{isatty(STDERR_FILENO) != 0} {}
+
+void progress_bar::show(double share)
+{
+    if (!terminal_ || std::chrono::steady_clock::now() - begin_ < std::chrono::milliseconds{200}) {
+        return;
+    }
+    if (auto const cells = static_cast<int>(share * 40.0); cells != drawn_) {
+        drawn_ = cells;
+        fmt::print(stderr, "\r[{:<40}] {:3.0f} %", std::string(static_cast<std::size_t>(cells), '='), share * 100.0);
+        std::fflush(stderr);
+    }
+}
+
+void progress_bar::clear()
+{
+    if (drawn_ >= 0) {
+        fmt::print(stderr, "\r{:50}\r", "");
+        drawn_ = -1;
+    }
+}
+
+}  // namespace rheo::cli
