@@ -28,9 +28,8 @@ struct plan_options {
     std::string schedule;     ///< all, a name or a file: compare instead
     double memory_mib = 0.0;  ///< of one rank: a cap of the comparison, and of templates
     int node_size = 1;        ///< ranks of a node
-    std::string profile;      ///< of the layers, for templates; empty: as modelled
     bool json = false;
-    std::string profile;      ///< of the layers, for the comparison; empty: as modelled
+    std::string profile;      ///< of the layers, for the comparison or the templates; empty: as modelled
 };
 
 struct report_options {

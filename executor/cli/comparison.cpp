@@ -2,20 +2,17 @@
 #include "cli/comparison.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/layer_profile_file.hpp"
 #include "cli/schedule.hpp"
 #include "rheo/partition/layer_profile.hpp"
-#include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/figures.hpp"
@@ -37,19 +34,7 @@ std::vector<layer_profile> layers_for(model_description const& model, run_config
     if (options.profile.empty()) {
         return profile_of(model, config.train.microbatch, machine);
     }
-    std::ifstream file{options.profile, std::ios::binary};
-    if (!file) {
-        throw refusal{4, fmt::format("{}: this profile cannot be read", options.profile)};
-    }
-    std::string const text{std::istreambuf_iterator<char>{file}, {}};
-    auto read = parse_layer_profile(text, options.profile);
-    if (!read) {
-        throw refusal{4, read.reason};
-    }
-    if (read.layers.size() != model.layers.size()) {
-        throw refusal{4, fmt::format("{}: a profile of {} layers, but the model has {}", options.profile, read.layers.size(), model.layers.size())};
-    }
-    return std::move(read.layers);
+    return read_layer_profile(options.profile, model.layers.size());
 }
 
 struct compared {

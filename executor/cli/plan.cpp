@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
+#include "cli/layer_profile_file.hpp"
 
 #include <cstdint>
 #include <iostream>
@@ -31,9 +32,6 @@ int plan(plan_options const& options)
         auto const compared = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
         return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json, options.profile});
     }
-    if (!options.profile.empty()) {
-        throw refusal{2, "--profile is for comparing schedules: say which with --schedule"};
-    }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};
     }
@@ -46,6 +44,9 @@ int plan(plan_options const& options)
         write_json(std::cout, first.what);
     } else {
         plan_report_options asked{.node_size = options.node_size};
+        if (!options.profile.empty()) {
+            asked.layers = read_layer_profile(options.profile, model.layers.size(), options.node_size);
+        }
         if (options.memory_mib > 0.0) {
             asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
         }

@@ -238,11 +238,12 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const all = static_cast<int>(ranks.size());
     auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
     auto const share = (config.train.microbatches + config.plan.failures) / (config.plan.failures + 1);
-    text += fmt::format("\ntemplates (as modelled, at {} microbatches)\n", share);
-    text += templates_for_people(modelled_templates(model, config, {smallest, all}, 1, options.device_memory), "ranks", config.train.microbatches);
+    auto const layers = options.layers.empty() ? modelled_layers(model, config, options.node_size) : options.layers;
+    text += fmt::format("\ntemplates ({}, at {} microbatches)\n", options.layers.empty() ? "as modelled" : "as profiled", share);
+    text += templates_for_people(templates_for(layers, config, {smallest, all}, 1, options.device_memory), "ranks", config.train.microbatches);
     if (options.node_size > 1 && all >= options.node_size) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", options.node_size);
-        text += templates_for_people(modelled_templates(model, config, {1, all / options.node_size}, options.node_size, options.device_memory), "nodes",
+        text += templates_for_people(templates_for(layers, config, {1, all / options.node_size}, options.node_size, options.device_memory), "nodes",
                                      config.train.microbatches);
     }
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted)\n", config.plan.failures + 1, plural(config.plan.failures + 1));

@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rheo/model/model.hpp"
+#include "rheo/partition/layer_profile.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/units/units.hpp"
@@ -33,10 +35,12 @@ std::string instantiations_for_people(replanning const& known, int ranks);
 /// What more is asked of a plan for people.
 struct plan_report_options {
     int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
+    std::vector<layer_profile> layers{};   ///< measured, as parse_layer_profile reads them, for the templates; none: as modelled
     std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit
 };
 
-/// All of it. @pre the plan can be run: why_not says nothing
+/// All of it. @pre the plan can be run: why_not says nothing; measured layers are as many as the model's, and say what sharing between the
+/// devices of a node takes
 std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
 
 }  // namespace rheo::inline v0

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "rheo/model/footprint.hpp"
-#include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/json.hpp"
@@ -25,6 +24,8 @@ namespace rheo::inline v0 {
 namespace {
 
 using json = nlohmann::json;
+
+constexpr modelled_link between_processes{{10e-6}, {5e9}};
 
 /// Ranks in their order to the places of pipelines of these sizes.
 std::vector<pipeline_instance> in_order(template_set_value const& ready, std::vector<int> const& sizes)
@@ -90,27 +91,29 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
     return times;
 }
 
-std::vector<makespan_template> modelled_templates(model_description const& model, run_config const& config, size_range nodes, int devices_per_node,
-                                                  std::optional<bytes> device_memory)
+std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node)
 {
-    // Processes of one machine. Only ratios count; and effort is counted, not timed, so that every rank finds the same cuts.
-    cluster_description const machine{devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, {{10e-6}, {5e9}}};
-    constexpr std::int64_t effort = 2'000'000;
-    auto const layers = static_cast<int>(model.layers.size());
+    return profile_of(model, config.train.microbatch, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, between_processes});
+}
+
+std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
+                                             std::optional<bytes> device_memory)
+{
+    constexpr std::int64_t effort = 2'000'000;  // counted, not timed, so that every rank finds the same cuts
     auto const schedule = parse_schedule(config.plan.schedule);
     expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
-    nodes.to = std::min(nodes.to, layers);
+    nodes.to = std::min(nodes.to, static_cast<int>(layers.size()));
     if (nodes.to < nodes.from) {
         return {};
     }
-    auto const prices = make_stage_prices(profile_of(model, config.train.microbatch, machine), machine.between_nodes, devices_per_node);
     auto const pipelines = config.plan.failures + 1;
-    return plan_makespan_templates(prices, {.schedule = *schedule.schedule,
-                                            .nodes = nodes,
-                                            .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,
-                                            .most_microbatches = config.train.microbatches,
-                                            .device_memory = device_memory,
-                                            .effort = effort});
+    return plan_makespan_templates(make_stage_prices(layers, between_processes, devices_per_node),
+                                   {.schedule = *schedule.schedule,
+                                    .nodes = nodes,
+                                    .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,
+                                    .most_microbatches = config.train.microbatches,
+                                    .device_memory = device_memory,
+                                    .effort = effort});
 }
 
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
@@ -119,7 +122,7 @@ template_set_value ready_templates(model_description const& model, run_config co
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return to_template_set(modelled_templates(model, config, {from, std::max(from, ranks)}));
+    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}));
 }
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)

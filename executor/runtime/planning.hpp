@@ -6,10 +6,12 @@
 // so every rank makes the same plan; `rheo plan` shows what `rheo train` will run.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rheo/model/model.hpp"
+#include "rheo/partition/layer_profile.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
@@ -24,10 +26,13 @@ namespace rheo::inline v0 {
 /// ratios count: no measurement enters, or ranks could plan differently.
 std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape);
 
-/// Templates of 1 .. devices_per_node devices per stage for so many nodes, as far as there are layers: cuts with the least modelled makespan
+/// The layers as modelled on nodes of so many devices, which are processes of one machine. Only ratios count.
+std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node = 1);
+
+/// Templates of 1 .. devices_per_node devices per stage for so many nodes, as far as there are layers: cuts with the least makespan
 /// of plan.schedule at an even share of the microbatches. @param device_memory of one device; none: not looked at
-std::vector<makespan_template> modelled_templates(model_description const& model, run_config const& config, size_range nodes, int devices_per_node = 1,
-                                                  std::optional<bytes> device_memory = {});
+std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node = 1,
+                                             std::optional<bytes> device_memory = {});
 
 /// A template for every size from plan.min_ranks (and the smallest of plan.pipelines) to as many ranks as there
 /// are, or layers.

@@ -69,6 +69,12 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     has("  any two   of 10 pairs, ");
     has(" lose the last copy of a layer");
 
+    auto measured = modelled_layers(model, config);
+    measured[5].backward = seconds{1.0};
+    auto const profiled = plan_for_people(first.what, model, config, {.layers = measured});
+    CHECK(profiled.find("templates (as profiled, at 3 microbatches)\n") != std::string::npos);
+    CHECK(profiled.find("  2        30") != std::string::npos);  // three microbatches of at least a second each
+
     auto const tight = plan_for_people(first.what, model, config, {.device_memory = mebibytes(1)});
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
 }

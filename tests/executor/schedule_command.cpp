@@ -168,5 +168,9 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
     auto const shorter = run(folder, "plan c.toml --ranks 2 --schedule all --profile short.csv");
     CHECK(shorter.exit_code == 4);
     CHECK(shorter.err == "rheo: short.csv: a profile of 3 layers, but the model has 4\n");
-    CHECK(run(folder, "plan c.toml --ranks 2 --profile layers.csv").err == "rheo: --profile is for comparing schedules: say which with --schedule\n");
+    auto const templates = run(folder, "plan c.toml --ranks 2 --profile layers.csv");
+    CHECK(templates.out.find("templates (as profiled, at 1 microbatches)") != templates.out.npos);
+    CHECK(templates.out.find("  2        12000.000 ms    proved") != templates.out.npos);  // one microbatch goes through all four layers
+    CHECK(run(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
+        == "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }

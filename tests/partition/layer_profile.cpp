@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of layers: from a model by the compiler, from text, and what is refused.
+#include <random>
 #include <string>
 
 #include "catch.hpp"
@@ -55,6 +56,33 @@ TEST_CASE("a profile reads as it was written")
     auto const modelled = profile_of(gpt_model(tiny), shape, machine);
     CHECK(parse_layer_profile(to_csv(modelled), "p.csv").layers == modelled);
     CHECK(times_of(read.layers) == std::vector<seconds>{{0.001 + 0.002}, {0.0015 + 0.003}});
+}
+
+TEST_CASE("any text is refused with a sentence, or reads the same again when it is written")
+{
+    std::mt19937 draw{8};
+    std::string const pieces[] = {",", "\n", "1e999", "-1", "0", "nan", "9223372036854775808", "all_reduce_3", "\r"};
+    int read = 0;
+    for (int round = 0; round < 20000; ++round) {
+        auto text = good;
+        for (auto times = 1 + draw() % 3; times > 0; --times) {
+            auto const at = draw() % (text.size() + 1);
+            if (draw() % 2 == 0) {
+                text.erase(at, draw() % 9);
+            } else {
+                text.insert(at, pieces[draw() % std::size(pieces)]);
+            }
+        }
+        auto const answer = parse_layer_profile(text, "p.csv");
+        if (answer) {
+            REQUIRE(parse_layer_profile(to_csv(answer.layers), "again").layers == answer.layers);
+            ++read;
+        } else {
+            REQUIRE(answer.reason.find("p.csv, line ") == 0);
+            REQUIRE(answer.layers.empty());
+        }
+    }
+    CHECK(read > 100);
 }
 
 TEST_CASE("a bad profile is refused with file, line and what was expected")

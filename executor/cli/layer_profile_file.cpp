@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/layer_profile_file.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "rheo/partition/layer_profile_csv.hpp"
+
+namespace rheo::cli {
+
+std::vector<layer_profile> read_layer_profile(std::string const& path, std::size_t layers, int node_size)
+{
+    std::ifstream file{path, std::ios::binary};
+    if (!file) {
+        throw refusal{4, fmt::format("{}: this profile cannot be read", path)};
+    }
+    std::string const text{std::istreambuf_iterator<char>{file}, {}};
+    auto read = parse_layer_profile(text, path);
+    if (!read) {
+        throw refusal{4, read.reason};
+    }
+    if (read.layers.size() != layers) {
+        throw refusal{4, fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), layers)};
+    }
+    if (static_cast<int>(read.layers.front().all_reduce.size()) + 1 < node_size) {
+        throw refusal{4, fmt::format("{}: stages of up to {} devices need the columns all_reduce_2 to all_reduce_{}", path, node_size, node_size)};
+    }
+    return std::move(read.layers);
+}
+
+}  // namespace rheo::cli
