@@ -26,6 +26,7 @@
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/checkpoint.hpp"
+#include "runtime/checkpoint_point.hpp"
 #include "runtime/resident_state.hpp"
 
 namespace rheo::inline v0 {
@@ -68,25 +69,6 @@ struct checkpoint_publication {
 
 /// The collection with its scales, which were chosen for the step that comes next. @param scales empty: none chosen yet
 std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state, std::span<int const> scales);
-
-/// Named moments of writing, for tests that kill the process there.
-enum class checkpoint_point : std::uint8_t {
-    folder,         ///< `.step-N.<generation>` was made
-    weights_torn,   ///< half of the weights are written
-    weights,        ///< all of them, not synced
-    state_torn,
-    state,
-    part_torn,      ///< half of the part's own small manifest
-    part,           ///< the part is on disk
-    manifest_torn,
-    manifest,       ///< the manifest is on disk, the folder not renamed
-    renamed,        ///< the folder has its name, the run folder is not synced
-    published,      ///< it is synced, older checkpoints are still there
-    removing,       ///< an older one was renamed, its files are still there
-};
-
-inline constexpr std::string_view checkpoint_point_names[] = {"folder", "weights_torn", "weights", "state_torn", "state", "part_torn", "part",
-                                                             "manifest_torn", "manifest", "renamed", "published", "removing"};
 
 enum class writer_state : std::uint8_t {
     idle,        ///< nothing at hand

@@ -11,8 +11,15 @@
 
 namespace rheo::inline v0 {
 
+namespace {
+
+constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
+
+}  // namespace
+
 checkpointing::checkpointing(job const& about, rank_id me, std::optional<step_id> from)
-    : job_{&about}, me_{me}, writer_{about.config.run.folder}, published_{from}, begun_at_{about.clock.now()}
+    : job_{&about}, me_{me},
+      writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }}, published_{from}, begun_at_{about.clock.now()}
 {
 }
 
@@ -54,9 +61,14 @@ void checkpointing::begin(step_id step, generation_id generation, std::span<pipe
     writers_ = deal_writing(state.info(), holders);
     tensors_ = tensors_for_manifest(state.info(), state.scales);
     step_ = step;
+    being_written_ = step.value;
     generation_ = generation;
     phase_ = phase::writing;
     begun_at_ = job_->clock.now();
+    size_ = {};
+    for (auto const& tensor : tensors_) {
+        size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
+    }
     if (std::find(writers_.begin(), writers_.end(), me_) != writers_.end()) {
         writer_.begin(take_part(state, writers_, me_, step, generation));
     }
@@ -66,7 +78,8 @@ std::uint32_t checkpointing::consents() const
 {
     auto const state = writer_.state();
     if (phase_ == phase::publishing) {
-        return has_not_failed | (publishes() && state == writer_state::publishing ? 0 : part_is_ready);
+        bool const mine = publishes();
+        return (mine && state == writer_state::failed ? 0 : has_not_failed) | (mine && state == writer_state::publishing ? 0 : part_is_ready);
     }
     bool const writes = std::find(writers_.begin(), writers_.end(), me_) != writers_.end();
     if (phase_ == phase::idle || !writes) {
@@ -100,9 +113,8 @@ void checkpointing::agreed(std::uint32_t consents)
         return;
     }
     if ((consents & has_not_failed) == 0) {
-        if (writer_.state() == writer_state::failed) {
-            news_.push_back(fmt::format("no checkpoint of step {}: {}", step_.value, writer_.sentence()));
-        }
+        bool const mine = writer_.state() == writer_state::failed;
+        (mine ? own_news_ : news_).push_back(fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.sentence() : "another rank could not write"));
         writer_.abandon();
         phase_ = phase::idle;
         return;
@@ -111,17 +123,23 @@ void checkpointing::agreed(std::uint32_t consents)
         return;
     }
     if (phase_ == phase::publishing) {
-        phase_ = phase::idle;
+        there();
         return;
     }
     phase_ = phase::publishing;
-    published_ = step_;
     if (publishes()) {
         publish();
-        announced_ = false;
     } else if (writer_.state() == writer_state::ready) {
         writer_.hand_over();
     }
+}
+
+/// All ranks know that the checkpoint has its name.
+void checkpointing::there()
+{
+    phase_ = phase::idle;
+    published_ = step_;
+    written_ = checkpoint_record{.step = step_, .size = size_, .duration = {job_->clock.now().count - begun_at_.count}};
 }
 
 void checkpointing::generation_ended()
@@ -157,18 +175,27 @@ void checkpointing::publish_now(bool all_ready)
     writer_.wait();
 }
 
-std::vector<std::string> checkpointing::news()
+void checkpointing::settled(bool is_there)
 {
-    if (!announced_ && writer_.state() == writer_state::published) {
-        announced_ = true;
-        auto const written = writer_.written();
-        news_.push_back(fmt::format("checkpoint of step {}: {:.1f} MiB from this rank in {:.0f} ms", step_.value, in_mebibytes(written.written),
-                                    in_milliseconds(written.duration)));
-    } else if (!announced_ && writer_.state() == writer_state::failed) {
-        announced_ = true;
-        news_.push_back(fmt::format("no checkpoint of step {}: {}", step_.value, writer_.sentence()));
+    if (!is_there) {
+        published_.reset();
+        phase_ = phase::idle;
+    } else if (phase_ == phase::publishing) {
+        there();
     }
-    return std::exchange(news_, {});
+}
+
+void checkpointing::tell(records& record)
+{
+    if (written_) {
+        record.checkpoint(*std::exchange(written_, {}));
+    }
+    for (auto const& sentence : std::exchange(news_, {})) {
+        record.note(sentence);
+    }
+    for (auto const& sentence : std::exchange(own_news_, {})) {
+        record.alone(sentence);
+    }
 }
 
 }  // namespace rheo::inline v0

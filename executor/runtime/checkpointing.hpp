@@ -7,6 +7,7 @@
 // failed". When all have the first one rank publishes; when one lacks the second all give it up. The
 // next one is begun only after a vote in which the publisher, too, had nothing left to do.
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,30 +48,38 @@ public:
     bool write_now(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
     void publish_now(bool all_ready);
 
-    bool has(step_id step) const { return published_ == step; }
-    void forget() { published_.reset(); }  ///< it is not there after all
-    /// What to tell people: checkpoints that are there now, or why one is not. Empty when there is no news.
-    std::vector<std::string> news();
+    /// Then all have looked whether it is there: its publisher may have died.
+    void settled(bool is_there);
+
+    /// The newest one is of this step, or will be in a moment.
+    bool has(step_id step) const { return published_ == step || (phase_ == phase::publishing && step_ == step); }
+
+    /// Records what has happened since: checkpoints that are there now, or why one is not.
+    void tell(records& record);
 
 private:
     void begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
     std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
     bool publishes() const { return parts().front() == me_; }
     void publish();
+    void there();
 
     job const* job_;
     rank_id me_;
+    std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;
     enum class phase : std::uint8_t { idle, writing, publishing };
     phase phase_ = phase::idle;            ///< the same on all ranks
-    bool announced_ = true;
     step_id step_{-1};                     ///< of the one in progress
     generation_id generation_{};
     std::vector<rank_id> writers_;
     std::vector<checkpoint_tensor> tensors_;
     std::optional<step_id> published_;     ///< the newest one, as far as all ranks know
     seconds begun_at_{};
-    std::vector<std::string> news_;
+    bytes size_{};                         ///< of all tensors in it
+    std::optional<checkpoint_record> written_{};
+    std::vector<std::string> news_{};      ///< that all ranks know
+    std::vector<std::string> own_news_{};
 };
 
 }  // namespace rheo::inline v0

@@ -78,6 +78,11 @@ std::string summary(run_folder const& run)
     text += row("steps", fmt::format("{} of {}", steps.empty() ? 0 : steps.back()->value("step", 0) + 1, run.config.train.steps));
     text += row("ranks at launch", std::to_string(run.ranks.size()));
     text += row("recoveries", std::to_string(run.of_kind("recovery").size()));
+    if (auto const checkpoints = run.of_kind("checkpoint"); !checkpoints.empty()) {
+        auto const& last = *checkpoints.back();
+        text += row("checkpoints", fmt::format("{}; the last one of step {}: {:.1f} MiB in {:.0f} ms", checkpoints.size(), last.value("step", std::int64_t{0}),
+                                               in_mebibytes({last.value("bytes", std::int64_t{0})}), in_milliseconds({last.value("duration_s", 0.0)})));
+    }
     auto const& m = run.config.model;
     text += row("model", fmt::format("{} blocks, width {}, {} heads, vocabulary {}", m.blocks, m.width, m.heads, m.vocabulary));
     return text + "</table>\n";

@@ -35,6 +35,23 @@ bool skip(std::string_view& text, std::string_view prefix)
     return true;
 }
 
+void strike(fault const& what, attempt_id attempt, std::string_view where)
+{
+    static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
+    // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
+    char line[128];
+    auto const length = std::snprintf(line, sizeof line, "rheo: rank %d %s in step %lld, attempt %d, at '%s'\n", what.rank.value,
+                                      done[static_cast<std::size_t>(what.kind)], static_cast<long long>(what.step.value), attempt.value, where.data());
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(length));
+    if (what.kind != fault_kind::hang) {
+        kill(getpid(), what.kind == fault_kind::kill ? SIGKILL : SIGSTOP);
+        return;
+    }
+    for (;;) {
+        pause();
+    }
+}
+
 }  // namespace
 
 parsed_fault parse_fault(std::string_view text)
@@ -66,27 +83,31 @@ parsed_fault parse_fault(std::string_view text)
             return {result, {}};
         }
     }
-    return refused("names no phase of a step; the nearest is '" + std::string{nearest_name(text, fault_phase_names)} + "'");
+    for (std::size_t i = 0; i < std::size(checkpoint_point_names); ++i) {
+        if (text == checkpoint_point_names[i]) {
+            result.writing = static_cast<checkpoint_point>(i);
+            return {result, {}};
+        }
+    }
+    std::vector<std::string_view> known(std::begin(fault_phase_names), std::end(fault_phase_names));
+    known.insert(known.end(), std::begin(checkpoint_point_names), std::end(checkpoint_point_names));
+    return refused("names no phase of a step; the nearest is '" + std::string{nearest_name(text, known)} + "'");
 }
 
 void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault.rank == me_ && fault.step == step && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
-            static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
-            // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
-            char line[128];
-            auto const length = std::snprintf(line, sizeof line, "rheo: rank %d %s in step %lld, attempt %d, at '%s'\n", me_.value,
-                                              done[static_cast<std::size_t>(fault.kind)], static_cast<long long>(step.value), attempt.value,
-                                              std::data(fault_phase_names[static_cast<std::size_t>(phase)]));
-            [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(length));
-            if (fault.kind != fault_kind::hang) {
-                kill(getpid(), fault.kind == fault_kind::kill ? SIGKILL : SIGSTOP);
-                return;
-            }
-            for (;;) {
-                pause();
-            }
+        if (fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+            strike(fault, attempt, fault_phase_names[static_cast<std::size_t>(phase)]);
+        }
+    }
+}
+
+void fault_injector::at(checkpoint_point point, step_id of_checkpoint) const
+{
+    for (auto const& fault : faults_) {
+        if (fault.rank == me_ && fault.step == of_checkpoint && fault.writing == point) {
+            strike(fault, attempt_id{0}, checkpoint_point_names[static_cast<std::size_t>(point)]);
         }
     }
 }

@@ -4,7 +4,8 @@
 // Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
 // point of a step, which for everybody else is a process killed from outside. With `stop` it is SIGSTOP, and with
 // `hang` the rank's operation does not end, as one that waits for a broken device. It says so on standard
-// error first. Without an attempt: any; without a phase: forward.
+// error first. Without an attempt: any; without a phase: forward. A phase may also be a moment in the writing of a checkpoint
+// (runtime/checkpoint_point.hpp); the step is the checkpoint's then.
 
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "rheo/topology/index.hpp"
+#include "runtime/checkpoint_point.hpp"
 
 namespace rheo::inline v0 {
 
@@ -39,6 +41,7 @@ struct fault {
     fault_phase phase;
     std::optional<attempt_id> attempt{};  ///< none: whichever comes first
     fault_kind kind = fault_kind::kill;
+    std::optional<checkpoint_point> writing{};  ///< then in place of the phase
 
     friend constexpr bool operator==(fault const&, fault const&) = default;
 };
@@ -58,6 +61,7 @@ public:
 
     /// Ends, stops or hangs this process when a fault says so.
     void at(fault_phase phase, step_id step, attempt_id attempt) const;
+    void at(checkpoint_point point, step_id of_checkpoint) const;
 
 private:
     std::vector<fault> faults_;

@@ -267,6 +267,21 @@ void records::note(std::string_view sentence)
     impl_->say(sentence);
 }
 
+void records::checkpoint(checkpoint_record const& record)
+{
+    impl_->write(to_json(record));
+    impl_->say(checkpoint_line(record));
+}
+
+void records::alone(std::string_view sentence)
+{
+    if (impl_->speaks) {
+        note(sentence);
+    } else {
+        fmt::print(stderr, "rheo: rank {}: {}\n", impl_->rank.value, sentence);
+    }
+}
+
 void records::flush()
 {
     impl_->flush_trace();

@@ -7,7 +7,7 @@
 //   config.toml            the effective config
 //   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that goes on
-//   metrics.jsonl          one object per line, "kind": step, redo, evaluation, recovery, note, end
+//   metrics.jsonl          one object per line, "kind": step, redo, evaluation, recovery, checkpoint, note, end
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto
 //   report.json            how it ended, with all recoveries
@@ -68,6 +68,13 @@ struct recovery_record {
     std::int64_t pairs_missing = 0;
 };
 
+/// A checkpoint that is there: all ranks know that it has its name.
+struct checkpoint_record {
+    step_id step;                ///< steps committed
+    bytes size;                  ///< of all its tensors
+    seconds duration;            ///< from the copy of the state to the end of the step in which all knew, beside the training
+};
+
 struct final_record {
     int exit_code = 0;
     std::string sentence{};      ///< why it ended
@@ -96,7 +103,9 @@ public:
     void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
+    void checkpoint(checkpoint_record const& record);
     void note(std::string_view sentence);          ///< one line for people, also kept in the folder
+    void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
     void flush();                                  ///< everything recorded is in the files when it returns
     void finish(final_record const& record);       ///< flushes; speaker: report.json, merged trace.json, the final table
 

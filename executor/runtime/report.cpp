@@ -119,6 +119,12 @@ json to_json(recovery_record const& r)
     return object;
 }
 
+json to_json(checkpoint_record const& r)
+{
+    return {{"kind", "checkpoint"}, {"step", r.step.value}, {"bytes", r.size.count}, {"duration_s", r.duration.count},
+            {"bytes_per_s", static_cast<double>(r.size.count) / r.duration.count}};
+}
+
 json to_json(final_record const& r, std::span<recovery_record const> recoveries)
 {
     json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"sentence", r.sentence}, {"steps", r.steps.value}, {"loss", r.loss},
@@ -144,6 +150,12 @@ std::string recovery_line(recovery_record const& r)
     return fmt::format("lost {} in step {}: {} rank{} in {} pipeline{} went on after {:.1f} ms, {} of {} gradient contributions kept ({:.0f} %)",
                        lost_ranks(r), r.step.value + 1, r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines), in_milliseconds(total(r)),
                        r.pairs_salvaged, r.pairs_total, share(r.pairs_salvaged, r.pairs_total));
+}
+
+std::string checkpoint_line(checkpoint_record const& r)
+{
+    auto const size = in_mebibytes(r.size);
+    return fmt::format("checkpoint of step {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, size, in_milliseconds(r.duration), size / r.duration.count);
 }
 
 std::string final_table(final_record const& r, std::span<recovery_record const> recoveries)

@@ -143,13 +143,9 @@ bool trainer::save()
         bool const ready = nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_));
         checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
         there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, state_.now.step)));
-        if (!there) {
-            checkpoints_.forget();  // it was agreed on, but its publisher died
-        }
+        checkpoints_.settled(there);
     }
-    for (auto const& sentence : checkpoints_.news()) {
-        job_->record->note(sentence);
-    }
+    checkpoints_.tell(*job_->record);
     return there;
 }
 

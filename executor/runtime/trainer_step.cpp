@@ -180,9 +180,7 @@ protocol_event trainer::perform(update_state const& action)
     if (!redone) {
         checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
     }
-    for (auto const& sentence : checkpoints_.news()) {
-        job_->record->note(sentence);
-    }
+    checkpoints_.tell(*job_->record);
     if (programs_are_for_ == section_work::remainder) {
         programs_are_for_.reset();  // they were for what was left of this step
     }

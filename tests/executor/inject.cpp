@@ -12,6 +12,7 @@ TEST_CASE("a fault names what, who, when and where")
     CHECK(parse_fault("kill:0@7.1:commit").what == fault{rank_id{0}, step_id{7}, fault_phase::commit, attempt_id{1}});
     CHECK(parse_fault("stop:1@0:copy").what == fault{rank_id{1}, step_id{0}, fault_phase::copy, {}, fault_kind::stop});
     CHECK(parse_fault("hang:1@0:shrink").what == fault{rank_id{1}, step_id{0}, fault_phase::shrink, {}, fault_kind::hang});
+    CHECK(parse_fault("kill:1@40:part_torn").what == fault{.rank = rank_id{1}, .step = step_id{40}, .phase = fault_phase::forward, .writing = checkpoint_point::part_torn});
     for (auto const* text : {"", "kill", "kill:", "kill:1", "kill:1@", "kill:-1@2", "kill:1@2:", "kill:1@2x", "hold:1@2", "stop1@2", "hangs:1@2"}) {
         CAPTURE(text);
         CHECK_FALSE(parse_fault(text).what);

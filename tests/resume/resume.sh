@@ -40,6 +40,8 @@ digest=$(value digest undisturbed)
 kept=$(cd undisturbed && echo step-*) # one is left out when the one before is still being written
 expect "two checkpoints are kept, the last state's among them" 2 "$(wc -w <<<"$kept")"
 expect "the last state's" "step-200" "${kept##* }"
+recorded=$(grep -c '"kind":"checkpoint".*"bytes":[1-9].*"bytes_per_s":[1-9]' undisturbed/metrics.jsonl)
+expect "size and rate of checkpoints are in the metrics" yes "$( ((recorded >= 2)) && echo yes || echo "$recorded")"
 train undisturbed 3 --set plan.pipelines=[]
 same undisturbed $?
 
@@ -72,6 +74,15 @@ done
 train power 4
 same power $?
 expect "it did go on" 2 "$(grep -c '^going on after' power.out)"
+
+# A rank dies while it writes, at moments of its own part and of the whole: the others go on, and so does the next job.
+for fault in 1@60:weights_torn 1@60:part 0@60:manifest_torn 0@60:renamed 0@140:removing; do
+  rm -rf writing
+  train writing 4 --inject "kill:$fault"
+  same writing $?
+  expect "it died at $fault" 1 "$(grep -c "ends itself .* at '${fault#*:}'" writing.out)"
+  rm writing.out
+done
 
 # The last copy of a layer is lost: the others go on from the checkpoint in the same job.
 train lost 3 --set plan.pipelines=[3] --inject kill:1@90:backward
