@@ -11,8 +11,10 @@
 #include "rheo/partition/optimal_estimate.hpp"
 #include "rheo/partition/optimal_makespan.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/membership.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/reshard/copy_plan.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
@@ -184,6 +186,31 @@ void repair_after_a_loss(benchmark::State& state)
     }
 }
 BENCHMARK(repair_after_a_loss)->RangeMultiplier(2)->Range(8, 64)->Unit(benchmark::kMicrosecond);
+
+/// The whole decision after the loss, with what can still be lost.
+void decision_after_a_loss(benchmark::State& state)
+{
+    auto const lost = make_loss(static_cast<int>(state.range(0)));
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(decide_membership({lost.before, lost.survivors, {}, &lost.ready, lost.tensors, wanted}));
+    }
+}
+BENCHMARK(decision_after_a_loss)->RangeMultiplier(2)->Range(8, 64)->Unit(benchmark::kMicrosecond);
+
+/// All pipelines anew from whole nodes: so many nodes, devices of each.
+void recompose_whole_nodes(benchmark::State& state)
+{
+    auto const devices = static_cast<int>(state.range(1));
+    auto const lost = make_loss(static_cast<int>(state.range(0)) * devices);
+    std::vector<node_id> nodes;
+    for (auto const& survivor : lost.survivors) {
+        nodes.push_back(node_id{survivor.rank.value / devices});
+    }
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(recompose_nodes(lost.survivors, nodes, devices, lost.ready, lost.tensors, wanted));
+    }
+}
+BENCHMARK(recompose_whole_nodes)->Args({16, 1})->Args({64, 1})->Args({16, 4})->Args({64, 4})->Args({64, 8})->Unit(benchmark::kMicrosecond);
 
 void copy_plan_after_a_loss(benchmark::State& state)
 {

@@ -31,9 +31,9 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdi
     for (std::size_t i = 0; i < by_rank.size(); ++i) {
         std::vector<std::size_t> devices;
         bool first = true;
-        for (std::size_t k = 0; k < by_rank.size(); ++k) {
+        for (std::size_t k = 0; k < by_rank.size() && first; ++k) {
             if (node_of[k] == node_of[i]) {
-                first = first && k >= i;
+                first = k >= i;
                 devices.push_back(k);
             }
         }
@@ -57,6 +57,19 @@ constexpr assignment place_node(place_costs const& costs, std::vector<std::size_
     return cheapest_assignment(matrix);
 }
 
+/// The costs of the places of one pipeline with these cuts: place by place, node by node.
+constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& costs, std::vector<std::vector<std::size_t>> const& nodes,
+                                                         std::span<layer_id const> bounds, int devices_per_node)
+{
+    std::vector<std::int64_t> values;
+    for (int first = 0; first < stage_count(bounds); first += devices_per_node) {
+        for (auto const& devices : nodes) {
+            values.push_back(place_node(costs, devices, bounds, first).cost);
+        }
+    }
+    return values;
+}
+
 /// The templates that fill whole nodes, counted in nodes.
 constexpr size_problem make_node_problem(template_set_value const& ready, int nodes, int devices_per_node, recomposition_request request)
 {
@@ -78,10 +91,11 @@ constexpr size_problem make_node_problem(template_set_value const& ready, int no
 }  // namespace detail
 
 /// Pipelines of the nodes that have all of their devices; devices of others are spares. Sizes as recompose chooses them, templates that do not
-/// fill whole nodes left out; of equal choices (64 at most are tried) the one that moves the fewest bytes.
+/// fill whole nodes left out; of equal choices the one that moves the fewest bytes (how many are tried
+/// falls with the cube of the nodes).
 /// @param node_of of each survivor, in the order of `survivors`
 /// @pre as recompose; a node for each survivor, devices_per_node >= 1, and no node has more
-/// Cost: that of recompose, and an assignment of a node's devices for each node and place.
+/// Cost: that of recompose, and an assignment of a node's devices for each node and place of a size.
 constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors, std::span<node_id const> node_of, int devices_per_node,
                                         template_set_value const& ready, std::span<tensor_bytes const> tensors, recomposition_request request)
 {
@@ -125,17 +139,25 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     std::vector<int> sizes;
     assignment best;
+    std::vector<std::vector<std::int64_t>> rows(problem.sizes.size());  // size -> the costs of its places, place by place, when asked for
+    constexpr std::int64_t most_work = 1 << 19;
+    auto const one_assignment = static_cast<std::int64_t>(nodes.size() * nodes.size() * nodes.size());
+    std::int64_t work = 0;
     for (auto const& choice : detail::list_choices(problem, optimum, order, 64, 4096)) {
+        if (!sizes.empty() && work >= most_work) {
+            break;
+        }
         assignment_costs matrix{0, static_cast<int>(nodes.size()), {}};
         for (auto const n : choice) {
-            auto const& bounds = template_of_size(ready, n * devices_per_node).cuts;
-            for (int place = 0; place < n; ++place, ++matrix.rows) {
-                for (auto const& devices : nodes) {
-                    matrix.values.push_back(detail::place_node(costs, devices, bounds, place * devices_per_node).cost);
-                }
+            auto& row = rows[static_cast<std::size_t>(std::lower_bound(problem.sizes.begin(), problem.sizes.end(), n) - problem.sizes.begin())];
+            if (row.empty()) {
+                row = detail::costs_of_node_places(costs, nodes, template_of_size(ready, n * devices_per_node).cuts, devices_per_node);
             }
+            matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+            matrix.rows += n;
         }
         auto found = cheapest_assignment(matrix);
+        work += one_assignment;
         if (sizes.empty() || found.cost < best.cost) {
             sizes = choice;
             best = std::move(found);
