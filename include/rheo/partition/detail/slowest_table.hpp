@@ -26,15 +26,15 @@ struct slowest_table {
     int per_node = 1;
     std::vector<std::int64_t> slowest{};  ///< [stages][first layer][devices]; with one device per stage the last is left out
 
-    constexpr std::int64_t& at_place(int stages_left, int begin, int devices_left)
+    constexpr std::size_t place(int stages_left, int begin, int devices_left) const
     {
         auto const row = static_cast<std::size_t>(stages_left) * static_cast<std::size_t>(layers + 1) + static_cast<std::size_t>(begin);
-        return slowest[per_node == 1 ? row : row * static_cast<std::size_t>(devices + 1) + static_cast<std::size_t>(devices_left)];
+        return per_node == 1 ? row : row * static_cast<std::size_t>(devices + 1) + static_cast<std::size_t>(devices_left);
     }
 
     constexpr std::int64_t of(int stages_left, int begin, int devices_left) const
     {
-        return devices_left < 0 ? no_partition : const_cast<slowest_table*>(this)->at_place(stages_left, begin, devices_left);
+        return devices_left < 0 ? no_partition : slowest[place(stages_left, begin, devices_left)];
     }
 
     /// The first cuts and devices that reach the table's value. @pre there are some
@@ -74,12 +74,11 @@ constexpr slowest_table make_slowest_table(stage_prices const& prices, int stage
     slowest_table table{layers, stages, devices, per_node, {}};
     auto const width = per_node == 1 ? std::size_t{1} : static_cast<std::size_t>(devices) + 1;
     table.slowest.resize(static_cast<std::size_t>(stages + 1) * static_cast<std::size_t>(layers + 1) * width, no_partition);
-    table.at_place(0, layers, 0) = -1;
+    table.slowest[table.place(0, layers, 0)] = -1;
     for (int left = 1; left <= stages; ++left) {
-        auto const fewest = per_node == 1 ? left : std::max(left, 1);
         auto const most = per_node == 1 ? left : std::min(devices, left * per_node);
         for (int begin = 0; begin + left <= layers; ++begin) {
-            for (int free = fewest; free <= most; ++free) {
+            for (int free = left; free <= most; ++free) {
                 auto best = no_partition;
                 for (int d = 1; d <= per_node && d <= free; ++d) {
                     for (int end = left == 1 ? layers : begin + 1; same_node(free, d, per_node) && end + left <= layers + 1; ++end) {
@@ -94,7 +93,7 @@ constexpr slowest_table make_slowest_table(stage_prices const& prices, int stage
                         }
                     }
                 }
-                table.at_place(left, begin, free) = best;
+                table.slowest[table.place(left, begin, free)] = best;
             }
         }
     }
