@@ -56,7 +56,7 @@ std::optional<std::tuple<std::int64_t, int, std::vector<int>>> best_of_all(templ
         if (pipelines >= fewest && pipelines <= most) {
             auto const split = split_batch(costs_of_sizes(ready, sizes), request.microbatches);
             std::tuple const answer{in_whole_nanoseconds(split.time), left, sizes};
-            best = split.cannot.empty() && (!best || answer < *best) ? answer : best;
+            best = split.unplaced == 0 && (!best || answer < *best) ? answer : best;
         }
         for (auto i = from; i < available.size() && available[i] <= left; ++i) {
             sizes.push_back(available[i]);

@@ -144,7 +144,7 @@ constexpr recomposition repair(std::span<pipeline_instance const> before, std::s
             prices.push_back(template_of_size(ready, static_cast<int>(group.size())).cost);
         }
     }
-    if (!local || !split_batch(prices, request.microbatches).cannot.empty()) {
+    if (!local || split_batch(prices, request.microbatches).unplaced > 0) {
         return recompose(survivors, ready, tensors, request);
     }
 

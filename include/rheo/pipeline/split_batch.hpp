@@ -11,11 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "rheo/pipeline/cost.hpp"
-#include "rheo/pipeline/detail/decimal.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -24,7 +22,7 @@ struct batch_split {
     std::vector<int> shares;  ///< microbatches per pipeline, in the pipelines' order
     int without_work = 0;     ///< pipelines whose share is 0; only when there are fewer microbatches than pipelines
     seconds time;             ///< of the slowest pipeline
-    std::string cannot{};     ///< why the batch cannot be split; empty when it can
+    int unplaced = 0;         ///< microbatches that no pipeline has memory for: then there are no shares
 
     friend constexpr bool operator==(batch_split const&, batch_split const&) = default;
 };
@@ -77,7 +75,7 @@ constexpr batch_split split_batch(std::span<pipeline_cost const> pipelines, int 
         room += costs.back().most;
     }
     if (room < microbatches) {
-        return {{}, 0, {}, "the pipelines have memory for " + detail::decimal(room) + " of " + detail::decimal(microbatches) + " microbatches"};
+        return {{}, 0, {}, static_cast<int>(microbatches - room)};
     }
     std::int64_t const least = static_cast<std::size_t>(microbatches) >= pipelines.size() ? 1 : 0;
     auto const deadline = detail::earliest_deadline(costs, microbatches, least);
