@@ -7,7 +7,7 @@
 // is its memory. Rows keep the order of the repetition; run as soon as possible, fill and drain close up.
 
 #include <cstddef>
-#include <span>
+#include <cstdint>
 #include <vector>
 
 #include "rheo/schedule/program.hpp"
@@ -112,21 +112,21 @@ constexpr building_block with_weight_gradients(building_block block, int ranks)
 {
     block.weight_gradient.assign(block.placement.size(), -1);
     for (int rank = 0; rank < ranks; ++rank) {
-        std::vector<bool> taken(static_cast<std::size_t>(block.period));
+        std::vector<std::uint8_t> taken(static_cast<std::size_t>(block.period), 0);
         auto const stages = block.placement.size();
         for (std::size_t s = 0; s < stages; ++s) {
             if (block.placement[s] == rank) {
-                taken[static_cast<std::size_t>(block.forward[s] % block.period)] = true;
-                taken[static_cast<std::size_t>(block.input_gradient[s] % block.period)] = true;
+                taken[static_cast<std::size_t>(block.forward[s] % block.period)] = 1;
+                taken[static_cast<std::size_t>(block.input_gradient[s] % block.period)] = 1;
             }
         }
         for (std::size_t s = stages; s-- > 0;) {  // the last stage's input gradient comes first
             if (block.placement[s] == rank) {
                 auto slot = block.input_gradient[s] + 1;
-                while (taken[static_cast<std::size_t>(slot % block.period)]) {
+                while (taken[static_cast<std::size_t>(slot % block.period)] != 0) {
                     ++slot;
                 }
-                taken[static_cast<std::size_t>(slot % block.period)] = true;
+                taken[static_cast<std::size_t>(slot % block.period)] = 1;
                 block.weight_gradient[s] = slot;
             }
         }

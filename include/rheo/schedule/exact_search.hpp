@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,8 @@ public:
             }
         }
         ends_.resize(operations_.size());
-        placed_.resize(operations_.size());
-        barred_.resize(operations_.size());
+        placed_.resize(operations_.size(), 0);
+        barred_.resize(operations_.size(), 0);
         clocks_.resize(static_cast<std::size_t>(request.ranks));
         held_.resize(clocks_.size());
     }
@@ -167,7 +168,7 @@ private:
             result = std::max(result, clock);
         }
         for (auto const k : sorted_) {
-            if (placed_[k]) {
+            if (placed_[k] != 0) {
                 result = std::max(result, ends[k] + tails_[k]);
                 continue;
             }
@@ -215,10 +216,10 @@ private:
         std::size_t first = 0;
         for (std::size_t k = 0; k < operations_.size(); ++k) {
             auto const& o = operations_[k];
-            bool can = !placed_[k] && !barred_[k] && fits(o);
+            bool can = placed_[k] == 0 && barred_[k] == 0 && fits(o);
             auto start = clocks_[o.rank];
             for (auto const& n : o.after) {
-                can = can && placed_[n.operation];
+                can = can && placed_[n.operation] != 0;
                 start = std::max(start, ends_[n.operation] + n.lag);
             }
             if (can) {
@@ -245,11 +246,11 @@ private:
         }
         if (request_->cap > bytes{} && operations_[ready[first]].takes > bytes{}) {
             for (auto const c : choices) {
-                barred_[ready[c]] = true;
+                barred_[ready[c]] = 1;
             }
             explore(count);
             for (auto const c : choices) {
-                barred_[ready[c]] = false;
+                barred_[ready[c]] = 0;
             }
         }
     }
@@ -261,9 +262,9 @@ private:
         auto const clock = clocks_[o.rank];
         auto const barred = barred_;
         for (std::size_t other = 0; other < operations_.size(); ++other) {
-            barred_[other] = barred_[other] && operations_[other].rank != o.rank;
+            barred_[other] = operations_[other].rank == o.rank ? 0 : barred_[other];
         }
-        placed_[k] = true;
+        placed_[k] = 1;
         ends_[k] = clocks_[o.rank] = start + o.time;
         held_[o.rank] += o.takes;
         held_[o.rank] -= o.gives;
@@ -275,7 +276,7 @@ private:
         held_[o.rank] += o.gives;
         held_[o.rank] -= o.takes;
         clocks_[o.rank] = clock;
-        placed_[k] = false;
+        placed_[k] = 0;
         ends_[k] = {};
         barred_ = barred;
     }
@@ -288,8 +289,8 @@ private:
     std::vector<std::size_t> sorted_;
     std::vector<seconds> tails_;  ///< from an operation's end to the end of all that needs it
     std::vector<seconds> ends_;
-    std::vector<bool> placed_;
-    std::vector<bool> barred_;    ///< does not come next on its rank
+    std::vector<std::uint8_t> placed_;
+    std::vector<std::uint8_t> barred_;  ///< does not come next on its rank
     std::vector<seconds> clocks_;
     std::vector<bytes> held_;
     std::vector<std::size_t> order_;

@@ -87,7 +87,7 @@ public:
     constexpr program run()
     {
         choices_.resize(wanted_.size());
-        first_of_.resize(stages_of_.size());
+        first_of_.resize(stages_of_.size(), 0);
         for (std::size_t s = 0; s < choices_.size(); ++s) {
             look_again(s);
         }

@@ -14,6 +14,25 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+/// What the compute order of a schedule is; what cannot be made or is not complete is taken to be in order.
+struct order_proof {
+    bool is_complete = true;
+    bool is_ordered = true;
+};
+
+/// Made apart from the lowered program's proof: each is counted against the compiler's limits by itself.
+template <Schedule S, schedule_shape Shape>
+constexpr order_proof prove_order()
+{
+    order_proof proof;
+    if (fault_of<S>(Shape) == shape_fault::none) {
+        auto const p = S::program(Shape);
+        proof.is_complete = complete(p, Shape.microbatches).ok;
+        proof.is_ordered = !proof.is_complete || dependencies_in_order(p).ok;
+    }
+    return proof;
+}
+
 template <Schedule S, schedule_shape Shape, class Lowering, class Transport>
 struct schedule_proof {
     static constexpr auto fault = fault_of<S>(Shape);
@@ -35,24 +54,11 @@ struct schedule_proof {
         "rheo: this schedule needs at least 2 p - 1 microbatches on p ranks");
     static_assert(fault != shape_fault::cyclic,
         "rheo: with this group of microbatches the ranks would wait for each other in a circle");
-    static constexpr bool is_complete = [] {
-        if constexpr (fault == shape_fault::none) {
-            return complete(S::program(Shape), Shape.microbatches).ok;
-        } else {
-            return true;
-        }
-    }();
-    static_assert(is_complete, "rheo: this schedule leaves out an instruction, repeats one or puts it on a wrong rank");
-    static constexpr bool is_ordered = [] {
-        if constexpr (fault == shape_fault::none && is_complete) {
-            return dependencies_in_order(S::program(Shape)).ok;
-        } else {
-            return true;
-        }
-    }();
-    static_assert(is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");
+    static constexpr auto order = prove_order<S, Shape>();
+    static_assert(order.is_complete, "rheo: this schedule leaves out an instruction, repeats one or puts it on a wrong rank");
+    static_assert(order.is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");
     static constexpr bool ends = [] {
-        if constexpr (fault == shape_fault::none && is_complete && is_ordered) {
+        if constexpr (fault == shape_fault::none && order.is_complete && order.is_ordered) {
             return deadlock_free<Transport>(Lowering::lowered(S::program(Shape))).ok;
         } else {
             return true;

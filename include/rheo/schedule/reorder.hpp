@@ -25,7 +25,7 @@ class slot_table {
 public:
     constexpr slot_table(building_block const& block, int ranks, int microbatches)
         : block_{&block}, stages_{block.placement.size()}, microbatches_{static_cast<std::size_t>(microbatches)},
-          slots_(3 * stages_ * microbatches_), rows_(static_cast<std::size_t>(ranks))
+          slots_(3 * stages_ * microbatches_, 0), rows_(static_cast<std::size_t>(ranks))
     {
         for (std::size_t o = 0; o < slots_.size(); ++o) {
             auto const slot = slot_of(block, split_kinds[kind_of(o)], stage_of(o)) + static_cast<int>(o % microbatches_) * block.period;
@@ -99,22 +99,10 @@ public:
                 if (o == idle || kind_of(o) == 2) {
                     continue;
                 }
-                auto const before = rows_[rank];
                 bool moved = false;
                 for (auto t = std::max(begin, earliest(o)); t < slot && !moved; ++t) {
-                    if (before[t] != idle && kind_of(before[t]) != 2) {
-                        continue;
-                    }
-                    rows_[rank][slot] = idle;
-                    put(o, t);
-                    moved = lay_weights(rank, drains[rank]);
-                    if (!moved) {
-                        rows_[rank] = before;
-                        for (auto u = begin; u < before.size(); ++u) {
-                            if (before[u] != idle) {
-                                slots_[before[u]] = u;
-                            }
-                        }
+                    if (at(rank, t) == idle || kind_of(at(rank, t)) == 2) {
+                        moved = advance_to(o, t, drains[rank]);
                     }
                 }
             }
@@ -218,6 +206,30 @@ private:
         }
         result.waiting.erase(result.waiting.begin(), result.waiting.begin() + static_cast<std::ptrdiff_t>(taken));
         return result;
+    }
+
+    /// Puts an instruction of the drain into an earlier slot that is idle or has a weight gradient, if it fits; else nothing is changed.
+    constexpr bool advance_to(std::size_t o, std::size_t slot, drain const& from)
+    {
+        auto const rank = static_cast<std::size_t>(block_->placement[stage_of(o)]);
+        auto& row = rows_[rank];
+        std::vector<std::size_t> before;
+        for (auto t = from.begin; t < row.size(); ++t) {
+            before.push_back(row[t]);
+        }
+        row[slots_[o]] = idle;
+        put(o, slot);
+        if (lay_weights(rank, from)) {
+            return true;
+        }
+        row.resize(from.begin + before.size());
+        for (std::size_t k = 0; k < before.size(); ++k) {
+            row[from.begin + k] = before[k];
+            if (before[k] != idle) {
+                slots_[before[k]] = from.begin + k;
+            }
+        }
+        return false;
     }
 
     /// Takes the weight gradients of the drain out and puts each, in the order of the input gradients, into the next idle slot.

@@ -76,10 +76,11 @@ constexpr shape_fault fault_of(schedule_shape shape)
 
 namespace detail {
 
-/// Throws the sentence of fault_of.
+/// Throws the sentence of fault_of. That of no ranks stands here in words: the compiler shows the words that it finds here.
 template <class S>
 constexpr void expect_possible(schedule_shape shape)
 {
+    expects(shape.ranks >= 1, "a schedule needs at least one rank");
     auto const fault = fault_of<S>(shape);
     expects(fault == shape_fault::none, sentence_of(fault));
 }
