@@ -2,8 +2,11 @@
 // Decisions about members: losses, drains, spares, too few for f + 1, too few for anything.
 #include "rheo/pipeline/membership.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "pipeline/losses.hpp"
+#include "rheo/plan/plan.hpp"
 
 using namespace rheo;
 
@@ -85,6 +88,23 @@ TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and 
     CHECK_FALSE(decision.copies.empty());
     CHECK(decision.sentence.find("fewer pipelines than f + 1 = 2: the loss of rank ") == 0);
     CHECK(decision.sentence.find(" would lose state until the copies after the next commit are made") != std::string::npos);
+}
+
+TEST_CASE("everyone finds the same plan, in whatever order it hears of the members, and its digest shows a change")
+{
+    small_cluster of;
+    of.wait(4);
+    of.lose(1);
+    auto const digest = [](membership_decision const& d) {
+        return digest_of(plan{.schedule = "1f1b", .pipelines = d.next.pipelines, .work = deal(d.next.shares), .spares = d.next.spares});
+    };
+    auto const decision = of.decide();
+    auto other = of;
+    std::reverse(other.members.begin(), other.members.end());
+    CHECK(other.decide() == decision);
+    CHECK(digest(other.decide()) == digest(decision));
+    other.lose(0);
+    CHECK(digest(other.decide()) != digest(decision));
 }
 
 TEST_CASE("too few ranks for a pipeline: a checkpoint and exit code 75")

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The planning objective of Oobleck (SOSP'23, section 4.1.2) as a function of the stages' times w, forward and backward
+// The planning objective of Oobleck (SOSP'23, section 4) as a function of the stages' times w, forward and backward
 // together: T = sum w + (nb - S + k - 1) w_k + sum_{i >= k} w_i, k the slowest stage counted from 0, the rightmost
 // of several. For equal stages that is 1F1B exactly, (nb + S - 1) w; for others an estimate, which can fall below the
 // schedule's makespan (optimal_makespan.hpp minimises that one).

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Repairs of single pipelines after a loss, as Oobleck does them (SOSP'23, section 5.1): a pipeline keeps its ranks and takes a
+// Repairs of single pipelines after a loss, as Oobleck does them (SOSP'23, section 5): a pipeline keeps its ranks and takes a
 // smaller template; one that is too small borrows from the largest, as long as that stays large enough; what is
 // still too small is merged. They touch few ranks, but they know nothing of how many pipelines there should be: they can
 // end below f + 1 although f + 1 fit, which is what repair.hpp looks at.
