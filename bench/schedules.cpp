@@ -15,7 +15,7 @@ namespace {
 
 using namespace rheo;
 
-constexpr auto families = std::array{"1f1b", "interleaved", "zb-v", "dualpipe", "hanayo", "seq1f1b"};
+constexpr auto families = std::array{"1f1b", "interleaved", "zb-v", "v-half", "dualpipe", "hanayo", "seq1f1b"};
 
 /// Family, ranks, microbatches.
 program made(benchmark::State const& state)
