@@ -69,10 +69,13 @@ public:
                 least_[l].send_activation = std::min(least_[l].send_activation, prices_.send_from(one));
             }
         }
+        least_before_.resize(n + 1, 0);
+        for (std::size_t l = 0; l < n; ++l) {
+            least_before_[l + 1] = least_before_[l] + least_time(l);
+        }
         heaviest_.resize(n + 1, 0);
         for (auto l = n; l-- > 0;) {
-            layer_span const one{layer_id{static_cast<int>(l)}, layer_id{static_cast<int>(l) + 1}};
-            heaviest_[l] = std::max(heaviest_[l + 1], prices_.time({layer_id{0}, one.begin}, 1) + items_ * prices_.time(one, 1));
+            heaviest_[l] = std::max(heaviest_[l + 1], least_before_[l] + items_ * least_time(l));
         }
         part_held_.resize(static_cast<std::size_t>(stages_) + 1, 0.0);
         for (std::size_t s = 1; items_ > 0 && s < part_held_.size(); ++s) {
@@ -95,6 +98,16 @@ public:
     }
 
 private:
+    constexpr std::int64_t least_time(std::size_t layer) const
+    {
+        layer_span const one{layer_id{static_cast<int>(layer)}, layer_id{static_cast<int>(layer) + 1}};
+        auto least = no_partition;
+        for (int d = 1; d <= per_node_; ++d) {
+            least = std::min(least, prices_.time(one, d));
+        }
+        return least;
+    }
+
     constexpr bool fits(layer_span span, int devices, int stage) const
     {
         return !memory_ || prices_.memory(span, devices, in_flight_[static_cast<std::size_t>(stage)]) <= *memory_;
@@ -233,13 +246,12 @@ private:
     /// at least what lets the stages together hold all layers.
     constexpr std::int64_t rest_bound(int stages, int begin, std::int64_t passed) const
     {
-        if (!whole_ || per_node_ > 1 || stages == 0) {
+        if (!whole_ || stages == 0) {
             return 0;
         }
-        layer_span const before{layer_id{0}, layer_id{begin}};
-        layer_span const rest{layer_id{begin}, layer_id{layers_}};
-        auto const single = passed - prices_.time(before, 1) + heaviest_[static_cast<std::size_t>(begin)];
-        auto const together = static_cast<double>(prices_.time(rest, 1)) / part_held_[static_cast<std::size_t>(stages)];
+        auto const before = least_before_[static_cast<std::size_t>(begin)];
+        auto const single = passed - before + heaviest_[static_cast<std::size_t>(begin)];
+        auto const together = static_cast<double>(least_before_.back() - before) / part_held_[static_cast<std::size_t>(stages)];
         return std::max(single, passed + static_cast<std::int64_t>(together * (1 - 1e-12)));
     }
 
@@ -316,6 +328,7 @@ private:
     std::vector<std::int64_t> in_flight_;
     slowest_table slowest_;
     std::vector<stage_times> least_;  ///< layer -> what any stage of the layers from it on takes at least
+    std::vector<std::int64_t> least_before_;  ///< layer -> what the layers before it take at least, each on the devices that suit it best
     std::vector<std::int64_t> heaviest_;  ///< layer -> the most that a layer from it on, and what passes before it, takes
     std::vector<double> part_held_;       ///< stages -> the part of the makespan that so many stages can hold as work of a microbatch
     double forward_part_ = 1.0;
