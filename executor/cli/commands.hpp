@@ -59,6 +59,7 @@ struct frontier_options {
     std::string unit;            ///< empty: the fit's own
     std::string blocking_power = "83.64W";
     std::string deadline;        ///< empty: that of the highest clocks
+    std::string straggler;       ///< the time that the iteration takes whatever we do; empty: nobody is waited for
     std::string switch_latency;  ///< empty: a change of a clock takes no time
     std::string dwell;           ///< empty: a clock may change at every computation
     double input_gradient_share = 0.0;  ///< of a backward, where it was measured whole; 0: no halves are made

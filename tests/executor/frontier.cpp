@@ -147,6 +147,20 @@ TEST_CASE("rheo frontier takes schedules that split the backward, from halves or
     CHECK(frontier(folder, "halves.csv --microbatches 4 --schedule zb-h1").out == shared.out);
 }
 
+TEST_CASE("while somebody else is waited for, rheo frontier is slower than it would be alone")
+{
+    temporary_folder const folder;
+    write_profile(folder);
+    auto const alone = nlohmann::json::parse(frontier(folder, "p.csv --microbatches 4 --json --deadline 90ms").out);
+    auto const late = nlohmann::json::parse(frontier(folder, "p.csv --microbatches 4 --json --straggler 90ms").out);
+    CHECK(alone["chosen"]["time_s"].get<double>() < late["chosen"]["time_s"].get<double>());
+    CHECK(late["chosen"]["time_s"].get<double>() <= 0.090);
+    double const waited = 0.090 - alone["chosen"]["time_s"].get<double>();
+    CHECK(late["chosen"]["energy_J"].get<double>() < alone["chosen"]["energy_J"].get<double>() + 2 * 83.64 * waited);
+    CHECK(frontier(folder, "p.csv --microbatches 4 --straggler 90ms").out.find("and waits until 0.090000 s, which is in the energy") != std::string::npos);
+    CHECK(frontier(folder, "p.csv --microbatches 4 --straggler 90ms --deadline 90ms").exit_code == 2);
+}
+
 TEST_CASE("rheo frontier carries a long program over from a shorter one, with the same figures")
 {
     temporary_folder const folder;
@@ -158,6 +172,8 @@ TEST_CASE("rheo frontier carries a long program over from a shorter one, with th
     auto const whole = nlohmann::json::parse(frontier(folder, "p.csv --microbatches 100 --json").out);
     auto const least = whole["frontier"][0];
     CHECK(table.out.find(std::to_string(least["time_s"].get<double>()) + " ") != std::string::npos);
+    auto const even = frontier(folder, "p.csv --microbatches 100 --schedule chimera");  // not for every number of microbatches
+    CHECK(even.exit_code == 0);
 }
 
 TEST_CASE("throttled points, ranks of their own and rows without a clock go from the file to the frontier")

@@ -40,8 +40,8 @@ struct frontier {
 
 /// Where a frontier begins.
 enum class frontier_begin {
-    least_energy,  ///< at T*: slower plans take more energy as well
-    slowest,       ///< where every operation is at its cheapest clock
+    least_energy,  ///< at T*: slower plans take more energy as well, unless somebody else is waited for
+    slowest,       ///< where every operation is at its cheapest clock: for time that is lost anyway, waiting for others
 };
 
 namespace detail {

@@ -32,7 +32,7 @@ struct steady_state {
     constexpr explicit operator bool() const { return reason.empty(); }
 };
 
-/// Where to look for it: from so many microbatches, doubled until they are too many.
+/// Where to look for it: from so many microbatches, doubled until they are more than `to`.
 struct steady_search {
     int from;
     int to;
@@ -61,7 +61,7 @@ template <class MakeProject>
 constexpr steady_state find_steady_state(MakeProject const& make, watts waiting, steady_search where)
 {
     expects(where.from >= 1 && where.period >= 1, "a steady state is looked for from one microbatch on");
-    for (int microbatches = where.from; microbatches <= where.to; microbatches += (microbatches + where.period - 1) / where.period * where.period) {
+    for (int microbatches = where.from; microbatches <= where.to; microbatches *= 2) {
         auto shorter = make_frontier(make(microbatches), waiting);
         auto longer = make_frontier(make(microbatches + where.period), waiting);
         if (detail::is_steady(shorter, longer)) {

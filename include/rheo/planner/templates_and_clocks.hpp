@@ -60,7 +60,8 @@ public:
     {
         auto const [found, fresh] = made_.try_emplace({ranks, microbatches});
         if (fresh) {
-            found->second = make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks));
+            // whoever waits for a slower pipeline draws power until then: it pays to be slower than alone
+            found->second = make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest);
         }
         return found->second;
     }
