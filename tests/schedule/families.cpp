@@ -169,6 +169,37 @@ TEST_CASE("a name chooses a family; an unknown one is answered with the nearest"
     CHECK(parse_schedule("1F1").reason == "no schedule is called '1F1'; the nearest known name is '1f1b'");
     CHECK(parse_schedule("pipe").reason == "no schedule is called 'pipe'; the nearest known name is 'gpipe'");
     CHECK_FALSE(parse_schedule(""));
+    CHECK(why_not_run("gpipe").empty());
+    CHECK(why_not_run("zb-v") == "'zb-v' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'");
+    CHECK(why_not_run("mine.csv")
+        == "'mine.csv': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet; ranks run 'gpipe' and '1f1b'");
+}
+
+TEST_CASE("interleaving: every known group is acyclic, and another one is accepted exactly when the check finds it so")
+{
+    int refused = 0;
+    int others = 0;
+    for (int p = 1; p <= 4; ++p) {
+        for (int v = 1; v <= 3; ++v) {
+            for (int m = 1; m <= 9; ++m) {
+                for (int g = 1; g <= 10; ++g) {
+                    schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = v, .group = g};
+                    INFO("p " << p << " v " << v << " m " << m << " g " << g);
+                    bool const known = p <= g && g <= m && (m % g == 0 || m % g >= p);
+                    for (auto const& [order, fault] : {std::pair{interleaved::order(shape), fault_of<interleaved>(shape)},
+                             std::pair{zb1p::order(shape), fault_of<zb1p>(shape)}}) {
+                        bool const acyclic = dependencies_in_order(order).ok;
+                        CHECK((acyclic || !known));
+                        CHECK((fault == shape_fault::none) == acyclic);
+                        refused += acyclic ? 0 : 1;
+                        others += acyclic && !known ? 1 : 0;
+                    }
+                }
+            }
+        }
+    }
+    CHECK(refused > 20);
+    CHECK(others > 20);
 }
 
 TEST_CASE("what cannot be scheduled is refused with a sentence")

@@ -111,6 +111,9 @@ inline parsed_schedule parse_schedule(std::string_view name)
 inline std::string why_not_run(std::string_view name)
 {
     auto const parsed = parse_schedule(name);
+    if (!parsed && name.find_first_of("./") != name.npos) {
+        return "'" + std::string{name} + "': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet; ranks run 'gpipe' and '1f1b'";
+    }
     if (!parsed) {
         return parsed.reason;
     }
