@@ -174,3 +174,20 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
     CHECK(run(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
         == "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }
+
+TEST_CASE("every family written to a file is the same schedule when it is read: two copies, pairs and slices included")
+{
+    temporary_folder const folder;
+    for (std::string const name : {"gpipe", "interleaved", "v-half", "dualpipe", "chimera", "bitpipe", "seq1f1b"}) {
+        INFO(name);
+        auto const size = " --ranks 2 --microbatches 4";
+        folder.write("mine.csv", run(folder, "schedule " + name + size + " --format pytorch").out);
+        auto written = nlohmann::json::parse(run(folder, "schedule " + name + size + " --format json").out);
+        auto read = nlohmann::json::parse(run(folder, "schedule mine.csv --format json" + std::string{name == "seq1f1b" ? " --slices 2" : ""}).out);
+        for (auto* const j : {&written, &read}) {
+            j->erase("schedule");
+            j->erase("source");
+        }
+        CHECK(read == written);
+    }
+}
