@@ -15,7 +15,39 @@ namespace {
 
 constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
 
+template <class Holds>
+void add_holder(tensor_holders& holders, collection const& state, rank_id rank, Holds holds)
+{
+    for (std::size_t t = 0; t < holders.size(); ++t) {
+        auto const& tensor = state.tensors[t];
+        if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), holds)) {
+            holders[t].push_back(rank);
+        }
+    }
+}
+
 }  // namespace
+
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines)
+{
+    tensor_holders holders(state.tensors.size());
+    for (auto const& pipeline : pipelines) {
+        for (int s = 0; s < stage_count(pipeline.cuts); ++s) {
+            auto const span = layers_of(pipeline.cuts, stage_id{s});
+            add_holder(holders, state, pipeline.stages[static_cast<std::size_t>(s)].front(), [&](layer_id l) { return contains(span, l); });
+        }
+    }
+    return holders;
+}
+
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told)
+{
+    tensor_holders holders(state.tensors.size());
+    for (auto const& rank : told) {
+        add_holder(holders, state, rank.rank, [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); });
+    }
+    return holders;
+}
 
 checkpointing::checkpointing(job const& about, rank_id me, std::optional<step_id> from)
     : job_{&about}, me_{me},
@@ -41,23 +73,11 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
         news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
         return;
     }
-    begin(step, generation, pipelines, state);
+    begin(step, generation, holders_of(state.info(), pipelines), state);
 }
 
-void checkpointing::begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
+void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
-    std::vector<std::vector<rank_id>> holders(state.info().tensors.size());
-    for (std::size_t t = 0; t < holders.size(); ++t) {
-        auto const& tensor = state.info().tensors[t];
-        for (auto const& pipeline : pipelines) {
-            for (int s = 0; s < stage_count(pipeline.cuts); ++s) {
-                auto const span = layers_of(pipeline.cuts, stage_id{s});
-                if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(span, l); })) {
-                    holders[t].push_back(pipeline.stages[static_cast<std::size_t>(s)].front());
-                }
-            }
-        }
-    }
     writers_ = deal_writing(state.info(), holders);
     tensors_ = tensors_for_manifest(state.info(), state.scales);
     step_ = step;
@@ -150,7 +170,7 @@ void checkpointing::generation_ended()
     }
 }
 
-bool checkpointing::write_now(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
+bool checkpointing::write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     if (has(step) && phase_ != phase::writing) {
         return writer_.wait() != writer_state::failed;
@@ -161,7 +181,7 @@ bool checkpointing::write_now(step_id step, generation_id generation, std::span<
     }
     if (phase_ != phase::writing) {
         writer_.wait();
-        begin(step, generation, pipelines, state);
+        begin(step, generation, holders, state);
     }
     writer_.wait();
     return (consents() & part_is_ready) != 0;

@@ -15,10 +15,17 @@
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/topology/holdings.hpp"
 #include "runtime/checkpoint_writer.hpp"
 #include "runtime/job.hpp"
 
 namespace rheo::inline v0 {
+
+/// Which ranks hold each tensor; nobody what is no parameter.
+using tensor_holders = std::vector<std::vector<rank_id>>;
+
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines);
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told);
 
 class checkpointing {
 public:
@@ -45,7 +52,7 @@ public:
 
     /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
     /// them all must have heard that every part is ready. @returns whether my part is on disk
-    bool write_now(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+    bool write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     void publish_now(bool all_ready);
 
     /// Then all have looked whether it is there: its publisher may have died.
@@ -58,7 +65,7 @@ public:
     void tell(records& record);
 
 private:
-    void begin(step_id step, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+    void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
     bool publishes() const { return parts().front() == me_; }
     void publish();

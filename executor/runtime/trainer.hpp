@@ -63,7 +63,7 @@ private:
     outcome reduce_scalars(run_section const& action);
     void evaluate(step_id step);
     void close();
-    bool save();
+    bool save(tensor_holders const& holders);
     std::string sample();
     std::string from_whom_has_it(std::string const& mine);
     state_digest digest_of_state();

@@ -91,12 +91,12 @@ void trainer::close()
         end_.digest_known = true;
         end_.sample = from_whom_has_it(sample());
         end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
-        if (job_->config.checkpoint.at_end && !save()) {
+        if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
             end_.sentence += ", but the last state could not be saved";
         }
         break;
     case leave_reason::stopped:
-        end_.sentence = save() ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
+        end_.sentence = save(holders_of(job_->state, state_.plan.pipelines)) ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
                                : fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
         break;
     case leave_reason::not_finite: end_.sentence = not_finite_; break;
@@ -121,7 +121,13 @@ void trainer::close()
         }
         break;
     }
-    case leave_reason::no_plan: end_.sentence = "no plan: " + state_.plan.cannot; break;
+    case leave_reason::no_plan: {
+        auto const told = tell_holdings(*messages_, state_.holds);
+        auto const then = save(holders_of(job_->state, told)) ? fmt::format("the state after {} steps is saved, and the same command goes on with more ranks", state_.now.step.value)
+                                                             : fmt::format("the state after {} steps could not be saved", state_.now.step.value);
+        end_.sentence = fmt::format("no plan: {}; {}", state_.plan.cannot, then);
+        break;
+    }
     case leave_reason::fenced: break;
     }
     if (reason == leave_reason::finished) {
@@ -131,7 +137,7 @@ void trainer::close()
     }
 }
 
-bool trainer::save()
+bool trainer::save(tensor_holders const& holders)
 {
     auto const nobody_misses = [&](bool mine) {
         step_scalars missing{{}, {mine ? 0 : 1}};
@@ -140,7 +146,7 @@ bool trainer::save()
     };
     bool there = false;
     for (int tries = 0; tries < 2 && !there; ++tries) {
-        bool const ready = nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, state_.plan.pipelines, resident_));
+        bool const ready = nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, holders, resident_));
         checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
         there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, state_.now.step)));
         checkpoints_.settled(there);

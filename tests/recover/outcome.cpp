@@ -10,7 +10,7 @@ static_assert(outcome_of({.not_finite = true, .overflow = true}, when_not_finite
 static_assert(outcome_of({.not_finite = true, .overflow = true, .stop_requested = true}, when_not_finite::skip_step) == outcome::skip);
 
 static_assert(exit_code(leave_reason::finished) == 0);
-static_assert(exit_code(leave_reason::no_plan) == 3);
+static_assert(exit_code(leave_reason::no_plan) == 75);
 static_assert(exit_code(leave_reason::state_lost) == 6);
 static_assert(exit_code(leave_reason::not_finite) == 7);
 static_assert(exit_code(leave_reason::stopped) == 75);

@@ -89,6 +89,13 @@ train lost 3 --set plan.pipelines=[3] --inject kill:1@90:backward
 same lost $?
 expect "it says so" 1 "$(grep -c '^state lost: .*; going on from the checkpoint of step' lost.out)"
 
+# The others are too few for a pipeline: the job ends, and the same command goes on where there are more ranks.
+train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3 --inject kill:1@90:backward
+expect "too few ranks end the job with 75" 75 $?
+expect "it says what goes on" 1 "$(grep -c '^  ended .*no plan: .* is saved, and the same command goes on' few.out)"
+train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3
+same few $?
+
 # What would change the bits is refused, with both values; a fork takes the state along, and never begins anew.
 train undisturbed 4 --set train.seed=2
 expect "another seed is refused" 2 $?
