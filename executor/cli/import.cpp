@@ -14,9 +14,9 @@ int import_weights(import_options const& options)
 {
     try {
         auto const made = import_huggingface(options.from, options.run);
-        auto const& manifest = checkpoint{made}.manifest();
+        checkpoint const imported{made};
         fmt::print("{}: step 0 with these weights; its manifest has the [model] that a config needs to train on from it\n", made.string());
-        fmt::print("digest of the state {}\n", to_string(manifest.digest()));
+        fmt::print("digest of the state {}\n", to_string(imported.manifest().digest()));
         return 0;
     } catch (checkpoint_error const& error) {
         throw refusal{4, error.what()};

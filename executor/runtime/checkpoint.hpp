@@ -91,7 +91,8 @@ public:
     explicit checkpoint(std::filesystem::path folder);
 
     std::filesystem::path const& folder() const { return folder_; }
-    checkpoint_manifest const& manifest() const { return manifest_; }
+    checkpoint_manifest const& manifest() const& { return manifest_; }
+    checkpoint_manifest const& manifest() && = delete;  // it would outlive what it is part of
     step_id step() const { return manifest_.step; }
 
     /// The whole tensor, row-major, its digest checked. @throws checkpoint_error naming the file

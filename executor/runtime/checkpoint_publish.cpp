@@ -128,10 +128,11 @@ bool same_is_there(fs::path const& run_folder, fs::path const& target, step_id s
     if (!fs::exists(target, error)) {
         return false;
     }
+    checkpoint const written{made};
     try {
         checkpoint const there{target};
         there.verify();
-        if (there.manifest().digest() == checkpoint{made}.manifest().digest()) {
+        if (there.manifest().digest() == written.manifest().digest()) {
             return true;
         }
         step_id const only[] = {step};
