@@ -35,11 +35,12 @@ TEST_CASE("the microbatches that fit are the largest number that does")
 {
     std::mt19937 draw{9};
     int limited = 0;
+    constexpr int layer_count = 32;  // at least as many as a schedule has stages
     for (auto const name : schedule_names) {
         auto const schedule = *parse_schedule(name).schedule;
         for (int round = 0; round < 12; ++round) {
             auto const ranks = 2 * (1 + static_cast<int>(draw() % 2));
-            std::vector<layer_profile> layers(12);
+            std::vector<layer_profile> layers(layer_count);
             for (auto& layer : layers) {
                 layer.persistent = {static_cast<std::int64_t>(draw() % 20)};
                 layer.per_microbatch = {static_cast<std::int64_t>(draw() % 9)};
@@ -56,9 +57,10 @@ TEST_CASE("the microbatches that fit are the largest number that does")
                     continue;
                 }
                 auto const p = make_program(schedule, shape);
+                REQUIRE(stages_per_copy(p) <= layer_count);
                 bounds.clear();
                 for (int s = 0; s <= stages_per_copy(p); ++s) {
-                    bounds.push_back(layer_id{s == stages_per_copy(p) ? 12 : s});
+                    bounds.push_back(layer_id{s == stages_per_copy(p) ? layer_count : s});
                 }
                 devices.assign(bounds.size() - 1, 1);
                 best = fullest_device(prices, p, bounds, devices) <= memory ? m : best;
