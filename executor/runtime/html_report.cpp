@@ -97,7 +97,11 @@ svg_curve curve_of(std::vector<json const*> const& objects, char const* value, s
 {
     svg_curve curve{std::move(name), colour, {}};
     for (auto const* object : objects) {
-        curve.samples.push_back(sample_of(*object, value));
+        auto const sample = sample_of(*object, value);
+        while (!curve.samples.empty() && curve.samples.back().x >= sample.x) {
+            curve.samples.pop_back();  // the job went on from an earlier checkpoint: these steps were made again
+        }
+        curve.samples.push_back(sample);
     }
     return curve;
 }

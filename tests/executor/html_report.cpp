@@ -51,6 +51,19 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
     CHECK(folder.read("path") == "a <run>/report.html\n");
     CHECK(has(folder.read("a <run>/report.html"), "</html>"));
 
+    // Steps that were made again, from an earlier checkpoint, take the place of those before.
+    auto const metrics = folder.read("a <run>/metrics.jsonl");
+    auto const curves_with = [&](std::string const& lines) {
+        folder.write("a <run>/metrics.jsonl", lines);
+        auto const text = html_report(run);
+        auto const from = text.find("<h2>Loss</h2>");
+        return text.substr(from, text.find("<h2>A step") - from);
+    };
+    std::string const again = "{\"kind\":\"step\",\"step\":1,\"loss\":1.5,\"tokens_per_s\":10.0}\n";
+    auto const second = metrics.find("\"kind\":\"step\"", metrics.find("\"kind\":\"step\"") + 1);
+    CHECK(curves_with(metrics + again) == curves_with(metrics.substr(0, metrics.rfind('\n', second) + 1) + again));
+    folder.write("a <run>/metrics.jsonl", metrics);
+
     // Killed in the middle of a line, before it could say how it ended.
     std::filesystem::remove(run + "/report.json");
     folder.write("a <run>/metrics.jsonl", folder.read("a <run>/metrics.jsonl") + "{\"kind\": \"st");
