@@ -47,7 +47,7 @@ TEST_CASE("the microbatches that fit are the largest number that does")
             }
             auto const prices = make_stage_prices(layers, {seconds{0}, {1e9}});
             int const most = 13;
-            bytes const memory{static_cast<std::int64_t>(20 + draw() % 200)};
+            bytes const memory{static_cast<std::int64_t>(100 + draw() % 500)};
             int best = 0;
             std::vector<layer_id> bounds;
             std::vector<int> devices;
@@ -60,7 +60,7 @@ TEST_CASE("the microbatches that fit are the largest number that does")
                 REQUIRE(stages_per_copy(p) <= layer_count);
                 bounds.clear();
                 for (int s = 0; s <= stages_per_copy(p); ++s) {
-                    bounds.push_back(layer_id{s == stages_per_copy(p) ? layer_count : s});
+                    bounds.push_back(layer_id{s * layer_count / stages_per_copy(p)});
                 }
                 devices.assign(bounds.size() - 1, 1);
                 best = fullest_device(prices, p, bounds, devices) <= memory ? m : best;
