@@ -10,9 +10,19 @@ set(rheo_cmake_folder "${CMAKE_CURRENT_LIST_DIR}")
 # Under the sanitizers everything takes several times as long, and MPI's own leaks are suppressed by name.
 set(rheo_patience 1)
 set(rheo_test_environment "")
+# Some tests compare with published files: RHEO_SHARED names their folder, else `shared` beside the project is taken.
+set(RHEO_SHARED "$ENV{RHEO_SHARED}" CACHE PATH "folder of published files (data/perseus, vectors/schedules) that tests compare with")
+if(NOT RHEO_SHARED AND EXISTS "${PROJECT_SOURCE_DIR}/../shared/vectors/schedules")
+  file(REAL_PATH "${PROJECT_SOURCE_DIR}/../shared" RHEO_SHARED)
+endif()
+if(RHEO_SHARED)
+  list(APPEND rheo_test_environment "RHEO_SHARED=${RHEO_SHARED}")
+else()
+  message(STATUS "RHEO_SHARED names no folder of published files: the tests that compare with them are left out")
+endif()
 if(RHEO_SANITIZE)
   set(rheo_patience 5)
-  set(rheo_test_environment "ASAN_OPTIONS=abort_on_error=1:detect_leaks=1:detect_stack_use_after_return=0"
+  list(APPEND rheo_test_environment "ASAN_OPTIONS=abort_on_error=1:detect_leaks=1:detect_stack_use_after_return=0"
     "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1"
     "LSAN_OPTIONS=suppressions=${rheo_cmake_folder}/leaks_of_mpi.txt:print_suppressions=0")
 endif()
