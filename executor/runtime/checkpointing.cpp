@@ -127,14 +127,19 @@ void checkpointing::publish()
                      .keep_last = job_->config.checkpoint.keep_last});
 }
 
+std::string checkpointing::no_checkpoint() const
+{
+    bool const mine = writer_.state() == writer_state::failed;
+    return fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.sentence() : "another rank could not write");
+}
+
 void checkpointing::agreed(std::uint32_t consents)
 {
     if (phase_ == phase::idle) {
         return;
     }
     if ((consents & has_not_failed) == 0) {
-        bool const mine = writer_.state() == writer_state::failed;
-        (mine ? own_news_ : news_).push_back(fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.sentence() : "another rank could not write"));
+        (writer_.state() == writer_state::failed ? own_news_ : news_).push_back(no_checkpoint());
         writer_.abandon();
         phase_ = phase::idle;
         return;
@@ -162,9 +167,13 @@ void checkpointing::there()
     written_ = checkpoint_record{.step = step_, .size = size_, .duration = {job_->clock.now().count - begun_at_.count}};
 }
 
-void checkpointing::generation_ended()
+void checkpointing::generation_ended(std::span<rank_id const> members)
 {
-    if (phase_ == phase::writing) {
+    bool const publisher_lost = phase_ == phase::publishing && std::find(members.begin(), members.end(), parts().front()) == members.end();
+    if (publisher_lost) {
+        news_.push_back(fmt::format("the checkpoint of step {} may not be there: rank {} was lost while it published it", step_.value, parts().front().value));
+    }
+    if (phase_ == phase::writing || publisher_lost) {
         phase_ = phase::idle;
         writer_.abandon();
     }
@@ -172,15 +181,14 @@ void checkpointing::generation_ended()
 
 bool checkpointing::write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
-    if (has(step) && phase_ != phase::writing) {
-        return writer_.wait() != writer_state::failed;
+    if (published_ == step && phase_ != phase::writing) {
+        return true;
     }
     if (phase_ == phase::writing && step_ != step) {
         writer_.abandon();
         phase_ = phase::idle;
     }
     if (phase_ != phase::writing) {
-        writer_.wait();
         begin(step, generation, holders, state);
     }
     writer_.wait();
@@ -198,6 +206,9 @@ void checkpointing::publish_now(bool all_ready)
 void checkpointing::settled(bool is_there)
 {
     if (!is_there) {
+        if (writer_.state() == writer_state::failed) {
+            own_news_.push_back(no_checkpoint());
+        }
         published_.reset();
         phase_ = phase::idle;
     } else if (phase_ == phase::publishing) {

@@ -48,18 +48,18 @@ public:
 
     /// Members were lost: a checkpoint that is being written is given up. What lost ranks left of it goes with the next
     /// publication; nobody else may remove it, because an earlier one may still be on its way to its name.
-    void generation_ended();
+    void generation_ended(std::span<rank_id const> members);
+
+    /// The one whose publication has begun and is not known to have ended: the same on all ranks.
+    std::optional<step_id> in_publication() const { return phase_ == phase::publishing ? std::optional{step_} : std::nullopt; }
 
     /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
-    /// them all must have heard that every part is ready. @returns whether my part is on disk
+    /// them all must have heard that every part is ready. @pre nothing is in publication  @returns whether my part is on disk
     bool write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     void publish_now(bool all_ready);
 
     /// Then all have looked whether it is there: its publisher may have died.
     void settled(bool is_there);
-
-    /// The newest one is of this step, or will be in a moment.
-    bool has(step_id step) const { return published_ == step || (phase_ == phase::publishing && step_ == step); }
 
     /// Records what has happened since: checkpoints that are there now, or why one is not.
     void tell(records& record);
@@ -70,6 +70,7 @@ private:
     bool publishes() const { return parts().front() == me_; }
     void publish();
     void there();
+    std::string no_checkpoint() const;
 
     job const* job_;
     rank_id me_;

@@ -144,12 +144,18 @@ bool trainer::save(tensor_holders const& holders)
         all_reduce(*messages_, missing);
         return missing.sums.front() == 0;
     };
+    auto const publish = [&](step_id step, bool ready) {
+        checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
+        bool const there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, step)));
+        checkpoints_.settled(there);
+        return there;
+    };
+    if (auto const earlier = checkpoints_.in_publication()) {
+        publish(*earlier, true);
+    }
     bool there = false;
     for (int tries = 0; tries < 2 && !there; ++tries) {
-        bool const ready = nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, holders, resident_));
-        checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
-        there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, state_.now.step)));
-        checkpoints_.settled(there);
+        there = publish(state_.now.step, nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, holders, resident_)));
     }
     checkpoints_.tell(*job_->record);
     return there;

@@ -30,7 +30,7 @@ protocol_event trainer::perform(shrink const&)
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_)));
     job_->record->speaker(speaks());
-    checkpoints_.generation_ended();
+    checkpoints_.generation_ended(generation_->members);
     trace(activity::shrink, start);
     auto& r = *recovery_;
     r.shrink += since(start);

@@ -82,6 +82,7 @@ for fault in 1@60:weights_torn 1@60:part 0@60:manifest_torn 0@60:renamed 0@140:r
   same writing $?
   expect "it died at $fault" 1 "$(grep -c "ends itself .* at '${fault#*:}'" writing.out)"
   rm writing.out
+  [[ $fault == *manifest_torn ]] && expect "what has no name is no checkpoint in the metrics" 0 "$(grep -c '"kind":"checkpoint","step":60,' writing/metrics.jsonl)"
 done
 
 # The last copy of a layer is lost: the others go on from the checkpoint in the same job.
