@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,17 @@ public:
     void backward(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
                   std::function<bool(use_id)> const& adds);
 
+    /// The backward in two halves, with the bits of the whole one: first the gradients of all inputs down to `lowest`, arguments
+    /// as there; what the weights need is kept in the activation.
+    void input_gradient(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient);
+
+    /// Then the contributions of the uses at and above `lowest`, and what was kept is given back. @pre input_gradient with the same
+    /// arguments, nothing else on the activation since
+    void weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds);
+
+    /// The most microbatches that were between the two halves at once.
+    int gradient_regions() const { return gradient_regions_; }
+
     /// The uses of the stage's operations with parameters, ascending; the loss is not among them.
     std::vector<use_id> const& uses() const { return uses_; }
     /// The layer of a use is at or above `lowest`.
@@ -64,6 +76,11 @@ public:
 private:
     struct pass;
 
+    /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
+    void descend(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
+                 std::function<bool(use_id)> const* adds);
+    std::size_t depth_of(layer_id lowest) const;
+
     std::span<layer_description const> layers_;
     layer_id first_;
     microbatch_shape shape_;
@@ -77,6 +94,8 @@ private:
     use_id loss_use_{-1};
     std::vector<float> gradients_;     ///< of the slots of one layer at a time
     std::vector<float> boundaries_[2]; ///< between two layers of the stage
+    std::vector<std::unique_ptr<float[]>> spare_gradients_;  ///< regions for split backwards that nobody uses
+    int gradient_regions_ = 0;
 };
 
 }  // namespace rheo::inline v0

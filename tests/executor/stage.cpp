@@ -5,135 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
-#include <optional>
-#include <random>
 
 #include "catch.hpp"
-#include "reference_gpt.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
+#include "stage_steps.hpp"
 
 using namespace rheo;
+using namespace stage_steps;
 
 namespace {
-
-constexpr gpt_shape small{.vocabulary = 37, .context = 12, .width = 24, .heads = 3, .blocks = 2};
-constexpr microbatch_shape batch{.sequences = 2, .tokens = 9};
-constexpr std::uint64_t seed = 20;
-constexpr int first_scale = 34;  // of all sums: gradients here stay far below 2^(51 - 34)
-
-std::vector<reference::microbatch> random_step(gpt_shape shape, int count)
-{
-    std::mt19937 draw{77};
-    std::vector<reference::microbatch> step(static_cast<std::size_t>(count));
-    for (auto& m : step) {
-        for (int i = 0; i < rows(batch); ++i) {
-            m.tokens.push_back(static_cast<std::int32_t>(draw() % static_cast<unsigned>(shape.vocabulary)));
-            m.targets.push_back(static_cast<std::int32_t>(draw() % static_cast<unsigned>(shape.vocabulary)));
-        }
-    }
-    step[0].targets[3] = -1;
-    return step;
-}
-
-struct use_result {
-    std::vector<std::int64_t> sums;
-    accumulator_state state;
-
-    friend bool operator==(use_result const&, use_result const&) = default;
-};
-
-/// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
-struct step_result {
-    std::vector<use_result> uses;
-    loss_sum loss;
-    std::vector<float> logits;
-
-    friend bool operator==(step_result const&, step_result const&) = default;
-};
-
-struct options {
-    std::vector<int> cuts;
-    int threads = 1;
-    bool training = true;
-    std::vector<layer_id> lowest{};  ///< per microbatch; empty: all of the backward
-    std::optional<use_id> only{};    ///< the one use that contributes; none: all
-    bool backward = true;
-    int times = 1;                   ///< the whole step again, on cleared accumulators
-    void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
-};
-
-/// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
-step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
-{
-    auto const info = state_of(model);
-    tile_pool pool{o.threads};
-    std::vector<std::unique_ptr<resident_state>> states;
-    std::vector<std::unique_ptr<stage>> stages;
-    auto const microbatches = static_cast<int>(step.size());
-    for (std::size_t s = 0; s + 1 < o.cuts.size(); ++s) {
-        layer_id const first{o.cuts[s]};
-        layer_id const last{o.cuts[s + 1]};
-        auto state = std::make_unique<resident_state>(info);
-        std::fill(state->scales.begin(), state->scales.end(), first_scale);
-        for (auto const t : tensors_of(info, first, last)) {
-            if (info.tensors[at(t)].is_parameter) {
-                initialise(*state, t, seed, pool);
-            }
-        }
-        if (o.prepare != nullptr) {
-            o.prepare(*state);
-        }
-        std::span const layers{model.layers};
-        stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, batch, microbatches, *state, pool));
-        states.push_back(std::move(state));
-    }
-    step_result result;
-    for (int time = 0; time < o.times; ++time) {
-        result.loss = {};
-        for (auto& state : states) {
-            state->clear_accumulators(pool);
-        }
-        for (std::size_t m = 0; m < step.size(); ++m) {
-            stage_item const item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{static_cast<int>(m)}, .training = o.training};
-            std::vector<activation> kept;
-            for (std::size_t s = 0; s < stages.size(); ++s) {
-                auto& a = kept.emplace_back(stages[s]->layout());
-                a.tokens = step[m].tokens;
-                a.targets = step[m].targets;
-                if (s > 0) {
-                    std::memcpy(stages[s]->input(a), stages[s - 1]->output(kept[s - 1]), stages[s]->input_floats() * sizeof(float));
-                }
-                stages[s]->forward(a, item, result.loss);
-            }
-            auto const* logits = stages.back()->logits(kept.back());
-            result.logits.assign(logits, logits + rows(batch) * model.layers.back().slot_widths.end()[-1]);
-            auto const lowest = o.lowest.empty() ? layer_id{0} : o.lowest[m];
-            std::vector<float> above;
-            for (std::size_t s = stages.size(); s-- > 0 && o.backward && stages[s]->last_layer() > lowest;) {
-                std::vector<float> below(stages[s]->input_floats());
-                stages[s]->backward(kept[s], item, lowest, above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
-                                    [&](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; });
-                above = std::move(below);
-            }
-        }
-    }
-    for (std::size_t u = 0; u < info.uses.size(); ++u) {
-        use_id const use{static_cast<int>(u)};
-        auto const& layer = info.uses[u].layer;
-        for (std::size_t s = 0; s < stages.size(); ++s) {
-            if (layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
-                auto const& accumulator = states[s]->accumulator(use);
-                result.uses.push_back({accumulator.sums, accumulator.state});
-            }
-        }
-    }
-    return result;
-}
-
-options whole(model_description const& model) { return {.cuts = {0, static_cast<int>(model.layers.size())}}; }
 
 /// The gradient of a tensor: the exact sum over its uses, made float once.
 std::vector<float> gradient(collection const& info, step_result const& step, std::size_t t)
@@ -316,25 +198,6 @@ TEST_CASE("each microbatch and each operation draws its own dropout")
     CHECK(both - first != first);
 }
 
-namespace {
-
-/// x W V: W and V are one parameter, or two.
-layer_description two_products(bool shared)
-{
-    layer_description layer{.name = "two products", .prefix = "", .in_width = 24, .out_width = 24};
-    auto const x = add_slot(layer, 24);
-    auto const y = add_slot(layer, 24);
-    auto const z = add_slot(layer, 24);
-    auto const w = add_parameter(layer, {"first", {24, 24}, {0, 0.2}, true});
-    auto const v = shared ? w : add_parameter(layer, {"second", {24, 24}, {0, 0.2}, true});
-    add_op(layer, {.kind = op_kind::linear, .x = {x, no_slot}, .z = {y, no_slot}, .parameters = {w, no_parameter}, .in_width = 24, .out_width = 24});
-    add_op(layer, {.kind = op_kind::linear, .x = {y, no_slot}, .z = {z, no_slot}, .parameters = {v, no_parameter}, .in_width = 24, .out_width = 24});
-    layer.output = z;
-    return layer;
-}
-
-}  // namespace
-
 TEST_CASE("two operations of a layer on one parameter are two uses, each with the gradient it would have alone")
 {
     auto const step = random_step(small, 2);
@@ -375,22 +238,24 @@ TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
     }
 }
 
-TEST_CASE("a stage allocates for a microbatch what the library plans: every slot and saved value, shared ones once")
+TEST_CASE("a stage allocates for a microbatch what the library plans, to the byte, with and without a split backward")
 {
     for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
         std::span const layers{model.layers};
         for (std::size_t first = 0; first < layers.size(); ++first) {
             for (std::size_t last = first + 1; last <= layers.size(); ++last) {
                 auto const part = layers.subspan(first, last - first);
-                std::int64_t planned = 0;
-                std::int64_t rounded_up = 0;  // to 16 floats, once per slot and per operation
+                activation_layout const layout{part, batch};
+                CHECK(activation_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.floats * sizeof(float))});
+                CHECK(kept_gradient_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.gradient_floats * sizeof(float))});
+                std::int64_t planned = 0;  // layer by layer, as plans that cut between layers add it up
+                std::int64_t rounded_up = 0;
                 for (std::size_t l = 0; l < part.size(); ++l) {
                     planned += activation_bytes(part[l], batch).count - (l == 0 ? 0 : part[l].in_width * rows(batch) * 4);
                     rounded_up += 64 * static_cast<std::int64_t>(part[l].slot_widths.size() + part[l].ops.size());
                 }
-                auto const allocated = static_cast<std::int64_t>(activation_layout{part, batch}.floats * sizeof(float));
-                CHECK(allocated >= planned);
-                CHECK(allocated <= planned + rounded_up);
+                CHECK(activation_bytes(part, batch).count >= planned);
+                CHECK(activation_bytes(part, batch).count <= planned + rounded_up);
             }
         }
     }

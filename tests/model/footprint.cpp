@@ -2,6 +2,9 @@
 // Costs and sizes against counts by thought. The compiler decides all of it.
 #include "rheo/model/footprint.hpp"
 
+#include <array>
+#include <span>
+
 #include "rheo/model/model.hpp"
 #include "well_formed.hpp"
 
@@ -42,5 +45,22 @@ constexpr bool linear_in_sequences(layer_description const& layer)
 }
 static_assert(linear_in_sequences(block) && linear_in_sequences(fused(block)) && linear_in_sequences(embedding_layer(small)) &&
               linear_in_sequences(classifier_layer(small)));
+
+// A stage of two blocks has the slot between them once. A split backward keeps what the operations with parameters wrote: norm 1, qkv 3,
+// projected 1, norm 1, before 4, down 1 widths a block.
+constexpr std::array two{block, block};
+static_assert(activation_bytes(std::span{two}, shape) == activation_bytes(block, shape) * 2 - bytes{4 * r * w});
+static_assert(kept_gradient_bytes(std::span{two}, shape) == bytes{2 * 4 * r * 11 * w});
+
+// The gradient of the logits is kept, unless the loss leaves it in their place.
+constexpr std::array plain{classifier_layer(gpt2_124m)};
+constexpr std::array joined{fused(classifier_layer(gpt2_124m))};
+static_assert(kept_gradient_bytes(std::span{joined}, shape) == bytes{4 * r * w});
+static_assert(kept_gradient_bytes(std::span{plain}, shape) == bytes{4 * r * (w + 50257)});
+
+// Matrices begin on cache lines.
+constexpr std::array odd{embedding_layer({.vocabulary = 5, .context = 3, .width = 7})};
+static_assert(activation_bytes(std::span{odd}, {.sequences = 1, .tokens = 3}) == bytes{4 * 32} &&
+              activation_bytes(odd.front(), {.sequences = 1, .tokens = 3}) == bytes{4 * 21});
 
 }  // namespace

@@ -4,7 +4,9 @@
 // What layers cost and how much they hold, from their operations alone: constexpr, so templates can be
 // planned and refused by the compiler. Sizes are those the executor really allocates.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "rheo/model/layer.hpp"
 #include "rheo/units/units.hpp"
@@ -48,6 +50,70 @@ constexpr bytes activation_bytes(layer_description const& layer, microbatch_shap
     }
     for (auto const& o : layer.ops) {
         floats += saved_floats(o, shape);
+    }
+    return {floats * 4};
+}
+
+/// The slot whose gradient the operation's weight gradient reads: what it wrote. no_slot without parameters.
+constexpr int weight_gradient_slot(op const& o)
+{
+    if (o.parameters[0] == no_parameter && o.parameters[1] == no_parameter) {
+        return no_slot;
+    }
+    return o.kind == op_kind::residual_norm ? o.z[1] : o.z[0];
+}
+
+/// True when the loss leaves the slot's gradient in the slot itself.
+constexpr bool loss_writes_gradient(layer_description const& layer, int slot)
+{
+    for (auto const& o : layer.ops) {
+        if (o.kind == op_kind::loss_gradient && o.x[0] == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The slot whose gradient a split backward keeps for the operation, from the input gradient to the weight gradient; no_slot: none.
+constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
+{
+    auto const slot = weight_gradient_slot(o);
+    return slot == no_slot || loss_writes_gradient(layer, slot) ? no_slot : slot;
+}
+
+namespace detail {
+
+/// Matrices begin on cache lines of 64 bytes.
+constexpr std::int64_t whole_lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+
+}  // namespace detail
+
+/// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
+/// slot between two of them once, every matrix from a cache line on.
+constexpr bytes activation_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+{
+    std::int64_t floats = 0;
+    for (std::size_t l = 0; l < stage.size(); ++l) {
+        for (std::size_t s = l == 0 ? 0 : 1; s < stage[l].slot_widths.size(); ++s) {
+            floats += detail::whole_lines(stage[l].slot_widths[s] * rows(shape));
+        }
+        for (auto const& o : stage[l].ops) {
+            floats += detail::whole_lines(saved_floats(o, shape));
+        }
+    }
+    return {floats * 4};
+}
+
+/// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
+constexpr bytes kept_gradient_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+{
+    std::int64_t floats = 0;
+    for (auto const& layer : stage) {
+        for (auto const& o : layer.ops) {
+            if (auto const slot = kept_gradient_slot(layer, o); slot != no_slot) {
+                floats += detail::whole_lines(layer.slot_widths[static_cast<std::size_t>(slot)] * rows(shape));
+            }
+        }
     }
     return {floats * 4};
 }

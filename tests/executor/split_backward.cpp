@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward in two halves leaves the bits of the whole one: the same sums of every use, the same gradients of every
+// stage's input, however far apart the halves are and whatever else runs between them.
+#include "catch.hpp"
+#include "stage_steps.hpp"
+
+using namespace rheo;
+using namespace stage_steps;
+
+namespace {
+
+void check_same(model_description const& model, std::vector<reference::microbatch> const& step, options o)
+{
+    o.how = backwards::whole;
+    auto const expected = run_step(model, step, o);
+    CHECK(std::all_of(expected.gradient_regions.begin(), expected.gradient_regions.end(), [](int n) { return n == 0; }));
+    for (auto const how : {backwards::split, backwards::split_late}) {
+        o.how = how;
+        auto const actual = run_step(model, step, o);
+        CHECK(actual == expected);
+        CHECK(actual.input_gradients == expected.input_gradients);
+    }
+}
+
+std::vector<model_description> all_forms(gpt_shape shape)
+{
+    std::vector<model_description> forms;
+    for (bool const tied : {true, false}) {
+        shape.tied = tied;
+        for (int const dropout : {0, 150}) {
+            shape.dropout_per_mille = dropout;
+            forms.push_back(gpt_model(shape));
+            forms.push_back(fused(gpt_model(shape)));
+        }
+    }
+    return forms;
+}
+
+}  // namespace
+
+TEST_CASE("a split backward leaves the bits of a whole one: fused or not, tied or not, with dropout, however cut, on two threads")
+{
+    auto const step = random_step(small, 3);
+    for (auto const& model : all_forms(small)) {
+        for (auto const& cuts : {std::vector{0, 4}, {0, 2, 4}, {0, 1, 3, 4}, {0, 1, 2, 3, 4}}) {
+            check_same(model, step, {.cuts = cuts});
+        }
+        check_same(model, step, {.cuts = {0, 2, 4}, .threads = 2, .times = 2});
+    }
+}
+
+TEST_CASE("a split backward that stops inside a stage, or adds a single use, leaves the bits of a whole one")
+{
+    auto const step = random_step(small, 2);
+    for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
+        for (int lowest = 0; lowest <= 4; ++lowest) {
+            check_same(model, step, {.cuts = {0, 4}, .lowest = {layer_id{lowest}, layer_id{0}}});
+            check_same(model, step, {.cuts = {0, 1, 3, 4}, .lowest = {layer_id{0}, layer_id{lowest}}});
+        }
+        for (std::size_t only = 0; only + 1 < state_of(model).uses.size(); ++only) {
+            check_same(model, step, {.cuts = {0, 3, 4}, .only = use_id{static_cast<int>(only)}});
+        }
+    }
+}
+
+TEST_CASE("a split backward keeps the gradient of a layer's output where a weight gradient reads it")
+{
+    auto const step = random_step(small, 2);
+    for (bool const shared : {true, false}) {
+        model_description const model{{embedding_layer(small), two_products(shared), two_products(shared), classifier_layer(small)}};
+        for (auto const& cuts : {std::vector{0, 4}, {0, 2, 4}, {0, 1, 2, 3, 4}}) {
+            check_same(model, step, {.cuts = cuts});
+        }
+    }
+}
+
+TEST_CASE("gradients are kept for as many microbatches as are between the halves, in memory that is used again")
+{
+    auto const model = fused(gpt_model(small));
+    auto const step = random_step(small, 3);
+    CHECK(run_step(model, step, {.cuts = {0, 2, 4}, .how = backwards::split}).gradient_regions == std::vector{1, 1});
+    CHECK(run_step(model, step, {.cuts = {0, 2, 4}, .how = backwards::split_late, .times = 2}).gradient_regions == std::vector{3, 3});
+}
+
+TEST_CASE("a weight gradient without its input gradient is refused")
+{
+    auto const model = gpt_model(small);
+    auto const info = state_of(model);
+    resident_state state{info};
+    tile_pool pool{1};
+    stage last{std::span{model.layers}.last(1), layer_id{3}, batch, 1, state, pool};
+    activation a{last.layout()};
+    CHECK_THROWS_AS(last.weight_gradient(a, {}, layer_id{3}, [](use_id) { return true; }), precondition_error);
+}

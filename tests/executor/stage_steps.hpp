@@ -1,0 +1,206 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Steps of a small model through stages at work, cut, threaded and ordered as a test asks: what every test of the
+// stage compares.
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "reference_gpt.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "runtime/stage.hpp"
+
+namespace stage_steps {
+
+using namespace rheo;
+
+inline constexpr gpt_shape small{.vocabulary = 37, .context = 12, .width = 24, .heads = 3, .blocks = 2};
+inline constexpr microbatch_shape batch{.sequences = 2, .tokens = 9};
+inline constexpr std::uint64_t seed = 20;
+inline constexpr int first_scale = 34;  // of all sums: gradients here stay far below 2^(51 - 34)
+
+inline std::vector<reference::microbatch> random_step(gpt_shape shape, int count)
+{
+    std::mt19937 draw{77};
+    std::vector<reference::microbatch> step(static_cast<std::size_t>(count));
+    for (auto& m : step) {
+        for (int i = 0; i < rows(batch); ++i) {
+            m.tokens.push_back(static_cast<std::int32_t>(draw() % static_cast<unsigned>(shape.vocabulary)));
+            m.targets.push_back(static_cast<std::int32_t>(draw() % static_cast<unsigned>(shape.vocabulary)));
+        }
+    }
+    step[0].targets[3] = -1;
+    return step;
+}
+
+struct use_result {
+    std::vector<std::int64_t> sums;
+    accumulator_state state;
+
+    friend bool operator==(use_result const&, use_result const&) = default;
+};
+
+/// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
+struct step_result {
+    std::vector<use_result> uses;
+    loss_sum loss;
+    std::vector<float> logits;
+    std::vector<std::vector<float>> input_gradients;  ///< of the stages, microbatch by microbatch, the last stage first; not compared
+    std::vector<int> gradient_regions;                ///< stage -> microbatches between the two halves at most; not compared
+
+    friend bool operator==(step_result const& a, step_result const& b) { return a.uses == b.uses && a.loss == b.loss && a.logits == b.logits; }
+};
+
+/// How a microbatch's backward is done.
+enum class backwards {
+    whole,
+    split,     ///< the two halves one after the other
+    split_late ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
+};
+
+struct options {
+    std::vector<int> cuts;
+    int threads = 1;
+    bool training = true;
+    std::vector<layer_id> lowest{};  ///< per microbatch; empty: all of the backward
+    std::optional<use_id> only{};    ///< the one use that contributes; none: all
+    bool backward = true;
+    backwards how = backwards::whole;
+    int times = 1;                   ///< the whole step again, on cleared accumulators
+    void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
+};
+
+/// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
+inline step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
+{
+    auto const info = state_of(model);
+    tile_pool pool{o.threads};
+    std::vector<std::unique_ptr<resident_state>> states;
+    std::vector<std::unique_ptr<stage>> stages;
+    auto const microbatches = static_cast<int>(step.size());
+    for (std::size_t s = 0; s + 1 < o.cuts.size(); ++s) {
+        layer_id const first{o.cuts[s]};
+        layer_id const last{o.cuts[s + 1]};
+        auto state = std::make_unique<resident_state>(info);
+        std::fill(state->scales.begin(), state->scales.end(), first_scale);
+        for (auto const t : tensors_of(info, first, last)) {
+            if (info.tensors[at(t)].is_parameter) {
+                initialise(*state, t, seed, pool);
+            }
+        }
+        if (o.prepare != nullptr) {
+            o.prepare(*state);
+        }
+        std::span const layers{model.layers};
+        stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, batch, microbatches, *state, pool));
+        states.push_back(std::move(state));
+    }
+    step_result result;
+    for (int time = 0; time < o.times; ++time) {
+        result.loss = {};
+        for (auto& state : states) {
+            state->clear_accumulators(pool);
+        }
+        result.input_gradients.clear();
+        std::vector<std::vector<activation>> kept(step.size());  // microbatch, stage
+        auto const item_of = [&](std::size_t m) {
+            return stage_item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{static_cast<int>(m)}, .training = o.training};
+        };
+        auto const lowest_of = [&](std::size_t m) { return o.lowest.empty() ? layer_id{0} : o.lowest[m]; };
+        auto const adds = [&](std::size_t m, std::size_t s) {
+            return [&, lowest = lowest_of(m), s](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; };
+        };
+        auto const forward = [&](std::size_t m) {
+            for (std::size_t s = 0; s < stages.size(); ++s) {
+                auto& a = kept[m].emplace_back(stages[s]->layout());
+                a.tokens = step[m].tokens;
+                a.targets = step[m].targets;
+                if (s > 0) {
+                    std::memcpy(stages[s]->input(a), stages[s - 1]->output(kept[m][s - 1]), stages[s]->input_floats() * sizeof(float));
+                }
+                stages[s]->forward(a, item_of(m), result.loss);
+            }
+            auto const* logits = stages.back()->logits(kept[m].back());
+            result.logits.assign(logits, logits + rows(batch) * model.layers.back().slot_widths.end()[-1]);
+        };
+        auto const descend = [&](std::size_t m, auto const& through) {
+            std::vector<float> above;
+            for (std::size_t s = stages.size(); s-- > 0 && o.backward && stages[s]->last_layer() > lowest_of(m);) {
+                std::vector<float> below(stages[s]->input_floats());
+                through(s, above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data());
+                result.input_gradients.push_back(below);
+                above = std::move(below);
+            }
+        };
+        auto const whole_backward = [&](std::size_t m) {
+            descend(m, [&](std::size_t s, float* above, float* below) {
+                stages[s]->backward(kept[m][s], item_of(m), lowest_of(m), above, below, adds(m, s));
+            });
+        };
+        auto const input_gradient = [&](std::size_t m) {
+            descend(m, [&](std::size_t s, float* above, float* below) { stages[s]->input_gradient(kept[m][s], item_of(m), lowest_of(m), above, below); });
+        };
+        auto const weight_gradient = [&](std::size_t m) {
+            for (std::size_t s = 0; s < stages.size() && o.backward; ++s) {
+                if (stages[s]->last_layer() > lowest_of(m)) {
+                    stages[s]->weight_gradient(kept[m][s], item_of(m), lowest_of(m), adds(m, s));
+                }
+            }
+        };
+        for (std::size_t m = 0; m < step.size(); ++m) {
+            forward(m);
+            if (o.how == backwards::whole) {
+                whole_backward(m);
+            } else if (o.how == backwards::split) {
+                input_gradient(m);
+                weight_gradient(m);
+            }
+        }
+        for (std::size_t m = 0; m < step.size() && o.how == backwards::split_late; ++m) {
+            input_gradient(m);
+        }
+        for (std::size_t m = step.size(); m-- > 0 && o.how == backwards::split_late;) {
+            weight_gradient(m);
+        }
+    }
+    for (auto const& s : stages) {
+        result.gradient_regions.push_back(s->gradient_regions());
+    }
+    for (std::size_t u = 0; u < info.uses.size(); ++u) {
+        use_id const use{static_cast<int>(u)};
+        auto const& layer = info.uses[u].layer;
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            if (layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
+                auto const& accumulator = states[s]->accumulator(use);
+                result.uses.push_back({accumulator.sums, accumulator.state});
+            }
+        }
+    }
+    return result;
+}
+
+inline options whole(model_description const& model) { return {.cuts = {0, static_cast<int>(model.layers.size())}}; }
+
+/// x W V: W and V are one parameter, or two.
+inline layer_description two_products(bool shared)
+{
+    layer_description layer{.name = "two products", .prefix = "", .in_width = 24, .out_width = 24};
+    auto const x = add_slot(layer, 24);
+    auto const y = add_slot(layer, 24);
+    auto const z = add_slot(layer, 24);
+    auto const w = add_parameter(layer, {"first", {24, 24}, {0, 0.2}, true});
+    auto const v = shared ? w : add_parameter(layer, {"second", {24, 24}, {0, 0.2}, true});
+    add_op(layer, {.kind = op_kind::linear, .x = {x, no_slot}, .z = {y, no_slot}, .parameters = {w, no_parameter}, .in_width = 24, .out_width = 24});
+    add_op(layer, {.kind = op_kind::linear, .x = {y, no_slot}, .z = {z, no_slot}, .parameters = {v, no_parameter}, .in_width = 24, .out_width = 24});
+    layer.output = z;
+    return layer;
+}
+
+}  // namespace stage_steps
