@@ -5,9 +5,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
 

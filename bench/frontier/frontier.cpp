@@ -21,7 +21,7 @@
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
 
 namespace {

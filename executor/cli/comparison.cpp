@@ -14,7 +14,7 @@
 #include "cli/schedule.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/optimal.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/relax.hpp"

@@ -14,6 +14,7 @@
 
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/split_backward.hpp"
+#include "rheo/schedule/families.hpp"
 
 namespace rheo::cli {
 

@@ -16,9 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/draw.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/fifo_depth.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
@@ -184,8 +184,8 @@ nlohmann::ordered_json as_json(chosen_schedule const& s, stage_costs const& cost
 int schedule(schedule_command_options const& options)
 {
     if (options.list) {
-        for (auto const name : schedule_names) {
-            fmt::print("{:<13}{}\n", name, source_of(*parse_schedule(name).schedule));
+        for (auto const schedule : schedule_families) {
+            fmt::print("{:<13}{}\n", name_of(schedule), source_of(schedule));
         }
         return 0;
     }

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "runtime/config_fields.hpp"
 #include "runtime/inject.hpp"
 

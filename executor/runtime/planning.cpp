@@ -15,7 +15,7 @@
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/json.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "runtime/strict_json.hpp"
 

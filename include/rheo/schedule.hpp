@@ -17,6 +17,7 @@
 #include "rheo/schedule/dualpipe_v.hpp"
 #include "rheo/schedule/eager_1f1b.hpp"
 #include "rheo/schedule/exact_search.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/fifo_depth.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/frozen.hpp"

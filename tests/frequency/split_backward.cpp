@@ -6,7 +6,7 @@
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/make_project.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 
 using namespace frontier_tests;
 

@@ -10,7 +10,7 @@
 #include "problems.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 
 using namespace frontier_tests;
 

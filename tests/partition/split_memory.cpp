@@ -5,6 +5,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "rheo/schedule/families.hpp"
 
 using namespace rheo;
 
@@ -36,8 +37,7 @@ TEST_CASE("the microbatches that fit are the largest number that does")
     std::mt19937 draw{9};
     int limited = 0;
     constexpr int layer_count = 32;  // at least as many as a schedule has stages
-    for (auto const name : schedule_names) {
-        auto const schedule = *parse_schedule(name).schedule;
+    for (auto const schedule : schedule_families) {
         for (int round = 0; round < 12; ++round) {
             auto const ranks = 2 * (1 + static_cast<int>(draw() % 2));
             std::vector<layer_profile> layers(layer_count);
@@ -66,7 +66,7 @@ TEST_CASE("the microbatches that fit are the largest number that does")
                 best = fullest_device(prices, p, bounds, devices) <= memory ? m : best;
             }
             REQUIRE_FALSE(bounds.empty());
-            CAPTURE(name, ranks, memory.count);
+            CAPTURE(name_of(schedule), ranks, memory.count);
             REQUIRE(microbatches_that_fit(prices, schedule, bounds, devices, ranks, memory, most) == best);
             limited += best > 0 && best < most ? 1 : 0;
         }

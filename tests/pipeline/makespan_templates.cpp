@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates of least makespan: by the compiler, with memory, with several devices per stage, and as instantiation takes them.
 #include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/schedule/gpipe.hpp"
+#include "rheo/schedule/one_f_one_b.hpp"
 
 #include "catch.hpp"
 #include "rheo/model/gpt.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler makes, checks and compares programs of 8 ranks x 16 microbatches within its default limits.
 #include "catch.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/proved.hpp"
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "catch.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/draw.hpp"
+#include "rheo/schedule/families.hpp"
 
 using namespace rheo;
 

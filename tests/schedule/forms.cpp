@@ -2,9 +2,9 @@
 // The forms beside one stage per rank: slices keep their order, copies keep apart, an overlapped pair is one piece of time.
 #include "catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/fifo_depth.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/frozen.hpp"

@@ -4,8 +4,8 @@
 
 #include "catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/reductions.hpp"
 

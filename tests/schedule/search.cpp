@@ -4,10 +4,10 @@
 #include <set>
 
 #include "catch.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/exact_search.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/list_schedule.hpp"
 #include "rheo/schedule/placement.hpp"
@@ -286,12 +286,11 @@ TEST_CASE("no family beats the exact search, and 1F1B is optimal for whole backw
 TEST_CASE("the bound lies below every family at random costs")
 {
     std::mt19937 draw{4};
-    for (auto const name : schedule_names) {
-        auto const family = *parse_schedule(name).schedule;
+    for (auto const family : schedule_families) {
         for (int round = 0; round < 10; ++round) {
             auto const p = make_program(family, {4, 8 + 2 * (round % 3)});
             auto const f = figures_of(p, random_costs(draw, static_cast<int>(p.placement.size())));
-            INFO(name);
+            INFO(name_of(family));
             CHECK(f.lower_bound <= f.makespan + seconds{1e-9});
             CHECK(f.largest_work <= f.lower_bound);
         }

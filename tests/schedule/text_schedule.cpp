@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every family reads back from its text; what is wrong in a file is named by row and cell.
 #include "catch.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/svg.hpp"
 #include "rheo/schedule/text_schedule.hpp"
 
@@ -9,10 +9,10 @@ using namespace rheo;
 
 TEST_CASE("a family reads back from its text, overlapped pairs included")
 {
-    for (auto const name : schedule_names) {
-        auto const p = make_program(*parse_schedule(name).schedule, {2, 6});
+    for (auto const family : schedule_families) {
+        auto const p = make_program(family, {2, 6});
         auto const grid = parse_grid(to_text(p), p.placement);
-        INFO(name);
+        INFO(name_of(family));
         REQUIRE(grid);
         CHECK(without_idle(grid.grid).rows == p.rows);
         auto const read = parse_schedule_text(to_text(p), p.slices);

@@ -4,7 +4,7 @@
 
 #include "catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/fifo_depth.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/relax.hpp"
@@ -18,8 +18,7 @@ static_assert(least_fifo_depth(lower_lazily(one_f_one_b::program({.ranks = 4, .m
 
 TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when m >= p >= 2; pair insertion never does")
 {
-    for (auto const name : schedule_names) {
-        auto const family = *parse_schedule(name).schedule;
+    for (auto const family : schedule_families) {
         int seen = 0;
         for (int p = 2; p <= 6; ++p) {
             for (int m = p; m <= 2 * p + 3; ++m) {
@@ -27,14 +26,14 @@ TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when 
                     continue;
                 }
                 ++seen;
-                INFO(name << " p " << p << " m " << m);
+                INFO(name_of(family) << " p " << p << " m " << m);
                 auto const compute = make_program(family, {p, m});
                 CHECK(deadlock_free<rendezvous>(lower(compute)));
-                CHECK(deadlock_free<rendezvous>(lower_lazily(compute)).ok == (name == "gpipe"));
+                CHECK(deadlock_free<rendezvous>(lower_lazily(compute)).ok == (family == gpipe{}));
                 CHECK(deadlock_free<tagged>(lower_lazily(compute)));
             }
         }
-        INFO(name);
+        INFO(name_of(family));
         CHECK(seen > 3);
     }
 }
@@ -152,13 +151,12 @@ program with_late_sends(program p)
 TEST_CASE("relaxed programs stay sound, keep their computations, need no more buffers, and no transfer can go further")
 {
     int saved = 0;
-    for (auto const name : schedule_names) {
-        auto const family = *parse_schedule(name).schedule;
+    for (auto const family : schedule_families) {
         for (auto const shape : {schedule_shape{.ranks = 2, .microbatches = 4}, {.ranks = 4, .microbatches = 8}}) {
             auto const compute = make_program(family, shape);
             auto const lowered = lower(compute);
             auto const relaxed = relax(lowered);
-            INFO(name << '\n' << to_text(lowered) << '\n' << to_text(relaxed));
+            INFO(name_of(family) << '\n' << to_text(lowered) << '\n' << to_text(relaxed));
             CHECK(deadlock_free<rendezvous>(relaxed));
             CHECK_FALSE(can_relax<rendezvous>(relaxed));
             auto only = relaxed;

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 
 using namespace rheo;

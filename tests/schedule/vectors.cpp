@@ -11,16 +11,16 @@
 
 #include "catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/families.hpp"
+#include "rheo/schedule/grid_text.hpp"
 #include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/whole_backwards.hpp"
 #include "rheo/schedule/parameter_cells.hpp"
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/relax.hpp"
 #include "rheo/schedule/step_count.hpp"
-#include "rheo/schedule/grid_text.hpp"
+#include "rheo/schedule/whole_backwards.hpp"
 
 using namespace rheo;
 

@@ -18,7 +18,7 @@
 namespace rheo::inline v0 {
 
 struct plan {
-    std::string schedule;                           ///< name of the family, see schedule/any_schedule.hpp
+    std::string schedule;                           ///< name of the family, see schedule/families.hpp
     std::vector<pipeline_instance> pipelines;
     std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
     std::vector<rank_id> spares;                    ///< members without a place, ascending

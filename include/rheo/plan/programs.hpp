@@ -10,7 +10,7 @@
 
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/families.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/reductions.hpp"
 #include "rheo/schedule/stage_work.hpp"

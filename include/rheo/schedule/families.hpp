@@ -1,0 +1,91 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The list of all families, in one place. A further family is one header and one entry here; names and parsing follow
+// from the list.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/bitpipe.hpp"
+#include "rheo/schedule/chimera.hpp"
+#include "rheo/schedule/dualpipe.hpp"
+#include "rheo/schedule/dualpipe_v.hpp"
+#include "rheo/schedule/eager_1f1b.hpp"
+#include "rheo/schedule/gpipe.hpp"
+#include "rheo/schedule/hanayo.hpp"
+#include "rheo/schedule/interleaved.hpp"
+#include "rheo/schedule/looped_bfs.hpp"
+#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/seq1f1b.hpp"
+#include "rheo/schedule/v_half.hpp"
+#include "rheo/schedule/v_min.hpp"
+#include "rheo/schedule/zb1p.hpp"
+#include "rheo/schedule/zb_h1.hpp"
+#include "rheo/schedule/zb_h2.hpp"
+#include "rheo/schedule/zb_v.hpp"
+#include "rheo/units/nearest_name.hpp"
+
+namespace rheo::inline v0 {
+
+/// All families.
+inline constexpr std::array<any_schedule, 17> schedule_families{gpipe{}, one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{}, zb_h2{}, zb1p{},
+    zb_v{}, v_half{}, v_min{}, dualpipe{}, dualpipe_v{}, chimera{}, bitpipe{}, hanayo{}, seq1f1b{}};
+
+/// Their names, in the same order.
+inline constexpr auto schedule_names = [] {
+    std::array<std::string_view, schedule_families.size()> names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        names[i] = schedule_families[i]->name;
+    }
+    return names;
+}();
+
+/// The families that the executor runs: one stage per rank, whole backwards, any number of microbatches.
+constexpr bool runs_on_workers(any_schedule schedule)
+{
+    return schedule == gpipe{} || schedule == one_f_one_b{};
+}
+
+/// The answer of parse_schedule: a schedule, or the sentence why not.
+struct parsed_schedule {
+    std::optional<any_schedule> schedule;
+    std::string reason;  ///< empty when there is a schedule
+
+    constexpr explicit operator bool() const { return schedule.has_value(); }
+};
+
+/// The schedule of that name, or a sentence with the nearest known one.
+inline parsed_schedule parse_schedule(std::string_view name)
+{
+    for (auto const schedule : schedule_families) {
+        if (schedule->name == name) {
+            return {schedule, {}};
+        }
+    }
+    std::string reason = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
+    reason += nearest_name(name, schedule_names);
+    return {std::nullopt, reason + "'"};
+}
+
+/// Why no rank can run the named schedule yet, or an empty string: unknown, or a family that is for planning only.
+inline std::string why_not_run(std::string_view name)
+{
+    auto const parsed = parse_schedule(name);
+    if (!parsed && name.find_first_of("./") != name.npos) {
+        return "'" + std::string{name} + "': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet; ranks run 'gpipe' and '1f1b'";
+    }
+    if (!parsed) {
+        return parsed.reason;
+    }
+    if (!runs_on_workers(*parsed.schedule)) {
+        return "'" + std::string{name} + "' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'";
+    }
+    return {};
+}
+
+}  // namespace rheo::inline v0
