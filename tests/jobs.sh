@@ -1,22 +1,37 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the tests that start jobs from outside: a folder with something to learn, the start, and what a run folder says.
-# They set `rheo` to the program and write job.toml; cmake/run_mpi.sh names the launcher in RHEO_MPIRUN.
+# They set `rheo` to the program and complete job.toml; cmake/run_mpi.sh names the launcher in RHEO_MPIRUN.
 # shellcheck source=tests/expect.sh
 . "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 export OMP_NUM_THREADS=1
 flags=(--with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none)
 ((EUID == 0)) && flags+=(--allow-run-as-root)
 
-begin_in() { # <work folder>: goes there; it is empty but for the text
+begin_in() { # <work folder>: goes there; it is empty but for the text and job.toml, whose last lines are the standard input
   mkdir -p "$1" && cd "$1" && rm -rf ./* || exit 1
   local i
   for i in {1..400}; do echo "line $i of a text that is always the same"; done >text
+  cat >job.toml <<'END'
+schema = 1
+data.paths = ["text"]
+model.context = 32
+model.width = 32
+model.heads = 2
+model.blocks = 3
+train.microbatches = 6
+plan.pipelines = [2, 2]
+END
+  cat >>job.toml
 }
-train() { # <run folder> <ranks> [arguments]
+train() { # <run folder> <ranks> [arguments]: what it says goes to <run folder>.out, or $out.out
   local folder=$1 ranks=$2
   shift 2
-  "$RHEO_MPIRUN" "${flags[@]}" -n "$ranks" "$rheo" train job.toml --set "run.folder=$folder" "$@" >>"$folder.out" 2>&1
+  "$RHEO_MPIRUN" "${flags[@]}" -n "$ranks" "$rheo" train job.toml --set "run.folder=$folder" "$@" >>"${out:-$folder}.out" 2>&1
+}
+kill_job() { # <run folder>: as if the power failed. The launcher (of this session: another test may run the same) first, or it would report on the ranks
+  # shellcheck disable=SC2046
+  kill -KILL "$(pgrep -s 0 -f -n "^[^ ]*(mpirun|prterun).* run.folder=$1( |\$)")" $(pid_of "$1" '*') 2>/dev/null
 }
 value() { # <key> <run folder>: a text of the report
   sed -n "s/^  \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2/report.json" 2>/dev/null

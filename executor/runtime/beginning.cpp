@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/beginning.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -85,21 +86,40 @@ refusal first_refusal(mpi::messenger& messages, refusal const& mine)
 /// The folder of a run, or of its k-th fork.
 std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
 
-/// What the lowest rank does with the run folder: looks for a checkpoint to go on from, and begins the folder.
+/// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
+seconds patience_with_the_last_launch(watchdog_config const& watch)
+{
+    return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0};
+}
+
+/// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
 /// @param words out: the checkpoint's step or -1, and which fork, 0 for none
 refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
-                     std::vector<std::string>& notes)
+                     run_lock& lock, std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
     try {
         notes.clear();
+        auto const taken = [&](std::string const& which, seconds patience) {
+            make_record_folder(which);
+            auto answer = lock.take(which, patience);
+            if (answer.granted && !answer.sentence.empty()) {
+                notes.push_back(answer.sentence);
+            }
+            return answer;
+        };
+        if (mode != resume_mode::fork) {
+            if (auto const answer = taken(folder, patience_with_the_last_launch(config.run.watchdog)); !answer.granted) {
+                return {5, answer.sentence};
+            }
+        }
         if (mode == resume_mode::never) {
             if (auto const aside = set_checkpoints_aside(folder); !aside.empty()) {
                 notes.push_back(fmt::format("the checkpoints of an earlier run are in {} now", aside.string()));
             }
         } else {
             auto const found = find_newest_checkpoint(folder);
-            notes = found.skipped;
+            notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
                 words[0] = found.newest->step().value;
                 auto const differs = differences(found.newest->manifest().fingerprint, fingerprint);
@@ -121,6 +141,11 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fin
             }
         }
         config.run.folder = folder_of(folder, words[1]);
+        if (mode == resume_mode::fork) {
+            if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
+                return {5, answer.sentence};
+            }
+        }
         begin_run_folder(config.run.folder, config, words[0] >= 0 && words[1] == 0);
     } catch (records_error const& error) {
         return {5, error.what()};
@@ -128,6 +153,16 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fin
         return {4, error.what()};
     }
     return {};
+}
+
+refusal join_lock(std::string const& folder, run_lock& lock)
+{
+    try {
+        auto const answer = lock.join(folder);
+        return answer.granted ? refusal{} : refusal{5, answer.sentence};
+    } catch (records_error const& error) {
+        return {5, error.what()};
+    }
 }
 
 refusal open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
@@ -149,6 +184,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
                        collection const& state, refusal& mine, beginning& begun)
 {
     auto const& members = messages.members();
+    begun.lock.release();  // an earlier try's
     bool const lowest = members.members.front() == members.me;
     if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
         return bad;
@@ -159,7 +195,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
     }
     std::vector<std::int64_t> words{-1, 0};
     if (lowest) {
-        mine = begin_folder(config, fingerprint, mode, words, begun.notes);
+        mine = begin_folder(config, fingerprint, mode, words, begun.lock, begun.notes);
     }
     if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
         return bad;
@@ -170,8 +206,11 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         mine = lowest ? bad : refusal{};
         return bad;
     }
+    if (!lowest) {
+        mine = join_lock(begun.folder, begun.lock);
+    }
     begun.from.reset();
-    if (words[0] >= 0) {
+    if (words[0] >= 0 && mine.exit_code == 0) {
         mine = open_checkpoint(config.run.folder, step_id{words[0]}, state, begun.from);
     }
     return first_refusal(messages, mine);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How the ranks of a job begin together: they make sure that all of them can, have the same numerics fingerprint
-// and see one run folder, and agree on the state to begin with. Nothing is started, and nothing in the run folder
-// is touched, before the questions that can end in a refusal are answered.
+// and see one run folder that no other launch is at work in, and agree on the state to begin with. Nothing is started, and
+// nothing in the run folder but its lock is touched, before the questions that can end in a refusal are answered.
 
 #include <cstdint>
 #include <optional>
@@ -17,6 +17,7 @@
 #include "runtime/config.hpp"
 #include "runtime/fingerprint_line.hpp"
 #include "runtime/run.hpp"
+#include "runtime/run_lock.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,7 +37,8 @@ struct launch_words {
 /// What all ranks know when they have begun.
 struct beginning {
     launch_words launch{};
-    std::string folder;                 ///< of this run: the configured one, or that of a fork
+    run_lock lock{};                    ///< keeps other launches out of the folder
+    std::string folder{};               ///< of this run: the configured one, or that of a fork
     std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
     std::vector<std::string> notes{};   ///< what the lowest rank has to tell people
 };

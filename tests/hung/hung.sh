@@ -5,24 +5,10 @@ set -u
 rheo=$1
 # shellcheck source=tests/jobs.sh
 . "$(dirname "$0")/../jobs.sh"
-begin_in "$2"
-cat >job.toml <<'END'
-schema = 1
-[model]
-context = 32
-width = 32
-heads = 2
-blocks = 3
-[data]
-paths = ["text"]
-[train]
-steps = 250
-microbatches = 6
-microbatch = { sequences = 4, tokens = 32 }
-[plan]
-pipelines = [2, 2]
-[run]
-watchdog = { factor = 20, least_s = 2, stopped_s = 1 }
+begin_in "$2" <<'END'
+train.steps = 250
+train.microbatch = { sequences = 4, tokens = 32 }
+run.watchdog = { factor = 20, least_s = 2, stopped_s = 1 }
 END
 judge() { # <run folder> <sentence>: it ended with the digest of the undisturbed job, and said why the rank was lost
   expect "$1: the digest" "$digest" "$(value digest "$1")"

@@ -6,26 +6,12 @@ set -u
 rheo=$1
 # shellcheck source=tests/jobs.sh
 . "$(dirname "$0")/../jobs.sh"
-begin_in "$2"
-cat >job.toml <<'END'
-schema = 1
-[model]
-context = 32
-width = 32
-heads = 2
-blocks = 3
-dropout = 0.1
-[data]
-paths = ["text"]
-[train]
-steps = 200
-microbatches = 6
-microbatch = { sequences = 2, tokens = 32 }
-eval_every = 60
-[plan]
-pipelines = [2, 2]
-[checkpoint]
-every_steps = 20
+begin_in "$2" <<'END'
+model.dropout = 0.1
+train.steps = 200
+train.microbatch = { sequences = 2, tokens = 32 }
+train.eval_every = 60
+checkpoint.every_steps = 20
 END
 same() { # <run folder> <exit code>
   expect "$1: goes on to the end" 0 "$2"
@@ -66,9 +52,7 @@ for step in 50 110; do
   train power 4 &
   job=$!
   reached power $step
-  # the launcher (of this session: another test may run the same) first, or it would report on the ranks
-  # shellcheck disable=SC2046
-  kill -KILL "$(pgrep -s 0 -f -n "^[^ ]*(mpirun|prterun).* run.folder=power( |\$)")" $(pid_of power '*') 2>/dev/null
+  kill_job power
   wait $job 2>/dev/null
 done
 train power 4
