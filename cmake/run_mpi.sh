@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # run_mpi.sh <mpirun> --ft|--plain <ranks> <seconds> <command...>     runs the command on the ranks (0: the command starts mpirun)
-# run_mpi.sh --without-ulfm <sentence>                                skips (77), or fails under CI=true
+# run_mpi.sh --skipped <sentence>                                     skips (77), or fails under CI=true
 # Every process of the test carries RHEO_TEST_RUN in its environment, by which it is found and ended at the time-out. One
 # that is still there two seconds after a good end makes the test fail: no process may stay behind.
 set -u
 ulimit -c 0 # tests that kill ranks leave no core files
-if [[ $1 == --without-ulfm ]]; then
-  echo "skipped: this test needs an MPI with ULFM ($2)"
-  [[ ${CI:-} == true ]] && { echo "CI=true: a missing ULFM is a failure"; exit 1; }
+if [[ $1 == --skipped ]]; then
+  echo "skipped: $2"
+  [[ ${CI:-} == true ]] && { echo "CI=true: a test that cannot be run is a failure"; exit 1; }
   exit 77
 fi
 mpirun=$1 kind=$2 ranks=$3 seconds=$4

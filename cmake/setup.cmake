@@ -20,7 +20,7 @@ if(NOT PRESET)
 endif()
 set(RHEO_BINARY "${BUILD}/${PRESET}")
 
-# Debian package | a header or program that it brings. A file found elsewhere counts as well, for those who build their own.
+# Debian package | a header, program (bin/...) or other file (lib/...) that it brings. A file found elsewhere counts as well, for those who build their own.
 set(rheo_packages
   "librange-v3-dev|range/v3/version.hpp"
   "catch2|catch2/catch.hpp catch2/catch_all.hpp"
@@ -33,8 +33,9 @@ set(rheo_packages
   "ninja-build|bin/ninja")
 # An MPI whose launcher ends everybody with a lost rank, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")
-# Boost.Graph's maximum flow is the oracle of the energy frontier's tests, which make do with one of their own without it.
-set(rheo_oracles "libboost-dev|boost/graph/push_relabel_max_flow.hpp")
+# Boost.Graph's maximum flow is the oracle of the energy frontier's tests, which make do with one of their own without it; numpy runs
+# the reference with which the logits of exported weights are compared.
+set(rheo_oracles "libboost-dev|boost/graph/push_relabel_max_flow.hpp" "python3-numpy|lib/python3/dist-packages/numpy/version.py")
 
 # rheo_missing_packages(<out> packages...): those of "package|files" that are not there.
 function(rheo_missing_packages out)
@@ -60,7 +61,7 @@ function(rheo_missing_packages out)
         continue()
       endif()
       foreach(folder IN LISTS prefixes)
-        if(EXISTS "${folder}/include/${file}")
+        if(EXISTS "${folder}/include/${file}" OR (file MATCHES "^lib/" AND EXISTS "${folder}/${file}"))
           set(there TRUE)
         endif()
       endforeach()
@@ -154,7 +155,7 @@ macro(rheo_setup)
 endmacro()
 
 # For tests of the label long.
-set(rheo_long_packages "clang-16|bin/clang++-16" "doxygen|bin/doxygen" "libopenmpi-dev|bin/mpicxx.openmpi" "openmpi-bin|bin/mpirun.openmpi")
+set(rheo_long_packages "clang-16|bin/clang++-16" "libclang-rt-16-dev|lib/clang/16/include/fuzzer/FuzzedDataProvider.h" "doxygen|bin/doxygen" "libopenmpi-dev|bin/mpicxx.openmpi" "openmpi-bin|bin/mpirun.openmpi")
 
 # Not needed to build or run anything else, so it is installed only where that is easy.
 function(rheo_setup_for_tests)

@@ -32,11 +32,17 @@ refusal compare_fingerprints(mpi::messenger& messages, std::vector<fingerprint_l
         hashes.push_back(static_cast<std::int64_t>(hash_text(line.value)));
     }
     auto const all = all_gather(messages, hashes);
+    auto const& members = messages.members().members;
     for (std::size_t r = 0; r < all.size(); ++r) {
         for (std::size_t i = 0; i < lines.size(); ++i) {
-            if (all[r].size() != lines.size() || all[r][i] != all[0][i]) {
-                return {5, fmt::format("rank {} differs from rank {} in {}: all ranks must have the same for the same bits",
-                                       messages.members().members[r].value, messages.members().members[0].value, lines[i].what)};
+            if (all[r].size() != lines.size() || all[0].size() != lines.size()) {
+                return {5, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits", members[r].value, members[0].value)};
+            }
+            if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
+                auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
+                auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
+                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same for the same bits", lines[i].what, value(0),
+                                       members[0].value, value(r), members[r].value)};
             }
         }
     }
@@ -129,7 +135,7 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fin
                 } else if (!differs.empty()) {
                     return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
                                            "--resume never begins anew",
-                                           words[0], folder, differs.front().sentence())};
+                                           words[0], folder, sentence_about(differs))};
                 }
                 notes.push_back(fmt::format("going on after {} steps, from {}", words[0], found.newest->folder().string()));
                 for (auto const& difference : differs) {

@@ -96,6 +96,24 @@ std::vector<fingerprint_difference> differences(std::span<fingerprint_line const
     return result;
 }
 
+std::string sentence_about(std::span<fingerprint_difference const> differences)
+{
+    std::string text;
+    std::string of_machine;
+    std::string remedy;
+    for (auto const& d : differences) {
+        text += (text.empty() ? "" : "; ") + d.sentence();
+        if (d.of_machine) {
+            of_machine += (of_machine.empty() ? "" : " and ") + d.what;
+            remedy += d.what == "BLAS" && !d.before.empty() ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before) : "";
+        }
+    }
+    if (!of_machine.empty()) {
+        text += fmt::format("; this machine and this build, not the config, decide {}: the bits stay the same where the run began{}", of_machine, remedy);
+    }
+    return text;
+}
+
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now)
 {
     auto const old = keys_of(before);

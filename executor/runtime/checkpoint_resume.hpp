@@ -31,6 +31,10 @@ struct fingerprint_difference {
 /// Empty when the run goes on with the same bits; also when the checkpoint has no fingerprint (an import).
 std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now);
 
+/// Why a run does not go on with the same bits: every difference, and where the cause lies when it is not in the config.
+/// @pre there is a difference
+std::string sentence_about(std::span<fingerprint_difference const> differences);
+
 /// Keys whose value is another one than in the checkpoint's config: "run.threads was 1 and is now 2". Both in TOML, as to_toml writes it.
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now);
 

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpt2_reference.py <exported_gpt> tied|untied <folder>: runs the exported model.safetensors with a GPT-2 in numpy, in double precision,
 # written from the paper's formulas and Hugging Face's names and shapes, and compares the logits. When transformers is
-# installed it must agree, too. Without numpy the test is skipped.
+# installed it must agree, too.
 import json
 import os
 import struct
 import subprocess
 import sys
 
-try:
-    import numpy as np
-except ImportError:
-    print("skipped: this test needs Python's numpy")
-    sys.exit(77)
+import numpy as np
 
 
 def read_safetensors(path):

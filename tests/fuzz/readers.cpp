@@ -21,21 +21,13 @@
 #include "runtime/safetensors.hpp"
 #include "runtime/strict_json.hpp"
 #include "runtime/toml.hpp"
+#include "text_readers.hpp"
 
 namespace fuzz {
 
 namespace {
 
 using namespace rheo;
-
-void promise(bool kept, char const* which)
-{
-    if (!kept) {
-        broken(which);
-    }
-}
-
-std::string_view text_of(std::span<std::uint8_t const> bytes) { return {reinterpret_cast<char const*>(bytes.data()), bytes.size()}; }
 
 /// The bytes as a file of this process, gone at its end; a TMPDIR in memory makes fuzzing faster.
 std::string const& as_file(std::span<std::uint8_t const> bytes, std::string const& suffix)
@@ -180,11 +172,21 @@ void huggingface(std::span<std::uint8_t const> bytes)
     }
 }
 
-constexpr reader all[] = {{"config", config}, {"plan", plan_file}, {"manifest", manifest}, {"safetensors", safetensors}, {"tokens", tokens}, {"huggingface", huggingface}};
+constexpr reader all[] = {{"config", config}, {"plan", plan_file}, {"manifest", manifest}, {"safetensors", safetensors}, {"tokens", tokens}, {"huggingface", huggingface},
+                          {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile}, {"trace", trace_lines}};
 
 }  // namespace
 
 std::span<reader const> readers() { return all; }
+
+void promise(bool kept, char const* which)
+{
+    if (!kept) {
+        broken(which);
+    }
+}
+
+std::string_view text_of(std::span<std::uint8_t const> bytes) { return {reinterpret_cast<char const*>(bytes.data()), bytes.size()}; }
 
 void broken(char const* promise) { throw std::logic_error{std::string{"broken: "} + promise}; }
 

@@ -20,5 +20,8 @@ std::span<reader const> readers();
 
 /// A reader broke a promise; what() says which.
 [[noreturn]] void broken(char const* promise);
+void promise(bool kept, char const* which);
+
+std::string_view text_of(std::span<std::uint8_t const> bytes);
 
 }  // namespace fuzz

@@ -90,6 +90,21 @@ expect "a shorter job" 0 $?
 train fork 4 --set train.steps=60 --resume fork
 expect "its fork" 0 $?
 expect "has a folder of its own" "step-40 step-60" "$(cd fork && ls -d step-40) $(cd fork-fork-1 && ls -d step-60)"
+# Another kernel type of the BLAS, as another machine has it: the same.
+if OPENBLAS_CORETYPE=Prescott "$rheo" info | grep -q "kernel type Prescott"; then
+  OPENBLAS_CORETYPE=Prescott train undisturbed 4
+  expect "another BLAS is refused" 2 $?
+  expect "with a sentence" 1 "$(grep -cE 'BLAS was [A-Za-z]+ and is now Prescott: .*the bits stay the same where the run began, or with OPENBLAS_CORETYPE=' undisturbed.out)"
+  OPENBLAS_CORETYPE=Prescott train fork 4 --set train.steps=50 --resume fork
+  expect "it can be forked" 0 $?
+  expect "and is said" 1 "$(grep -cE '"kind":"note".*BLAS was [A-Za-z]+ and is now Prescott' fork-fork-2/metrics.jsonl)"
+  "$RHEO_MPIRUN" "${flags[@]}" -n 1 "$rheo" train job.toml --set run.folder=mixed : \
+    -n 3 -x OPENBLAS_CORETYPE=Prescott "$rheo" train job.toml --set run.folder=mixed >mixed.out 2>&1
+  expect "a mixture is refused" 5 $?
+  expect "with both" 1 "$(grep -cE 'BLAS is [A-Za-z]+ on rank 0 and Prescott on rank 1: all ranks must have the same' mixed.out)"
+else
+  echo "left out: this BLAS has no kernel type Prescott, so there is no second one to go on with"
+fi
 train undisturbed 1 --set plan.pipelines=[1] --resume never
 same undisturbed $?
 expect "what was there is set aside" "$kept" "$(cd undisturbed/before-1 && echo step-*)"

@@ -50,6 +50,7 @@ TEST_CASE("what is wrong in a file is named by row and cell")
         == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1F1");
     CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n", 2).reason == "row 1, cell 3: the programs hang: pipeline 0 rank 0 waits in 0B0");
     CHECK(parse_schedule_text("0F0,0B0\n", 2).reason == "the items count to 1, which is no whole number of microbatches of 2 slices");
+    CHECK(parse_schedule_text("0F2147483647,0B0\n1F0\n").reason == "2147483648 items in 2 stages want at least 4294967296 computations, and there are 3");
     CHECK(parse_schedule_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F1,2B1\n").reason == "row 2: an instruction is missing: pipeline 0 rank 1 with 2F0");
 }
 

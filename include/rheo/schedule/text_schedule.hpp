@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,7 +73,8 @@ inline parsed_program parse_schedule_text(std::string_view text, int slices = 1)
         read.grid.rows.pop_back();
     }
     auto& placement = read.grid.placement;
-    int items = 0;
+    std::int64_t items = 0;
+    std::int64_t computations = 0;
     for (std::size_t row = 0; row < read.grid.rows.size(); ++row) {
         for (auto const& cell : read.grid.rows[row]) {
             if (!cell || cell->kind == instruction_kind::overlap) {
@@ -88,7 +90,8 @@ inline parsed_program parse_schedule_text(std::string_view text, int slices = 1)
                         + std::to_string(placement[stage] + 1)};
             }
             placement[stage] = static_cast<int>(row);
-            items = std::max(items, cell->item + 1);
+            items = std::max(items, std::int64_t{cell->item} + 1);
+            ++computations;
         }
     }
     if (placement.empty()) {
@@ -99,13 +102,18 @@ inline parsed_program parse_schedule_text(std::string_view text, int slices = 1)
             return {{}, 0, "stage " + std::to_string(stage) + " is nowhere, but a later one is"};
         }
     }
+    // A number with a digit too many asks for more than the text can hold: said here, before anything is made in that size.
+    if (auto const stages = static_cast<std::int64_t>(placement.size()); items * stages > computations) {
+        return {{}, 0, std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages)
+                + " computations, and there are " + std::to_string(computations)};
+    }
     if (items % slices != 0) {
         return {{}, 0, "the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};
     }
     auto p = without_idle(read.grid);
     p.copies = detail::copies_in(p);
     p.slices = slices;
-    auto const microbatches = items / slices;
+    auto const microbatches = static_cast<int>(items / slices);
     for (auto const& verdict : {complete(p, microbatches), shortest_stuck_state<shared_memory>(p)}) {
         if (!verdict) {
             auto const& c = verdict.culprits.front();

@@ -32,6 +32,18 @@ TEST_CASE("each line that differs is said once, with both values and what it mea
     CHECK_THAT(found[3].sentence(), ContainsSubstring("added was not there and is now y: "));
 }
 
+TEST_CASE("a refusal says every difference, and which of them come from the machine")
+{
+    std::vector<fingerprint_difference> differ{{"seed", "1", "2", "other microbatches are drawn"}};
+    CHECK(sentence_about(differ) == "seed was 1 and is now 2: other microbatches are drawn");
+    differ.push_back({"BLAS", "Haswell", "SkylakeX", "products are rounded otherwise", true});
+    differ.push_back({"kernels", "host, 12", "host, 13", "bits may differ", true});
+    CHECK(sentence_about(differ)
+        == "seed was 1 and is now 2: other microbatches are drawn; BLAS was Haswell and is now SkylakeX: products are rounded otherwise; kernels was "
+           "host, 12 and is now host, 13: bits may differ; this machine and this build, not the config, decide BLAS and kernels: the bits stay "
+           "the same where the run began, or with OPENBLAS_CORETYPE=Haswell where the processor has it");
+}
+
 TEST_CASE("changed keys of the config, in the form that the run folder keeps")
 {
     run_config before;
