@@ -221,15 +221,9 @@ void copy_plan_after_a_loss(benchmark::State& state)
         request.wanted.push_back({survivor.rank, {}});
     }
     for (auto const& pipeline : recompose(lost.survivors, lost.ready, lost.tensors, wanted).pipelines) {
-        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-            std::vector<layer_id> layers;
-            for (auto l = pipeline.cuts[s]; l < pipeline.cuts[s + 1]; ++l) {
-                layers.push_back(l);
-            }
-            for (auto& wants : request.wanted) {
-                if (wants.rank == pipeline.stages[s].front()) {
-                    wants.parts = whole_parts(lost.state, layers);
-                }
+        for (auto& wants : request.wanted) {
+            if (auto const layers = layers_in(layers_of(pipeline, wants.rank)); !layers.empty()) {
+                wants.parts = whole_parts(lost.state, layers);
             }
         }
     }

@@ -78,7 +78,7 @@ arguments read_arguments(int argc, char** argv)
         } else if (word == "--schedule" && i + 1 < argc) {
             result.schedule = argv[++i];
         } else {
-            fmt::print(stderr, "usage: bench_instruction_overhead [--json] [--microbatches N] [--blocks N] [--schedule 1f1b|gpipe]\n");
+            fmt::print(stderr, "usage: bench_instruction_overhead [--json] [--microbatches N] [--blocks N] [--schedule NAME]\n");
             std::exit(2);
         }
     }
@@ -92,7 +92,8 @@ protocol_state<recovery_plan> books_of(job const& about, worker& w)
     state.phase = protocol_phase::section;
     for (std::size_t u = 0; u < about.state.uses.size(); ++u) {
         auto const layer = about.state.uses[u].layer;
-        if (layer >= w.layers().first_layer() && layer < w.layers().last_layer()) {
+        auto const here = w.stages();
+        if (std::any_of(here.begin(), here.end(), [&](stage const* s) { return layer >= s->first_layer() && layer < s->last_layer(); })) {
             state.holds.uses.push_back({use_id{static_cast<std::int32_t>(u)}, {}});
         }
     }
@@ -144,7 +145,7 @@ void measure(arguments const& wanted_by_user)
     worker w{about, first.what, me, resident};
     auto const place = w.place();
     auto const programs = programs_of(first.what, about.units, about.layers());
-    auto const& row = programs[at(place.pipeline)].rows[at(place.stage)];
+    auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
     auto const& work = first.what.work[at(place.pipeline)];
     mpi::messenger messages{members};
     section_context const context{members.id, step_id{1}, attempt_id{0}, true};
@@ -174,7 +175,7 @@ void measure(arguments const& wanted_by_user)
     about.record = &silent;
 
     // The same computations without a worker, and what else the loop does, piece by piece.
-    auto& layers = w.layers();
+    auto& layers = *w.stages().front();
     activation kept{layers.layout()};
     std::vector<float> above(layers.output_floats(), 0.01F);
     std::vector<float> below(layers.input_floats());
@@ -222,7 +223,7 @@ void measure(arguments const& wanted_by_user)
     double const event = microseconds_each(many, [&] {
         for (int i = 0; i < many; ++i) {
             auto const now = about.clock.now();
-            tracing.event({.rank = me, .what = activity::forward, .pipeline = place.pipeline, .stage = place.stage, .item = i,
+            tracing.event({.rank = me, .what = activity::forward, .pipeline = place.pipeline, .stage = stage_id{place.position}, .item = i,
                            .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = now, .end = now});
         }
         tracing.flush();

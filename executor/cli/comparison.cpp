@@ -183,7 +183,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
         throw refusal{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
-    auto const runs = why_not_run(rows[*pick].name).empty() ? "" : "; ranks run gpipe and 1f1b so far";
+    auto const runs = why_not_run(rows[*pick].name).empty() ? "" : "; ranks do not run it yet";
     fmt::print("  shortest{}: {}{}\n", cap, rows[*pick].name, runs);
     return 0;
 }

@@ -51,13 +51,13 @@ messenger::ticket messenger::fresh()
     return which;
 }
 
-messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, std::size_t size)
+messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous)
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        expect_success(MPI_Isend(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->address_of(to), tag,
-                        generation_->data().handle(), &request),
-                       "MPI_Isend");
+        expect_success((synchronous ? MPI_Issend : MPI_Isend)(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->address_of(to), tag,
+                                                              generation_->data().handle(), &request),
+                       synchronous ? "MPI_Issend" : "MPI_Isend");
     });
     return which;
 }

@@ -52,6 +52,13 @@ public:
         return start_send(to, tag_of(kind, item), data.data(), data.size_bytes());
     }
 
+    /// The same, but done only when the receive of the message has begun.
+    template <class T>
+    ticket send_synchronously(rank_id to, channel kind, int item, std::span<T const> data)
+    {
+        return start_send(to, tag_of(kind, item), data.data(), data.size_bytes(), true);
+    }
+
     template <class T>
     ticket receive(rank_id from, channel kind, int item, std::span<T> data)
     {
@@ -99,7 +106,7 @@ private:
         return (item * sections + section_) * channels + static_cast<int>(kind);
     }
 
-    ticket start_send(rank_id to, int tag, void const* data, std::size_t size);
+    ticket start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous = false);
     ticket start_receive(rank_id from, int tag, void* data, std::size_t size);
     ticket fresh();
     void pause(unsigned spins);  ///< looks at the generation, yields. @throws peer_lost

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "rheo/partition/cuts.hpp"
+#include "rheo/pipeline/instance.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::inline v0 {
@@ -32,9 +32,9 @@ tensor_holders holders_of(collection const& state, std::span<pipeline_instance c
 {
     tensor_holders holders(state.tensors.size());
     for (auto const& pipeline : pipelines) {
-        for (int s = 0; s < stage_count(pipeline.cuts); ++s) {
-            auto const span = layers_of(pipeline.cuts, stage_id{s});
-            add_holder(holders, state, pipeline.stages[static_cast<std::size_t>(s)].front(), [&](layer_id l) { return contains(span, l); });
+        for (auto const rank : ranks_of(pipeline)) {
+            auto const spans = layers_of(pipeline, rank);
+            add_holder(holders, state, rank, [&](layer_id l) { return contains(spans, l); });
         }
     }
     return holders;

@@ -44,11 +44,12 @@ struct optimizer_config {
 };
 
 struct plan_config {
-    std::string schedule = "1f1b";      ///< gpipe or 1f1b
+    std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
+    double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
 };
 
 /// When a rank counts as hung and is ended, which makes it a loss like any other.
@@ -71,6 +72,7 @@ struct run_folder_config {
     bool trace = true;
     bool fuse = true;                   ///< run the fused operation list
     int threads = 1;                    ///< per rank
+    bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
     int sample_tokens = 0;              ///< tokens generated after the last step
     watchdog_config watchdog{};
     std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"

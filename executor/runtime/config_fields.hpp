@@ -64,11 +64,12 @@ void for_each_field(Config& c, Visit&& visit)
     visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "");
     visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "global norm of the mean gradient; 0: no clipping");
 
-    visit("plan.schedule", c.plan.schedule, field_limits{}, "gpipe or 1f1b");
+    visit("plan.schedule", c.plan.schedule, field_limits{}, "a family, see rheo schedule --list");
     visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "ranks of each, e.g. [2, 3]; none: chosen by the planner");
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
+    visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
 
     visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "0: not by steps");
     visit("checkpoint.every_minutes", c.checkpoint.every_minutes, at_least(0), "0: not by time");
@@ -79,6 +80,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
+    visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");
     visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "deadline: times the rank's longest operation; 0: none");
     visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "and never less than this");

@@ -21,6 +21,8 @@ namespace rheo::inline v0 {
 enum class fault_phase : std::uint8_t {
     forward,   ///< after a forward, before its output is sent
     backward,  ///< after a backward, before its gradient is sent
+    input_gradient,   ///< after an input gradient, before it is sent
+    weight_gradient,  ///< after a weight gradient
     reduce,    ///< reductions posted, none awaited
     decide,    ///< before the vote of a finished attempt
     shrink,    ///< in a recovery, before the shrink
@@ -29,7 +31,7 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang };
 

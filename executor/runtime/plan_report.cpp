@@ -33,26 +33,19 @@ std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
     std::vector<std::size_t> sizes;
     std::size_t sum = 0;
     for (auto const& pipeline : pipelines) {
-        sizes.push_back(pipeline.stages.size());
+        sizes.push_back(ranks_of(pipeline).size());
         sum += sizes.back();
     }
     return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(static_cast<std::int64_t>(sizes.size())), fmt::join(sizes, " + "),
                        plural(static_cast<std::int64_t>(sum)));
 }
 
-program compute_program(plan const& p, std::size_t pipeline)
-{
-    auto const& cuts = p.pipelines[pipeline].cuts;
-    return make_program(*parse_schedule(p.schedule).schedule, stage_count(cuts), to_stage_work(p.work[pipeline], cuts));
-}
-
 std::vector<rank_id> ranks_of(plan const& p)
 {
     std::vector<rank_id> ranks = p.spares;
     for (auto const& pipeline : p.pipelines) {
-        for (auto const& stage : pipeline.stages) {
-            ranks.insert(ranks.end(), stage.begin(), stage.end());
-        }
+        auto const here = ranks_of(pipeline);
+        ranks.insert(ranks.end(), here.begin(), here.end());
     }
     std::sort(ranks.begin(), ranks.end());
     return ranks;
@@ -102,6 +95,7 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
         if (std::any_of(one.split.devices.begin(), one.split.devices.end(), [](int d) { return d > 1; })) {
             text += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
         }
+        text += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
         text += '\n';
     }
     return text;
@@ -114,10 +108,7 @@ std::vector<rank_holdings> holdings_of(plan const& p, std::span<rank_id const> r
     for (auto const rank : ranks) {
         if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
             result.push_back({rank, {}, {}, {}});
-            auto const span = layers_of(p, rank);
-            for (auto l = span.begin; l < span.end; ++l) {
-                result.back().layers.push_back(l);
-            }
+            result.back().layers = layers_in(layers_of(p, rank));
         }
     }
     return result;
@@ -149,24 +140,32 @@ std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, repl
 
 }  // namespace
 
+std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which)
+{
+    auto const& pipeline = p.pipelines[at(which)];
+    std::vector<bytes> activations, kept;
+    for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
+        auto const span = layers_of(pipeline, stage_id{s});
+        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        activations.push_back(activation_bytes(layers, shape));
+        kept.push_back(kept_gradient_bytes(layers, shape));
+    }
+    return peak_bytes_by_rank(schedule_of(p, at(which)).compute, activations, kept);
+}
+
 bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
 {
     auto const place = position_of(p, rank);
     if (!place.found) {
         return {};
     }
-    auto const span = layers_of(p, rank);
-    auto const state = state_of(model);
+    auto const spans = layers_of(p, rank);
     bytes sum;
-    for (auto const tensor : tensors_of(state, span.begin, span.end)) {
-        auto const& info = state.tensors[at(tensor)];
-        sum += bytes{info.is_parameter ? elements(info.shape) * (committed_bytes_per_parameter + working_bytes_per_parameter) : 0};
+    for (auto const& tensor : state_of(model).tensors) {
+        bool const held = std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(spans, l); });
+        sum += bytes{held && tensor.is_parameter ? elements(tensor.shape) * (committed_bytes_per_parameter + working_bytes_per_parameter) : 0};
     }
-    auto const in_flight = peak_activations_by_rank(compute_program(p, at(place.pipeline)))[at(place.stage)];
-    for (auto l = span.begin; l < span.end; ++l) {
-        sum += activation_bytes(model.layers[at(l)], shape) * std::int64_t{in_flight};
-    }
-    return sum;
+    return sum + peaks_of_activations(p, model, shape, place.pipeline)[static_cast<std::size_t>(place.position)];
 }
 
 std::string drawing_of(plan const& p)
@@ -176,7 +175,8 @@ std::string drawing_of(plan const& p)
         if (p.work[i].empty()) {
             continue;
         }
-        text += fmt::format("pipeline {}\n{}", i, draw(compute_program(p, i)));
+        auto const schedule = schedule_of(p, i);
+        text += fmt::format("pipeline {}{}\n{}", i, schedule.reason.empty() ? "" : fmt::format(": {}", schedule.name), draw(schedule.compute));
     }
     return text;
 }
@@ -252,11 +252,17 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += fmt::format("\nplan       {}, schedule {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule, to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
-        for (auto const& stage : p.pipelines[i].stages) {
-            auto const rank = stage.front();
-            auto const span = layers_of(p, rank);
-            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}..{}: {}\n", rank.value, in_mebibytes(memory_of(p, model, shape, rank)), span.begin.value,
-                                span.end.value - 1, layers_for_people(span, model));
+        if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
+            text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.reason);
+        }
+        for (auto const rank : ranks_of(p.pipelines[i])) {
+            std::vector<std::string> numbers, names;
+            for (auto const span : layers_of(p, rank)) {
+                numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
+                names.push_back(layers_for_people(span, model));
+            }
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(memory_of(p, model, shape, rank)),
+                                fmt::join(numbers, ", "), fmt::join(names, "; "));
         }
     }
     for (auto const rank : p.spares) {

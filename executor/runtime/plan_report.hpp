@@ -18,6 +18,9 @@
 
 namespace rheo::inline v0 {
 
+/// Position -> the bytes of activations that the rank there holds at most while the pipeline does its part of the plan.
+std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which);
+
 /// Bytes that a rank needs: its tensors with moments, accumulators and reduced gradients, and the
 /// activations of the microbatches that the schedule keeps in flight on it. Zero for a spare.
 bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank);

@@ -16,7 +16,9 @@
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
+#include "rheo/schedule/schedule_form.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "runtime/plan_report.hpp"
 #include "runtime/strict_json.hpp"
 
 namespace rheo::inline v0 {
@@ -33,10 +35,11 @@ std::vector<pipeline_instance> in_order(template_set_value const& ready, std::ve
     std::vector<pipeline_instance> pipelines;
     int next = 0;
     for (auto const n : sizes) {
-        pipelines.push_back({template_of_size(ready, n).cuts, {}});
-        for (int s = 0; s < n; ++s) {
-            pipelines.back().stages.push_back({rank_id{next++}});
+        std::vector<rank_id> ranks;
+        for (int position = 0; position < n; ++position) {
+            ranks.push_back(rank_id{next++});
         }
+        pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
     }
     return pipelines;
 }
@@ -79,6 +82,19 @@ std::vector<microbatch_work> read_work(json const& pipeline, std::string const& 
     return work;
 }
 
+/// Which rank would hold more than plan.memory_mib; empty when none does.
+std::string over_memory(plan const& p, model_description const& model, run_config const& config, int ranks)
+{
+    auto const limit = memory_limit(config);
+    for (int rank = 0; limit && rank < ranks; ++rank) {
+        if (auto const needed = memory_of(p, model, config.train.microbatch, rank_id{rank}); needed > *limit) {
+            return fmt::format("rank {} would hold {:.2f} MiB of state and activations, but plan.memory_mib is {:g}", rank, in_mebibytes(needed),
+                               config.plan.memory_mib);
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape)
@@ -113,7 +129,8 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
                                     .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,
                                     .most_microbatches = config.train.microbatches,
                                     .device_memory = device_memory,
-                                    .effort = effort});
+                                    .effort = effort,
+                                    .otherwise = one_f_one_b{}});
 }
 
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
@@ -122,7 +139,7 @@ template_set_value ready_templates(model_description const& model, run_config co
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}));
+    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}, 1, memory_limit(config)));
 }
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
@@ -151,6 +168,10 @@ first_plan make_first_plan(model_description const& model, run_config const& con
             result.cannot = fmt::format("a pipeline of {} ranks cannot be cut from a model of {} layers", n, layers);
             return result;
         }
+        if (auto const made = sizes_of(ready); std::find(made.begin(), made.end(), n) == made.end()) {
+            result.cannot = fmt::format("no pipeline of {} ranks keeps within plan.memory_mib = {:g}", n, config.plan.memory_mib);
+            return result;
+        }
     }
     auto const costs = costs_of_sizes(ready, sizes);
     if (shares.empty()) {
@@ -168,7 +189,21 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     for (int r = placed; r < ranks; ++r) {
         result.what.spares.push_back(rank_id{r});
     }
+    result.cannot = over_memory(result.what, model, config, ranks);
     return result;
+}
+
+std::optional<bytes> memory_limit(run_config const& config)
+{
+    return config.plan.memory_mib > 0 ? std::optional{bytes{static_cast<std::int64_t>(config.plan.memory_mib * 1048576.0)}} : std::nullopt;
+}
+
+int stages_per_rank(std::string const& schedule)
+{
+    auto const parsed = parse_schedule(schedule);
+    expects(static_cast<bool>(parsed), "the config names a schedule that is not known");
+    auto const form = form_of(*parsed.schedule, 2);
+    return form ? std::max<int>(1, static_cast<int>(form->where.positions.size()) / 2) : 1;
 }
 
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks)
@@ -198,15 +233,17 @@ std::string why_not(plan const& p, model_description const& model, run_config co
         if (!are_cuts(pipeline.cuts) || pipeline.cuts.back() != layer_id{layers}) {
             return fmt::format("the cuts of a pipeline must ascend from 0 to the {} layers of the model", layers);
         }
-        if (pipeline.stages.size() + 1 != pipeline.cuts.size()) {
+        if (pipeline.stages.empty() || pipeline.stages.size() % (pipeline.cuts.size() - 1) != 0) {
             return "a pipeline needs one rank for each stage between its cuts";
         }
         for (auto const& stage : pipeline.stages) {
             if (stage.size() != 1) {
                 return "a stage has one rank";
             }
-            if (!place(stage.front())) {
-                return fmt::format("the plan names rank {} twice, or it is none of the {} ranks that are started", stage.front().value, ranks);
+        }
+        for (auto const rank : ranks_of(pipeline)) {
+            if (!place(rank)) {
+                return fmt::format("the plan names rank {} twice, or it is none of the {} ranks that are started", rank.value, ranks);
             }
         }
     }
@@ -232,7 +269,7 @@ std::string why_not(plan const& p, model_description const& model, run_config co
     if (count != config.train.microbatches) {
         return fmt::format("the plan must name each of the {} microbatches of a step once and whole", config.train.microbatches);
     }
-    return {};
+    return over_memory(p, model, config, ranks);
 }
 
 plan read_plan_file(std::string const& path)

@@ -50,6 +50,12 @@ struct first_plan {
 /// The plan for ranks 0 .. ranks-1. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
 
+/// How many stages a rank has at most when pipelines have the schedule of that name, those of both copies of the model counted. @pre it is known
+int stages_per_rank(std::string const& schedule);
+
+/// plan.memory_mib; none when it is 0.
+std::optional<bytes> memory_limit(run_config const& config);
+
 /// What every rank keeps to plan again after a loss. @param ranks at launch
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks);
 

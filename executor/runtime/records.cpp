@@ -73,6 +73,8 @@ struct records::impl {
     rank_id rank;
     bool quiet;
     bool speaks = false;
+    bytes peak_of_activations = {};
+    bytes planned_activations = {};
     bool rewrites = false;      // the progress line is one line of a terminal
     bool line_open = false;     // the cursor stands in it
     appended_file trace = {};
@@ -282,6 +284,12 @@ void records::alone(std::string_view sentence)
     }
 }
 
+void records::activations(bytes peak, bytes planned)
+{
+    impl_->peak_of_activations = peak;
+    impl_->planned_activations = planned;
+}
+
 void records::flush()
 {
     impl_->flush_trace();
@@ -291,7 +299,9 @@ void records::flush()
     rusage used{};
     if (::getrusage(RUSAGE_SELF, &used) == 0) {
         try {
-            impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024}});
+            impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024},
+                                    {"peak_activation_bytes", impl_->peak_of_activations.count},
+                                    {"planned_activation_bytes", impl_->planned_activations.count}});
         } catch (records_error const&) {  // the one without this number stays
         }
     }

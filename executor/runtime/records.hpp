@@ -106,6 +106,7 @@ public:
     void checkpoint(checkpoint_record const& record);
     void note(std::string_view sentence);          ///< one line for people, also kept in the folder
     void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
+    void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
     void finish(final_record const& record);       ///< flushes; speaker: report.json, merged trace.json, the final table
 

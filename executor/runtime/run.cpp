@@ -147,7 +147,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     // Messages name a microbatch of a stage, or a part of a tensor or of a use.
-    auto const items = std::max({std::int64_t{launched} * microbatches_in_messages(given.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
+    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan.schedule);
+    auto const items = std::max({stages * microbatches_in_messages(given.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return refused({5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or "
                                        "another transport of the MPI", items, mpi::messenger::largest_item())}, me.value == 0);

@@ -11,6 +11,7 @@
 
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "runtime/plan_report.hpp"
 
 namespace rheo::inline v0 {
 
@@ -95,7 +96,7 @@ recovery_plan trainer::plan_for(std::vector<rank_holdings> const& told)
     auto const start = job_->clock.now();
     std::size_t places = first_.spares.size();
     for (auto const& pipeline : first_.pipelines) {
-        places += pipeline.stages.size();
+        places += ranks_of(pipeline).size();
     }
     recovery_plan result;
     if (told.size() == places) {  // nobody has been lost yet
@@ -131,6 +132,9 @@ std::vector<program> const& trainer::programs_for(section_work work)
             throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
         }
         programs_are_for_ = work;
+        if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
+            planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline)[static_cast<std::size_t>(place.position)];
+        }
     }
     return programs_;
 }

@@ -65,6 +65,7 @@ private:
     void close();
     bool save(tensor_holders const& holders);
     std::string sample();
+    std::int64_t drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number) const;
     std::string from_whom_has_it(std::string const& mine);
     state_digest digest_of_state();
     void update_parameters(step_id step);
@@ -91,6 +92,7 @@ private:
     plan plan_;
     std::vector<program> programs_;
     std::optional<section_work> programs_are_for_;
+    bytes planned_activations_;      ///< of this rank in a whole step
 
     // of the attempt in progress, the same on every rank once reduced
     std::vector<double> squares_;    ///< tensor -> sum of squares of its reduced gradient

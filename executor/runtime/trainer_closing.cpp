@@ -32,7 +32,7 @@ void trainer::evaluate(step_id step)
     if (place.found) {
         worker_->computed = [] {};
         worker_->run(
-            programs[at(place.pipeline)].rows[at(place.stage)], where.work[at(place.pipeline)],
+            programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], where.work[at(place.pipeline)],
             {state_.now.generation, step, state_.now.attempt, false}, *messages_, [](use_id, microbatch_id) { return false; },
             [](use_id, microbatch_id) {}, mine);
     }
@@ -50,18 +50,13 @@ state_digest trainer::digest_of_state()
     for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
         auto const& tensor = job_->state.tensors[t];
-        rank_id lowest = me_;  // of the holders of the tensor, the one that counts it
-        bool held = false;
+        std::vector<rank_id> holders;
         for (auto const& pipeline : state_.plan.pipelines) {
-            for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-                auto const span = layers_of(pipeline.cuts, stage_id{static_cast<int>(s)});
-                if (std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(span, l); })) {
-                    lowest = held ? std::min(lowest, pipeline.stages[s].front()) : pipeline.stages[s].front();
-                    held = true;
-                }
-            }
+            auto const here = holders_of(pipeline, tensor.layers);
+            holders.insert(holders.end(), here.begin(), here.end());
         }
-        if (tensor.is_parameter && held && lowest == me_) {
+        auto const counts = std::min_element(holders.begin(), holders.end());  // of the holders of the tensor, the one that counts it
+        if (tensor.is_parameter && counts != holders.end() && *counts == me_) {
             mine += resident_.digest(id);
             auto const scale = std::bit_cast<std::uint32_t>(resident_.scales[t]);
             mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{&scale, 1});
@@ -161,6 +156,27 @@ bool trainer::save(tensor_holders const& holders)
     return there;
 }
 
+/// The token that follows a row of the logits: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
+std::int64_t trainer::drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number) const
+{
+    auto const vocabulary = job_->model.layers.back().ops.back().in_width;
+    auto const* logits = layers.logits(kept) + row * vocabulary;
+    auto const top = *std::max_element(logits, logits + vocabulary);
+    std::vector<double> weights;
+    double total = 0;
+    for (int v = 0; v < vocabulary; ++v) {
+        weights.push_back(std::exp((logits[v] - top) / 0.7));
+        total += weights.back();
+    }
+    auto const stream = stream_of({.seed = job_->config.train.seed, .step = step_id{-2}});
+    double left = total * random_word(stream, static_cast<std::uint64_t>(number)) * 0x1p-32;
+    std::int64_t next = 0;
+    while (next + 1 < vocabulary && left >= weights[static_cast<std::size_t>(next)]) {
+        left -= weights[static_cast<std::size_t>(next++)];
+    }
+    return next;
+}
+
 std::string trainer::sample()
 {
     auto const wanted_tokens = job_->config.run.sample_tokens;
@@ -169,49 +185,53 @@ std::string trainer::sample()
     if (wanted_tokens == 0 || !job_->data->is_text() || !place.found || place.pipeline.value != 0) {
         return {};
     }
-    // One sequence through the first pipeline, forward only; the last stage draws and tells the first.
-    auto const span = layers_of(pipeline.cuts, place.stage);
+    // One sequence through the first pipeline, forward only; the last stage draws and tells the first. Where the model is there twice, the first copy.
     microbatch_shape const shape{1, job_->shape().tokens};
-    stage layers{std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
-                 resident_, *job_->pool};
-    activation a{layers.layout()};
-    auto const last = pipeline.stages.back().front();
-    auto const stages = static_cast<int>(pipeline.stages.size());
-    auto const vocabulary = job_->model.layers.back().ops.back().in_width;
-    auto const first = pipeline.stages.front().front();
+    auto const stages = stage_count(pipeline.cuts);
+    struct at_work {
+        std::unique_ptr<stage> layers;
+        std::unique_ptr<activation> kept;
+    };
+    std::vector<at_work> mine(static_cast<std::size_t>(stages));
+    for (int s = 0; s < stages; ++s) {
+        if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == me_) {
+            auto& here = mine[static_cast<std::size_t>(s)];
+            here.layers = std::make_unique<stage>(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
+                                                  resident_, *job_->pool);
+            here.kept = std::make_unique<activation>(here.layers->layout());
+        }
+    }
+    auto const first = rank_of(pipeline, stage_id{0});
+    auto const last = rank_of(pipeline, stage_id{stages - 1});
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < wanted_tokens; ++i) {
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
-        if (place.stage.value == 0) {
-            std::fill(a.tokens.begin(), a.tokens.end(), 0);
-            for (std::size_t k = 0; k < window; ++k) {
-                a.tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
-            }
-        } else {
-            messages_->wait(messages_->receive(pipeline.stages[at(place.stage) - 1].front(), mpi::channel::activation, 0,
-                                               std::span<float>{layers.input(a), layers.input_floats()}));
-        }
-        std::fill(a.targets.begin(), a.targets.end(), 0);
-        loss_sum unused;
-        layers.forward(a, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
         std::int64_t next = 0;
-        if (place.stage.value + 1 < stages) {
-            messages_->wait(messages_->send(pipeline.stages[at(place.stage) + 1].front(), mpi::channel::activation, 0,
-                                            std::span<float const>{layers.output(a), layers.output_floats()}));
-        } else {
-            // Temperature 0.7, drawn by the counter-based generator: the same text for the same state.
-            auto const* row = layers.logits(a) + (static_cast<std::int64_t>(window) - 1) * vocabulary;
-            auto const top = *std::max_element(row, row + vocabulary);
-            std::vector<double> weights;
-            double total = 0;
-            for (int v = 0; v < vocabulary; ++v) {
-                weights.push_back(std::exp((row[v] - top) / 0.7));
-                total += weights.back();
+        for (int s = 0; s < stages; ++s) {
+            auto& [layers, kept] = mine[static_cast<std::size_t>(s)];
+            if (layers == nullptr) {
+                continue;
             }
-            auto const stream = stream_of({.seed = job_->config.train.seed, .step = step_id{-2}});
-            double left = total * random_word(stream, static_cast<std::uint64_t>(i)) * 0x1p-32;
-            while (next + 1 < vocabulary && left >= weights[static_cast<std::size_t>(next)]) {
-                left -= weights[static_cast<std::size_t>(next++)];
+            auto const beside = [&](int other) { return rank_of(pipeline, stage_id{other}); };
+            if (s == 0) {
+                std::fill(kept->tokens.begin(), kept->tokens.end(), 0);
+                for (std::size_t k = 0; k < window; ++k) {
+                    kept->tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
+                }
+            } else if (beside(s - 1) != me_) {
+                messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, std::span<float>{layers->input(*kept), layers->input_floats()}));
+            } else {
+                auto const& before = mine[static_cast<std::size_t>(s - 1)];
+                std::copy_n(before.layers->output(*before.kept), layers->input_floats(), layers->input(*kept));
+            }
+            std::fill(kept->targets.begin(), kept->targets.end(), 0);
+            loss_sum unused;
+            layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
+            if (s + 1 == stages) {
+                next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
+            } else if (beside(s + 1) != me_) {
+                messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1,
+                                                std::span<float const>{layers->output(*kept), layers->output_floats()}));
             }
         }
         if (me_ == last && me_ != first) {

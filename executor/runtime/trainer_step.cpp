@@ -54,10 +54,13 @@ protocol_event trainer::perform(run_section const& action)
     if (place.found) {
         loss_sum unused;
         worker_->run(
-            programs[at(place.pipeline)].rows[at(place.stage)], plan_.work[at(place.pipeline)],
+            programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], plan_.work[at(place.pipeline)],
             {action.stamp.generation, action.stamp.step, action.stamp.attempt, true}, *messages_,
             [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
             [this](use_id use, microbatch_id m) { note(state_, contributed{use, m}); }, unused);
+    }
+    if (place.found && action.work == section_work::whole) {
+        job_->record->activations(worker_->peak_of_activations(), planned_activations_);
     }
     auto const found = reduce_scalars(action);
     if (recovery_) {

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The worker's place and its loop: what a rank has, and one instruction after the other. What each does is in worker_instructions.cpp.
 #include "runtime/worker.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace rheo::inline v0 {
-
-namespace {
-
-void note_not_finite(gradient_accumulator& sums, microbatch_id m)
-{
-    if (sums.state.not_finite && sums.not_finite_at.value < 0) {
-        sums.not_finite_at = m;
-    }
-}
-
-}  // namespace
 
 worker::worker(job const& about, plan const& where, rank_id me, resident_state& state)
     : job_{&about}, place_{position_of(where, me)}, state_{&state}, me_{me}
@@ -24,23 +14,31 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
         return;
     }
     auto const& pipeline = where.pipelines[at(place_.pipeline)];
-    for (auto const& ranks : pipeline.stages) {
-        ranks_.push_back(ranks.front());
+    auto const chain = stage_count(pipeline.cuts);
+    for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
+        if (rank_of(pipeline, stage_id{s}) != me) {
+            continue;
+        }
+        auto const layers = layers_of(pipeline, stage_id{s});
+        place_of_stage here{std::make_unique<stage>(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
+                                                    layers.begin, about.shape(), about.microbatches(), state, *about.pool)};
+        if (s % chain > 0) {
+            here.before = rank_of(pipeline, stage_id{s - 1});
+            here.before_is_mine = here.before == me;
+        }
+        if (s % chain + 1 < chain) {
+            here.after = rank_of(pipeline, stage_id{s + 1});
+            here.after_is_mine = here.after == me;
+        }
+        stages_.emplace(s, std::move(here));
     }
-    auto const layers = layers_of(pipeline.cuts, place_.stage);
-    stage_ = std::make_unique<stage>(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
-                                     layers.begin, about.shape(), about.microbatches(), state, *about.pool);
     by_unit_.resize(about.units.size());
     for (std::size_t u = 0; u < about.units.size(); ++u) {
         auto const& unit = about.units[u];
         std::vector<rank_id> holders;
         for (auto const& p : where.pipelines) {
-            for (std::size_t s = 0; s < p.stages.size(); ++s) {
-                auto const span = layers_of(p.cuts, stage_id{static_cast<int>(s)});
-                if (std::any_of(unit.layers.begin(), unit.layers.end(), [&](layer_id l) { return contains(span, l); })) {
-                    holders.push_back(p.stages[s].front());
-                }
-            }
+            auto const here = holders_of(p, unit.layers);
+            holders.insert(holders.end(), here.begin(), here.end());
         }
         std::sort(holders.begin(), holders.end());
         if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), me)) {
@@ -50,42 +48,60 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
     }
 }
 
-rank_id worker::neighbour(int offset) const { return ranks_[static_cast<std::size_t>(place_.stage.value + offset)]; }
-
-int worker::item_of(int stage, microbatch_id m) const { return stage * microbatches_in_messages(job_->config.train) + m.value; }
-
-worker::flight& worker::flight_of(microbatch_id m)
+std::vector<stage*> worker::stages() const
 {
-    auto const [place, is_new] = flights_.try_emplace(m.value);
-    if (is_new && !spare_.empty()) {
-        place->second = std::move(spare_.back());
-        spare_.pop_back();
+    std::vector<stage*> here;
+    for (auto const& [number, place] : stages_) {
+        here.push_back(place.layers.get());
     }
-    auto& f = place->second;
-    if (f.kept == nullptr) {
-        f.kept = std::make_unique<activation>(stage_->layout());
-    }
-    return f;
+    return here;
 }
 
-void worker::retire(mpi::messenger& messages, bool wait)
+int worker::message_of(int stage, microbatch_id m) const { return stage * microbatches_in_messages(job_->config.train) + m.value; }
+
+worker::flight& worker::flight_of(item_key key)
+{
+    auto const [place, is_new] = flights_.try_emplace(key);
+    if (auto& spare = spare_[key.first]; is_new && !spare.empty()) {
+        place->second = std::move(spare.back());
+        spare.pop_back();
+    }
+    return place->second;
+}
+
+void worker::wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages)
+{
+    if (std::exchange(pending, false)) {
+        messages.wait(ticket);
+    }
+}
+
+/// One instruction less names the item; after the last one it leaves.
+void worker::finish(item_key key)
+{
+    if (--todo_.at(key).instructions == 0) {
+        auto const place = flights_.find(key);
+        leaving_.emplace_back(key.first, std::move(place->second));
+        flights_.erase(place);
+    }
+}
+
+void worker::retire(mpi::messenger& messages, bool wait_for_sends)
 {
     for (std::size_t i = 0; i < leaving_.size();) {
-        auto& f = leaving_[i];
+        auto& [number, f] = leaving_[i];
         auto const finished = [&](bool& sending, mpi::messenger::ticket ticket) {
-            if (sending && wait) {
-                messages.wait(ticket);
-                sending = false;
-            }
-            if (sending && messages.done(ticket)) {
+            if (sending && (wait_for_sends || messages.done(ticket))) {
+                wait(sending, ticket, messages);
                 sending = false;
             }
             return !sending;
         };
         bool const output = finished(f.sending_output, f.output_sent);
         if (finished(f.sending_gradient, f.gradient_sent) && output) {
-            f.has_input = f.has_gradient = false;
-            spare_.push_back(std::move(f));
+            memory_.give_back(*stage_of(number).layers, std::move(f.kept));
+            f.receiving_input = f.receiving_gradient = false;
+            spare_[number].push_back(std::move(f));
             leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
         } else {
             ++i;
@@ -95,15 +111,17 @@ void worker::retire(mpi::messenger& messages, bool wait)
 
 void worker::reset()
 {
-    for (auto& [m, f] : flights_) {
-        leaving_.push_back(std::move(f));
+    for (auto& [key, f] : flights_) {
+        leaving_.emplace_back(key.first, std::move(f));
     }
     flights_.clear();
-    for (auto& f : leaving_) {
-        f.has_input = f.has_gradient = f.sending_output = f.sending_gradient = false;
-        spare_.push_back(std::move(f));
+    for (auto& [number, f] : leaving_) {
+        memory_.give_back(*stage_of(number).layers, std::move(f.kept));
+        f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
+        spare_[number].push_back(std::move(f));
     }
     leaving_.clear();
+    memory_.nothing_in_use();
     for (auto& r : reductions_) {
         r.reset();
     }
@@ -114,26 +132,37 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                  std::function<void(use_id, microbatch_id)> const& contributed, loss_sum& evaluation)
 {
     todo_.clear();
+    deepest_.clear();
     for (auto const& w : work) {
-        todo_[w.microbatch.value] = {0, w.deepest};
+        deepest_[w.microbatch.value] = w.deepest;
     }
     for (auto const& i : row) {
-        if (!is_reduction(i.kind)) {
-            auto const found = todo_.find(i.item);
-            expects(found != todo_.end(), "a program runs microbatches of its plan");
-            ++found->second.instructions;
+        if (is_reduction(i.kind) || !is_event(i.kind)) {
+            continue;
+        }
+        expects(deepest_.contains(i.item), "a program runs microbatches of its plan");
+        auto& left = todo_[{i.stage, i.item}];
+        ++left.instructions;
+        left.backward = left.backward || i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
+        if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
+            ++todo_[{i.stage - 1, i.item}].instructions;
         }
     }
+    memory_.reset_peak();
+    section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     for (auto const& i : row) {
+        if (!is_event(i.kind)) {
+            continue;  // the two that an overlap joins are computed one after the other: they share the threads of the pool
+        }
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
             job_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
         messages.look();
         began_ = job_->clock.now();
-        execute(i, context, messages, wanted, contributed, evaluation);
+        execute(i, in);
         job_->progress();
-        job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = place_.stage, .item = i.item,
+        job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(i), .item = i.item,
                              .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
                              .end = job_->clock.now()});
         for (auto& r : reductions_) {  // sums go on beside the computations
@@ -141,108 +170,15 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                 r.advance(messages);
             }
         }
-        if (!is_reduction(i.kind) && --todo_[i.item].instructions == 0) {
-            auto const place = flights_.find(i.item);
-            leaving_.push_back(std::move(place->second));
-            flights_.erase(place);
+        if (!is_reduction(i.kind)) {
+            if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
+                finish({i.stage - 1, i.item});
+            }
+            finish({i.stage, i.item});
         }
         retire(messages, false);
     }
     retire(messages, true);
-}
-
-void worker::execute(instruction i, section_context const& context, mpi::messenger& messages,
-                     std::function<bool(use_id, microbatch_id)> const& wanted,
-                     std::function<void(use_id, microbatch_id)> const& contributed, loss_sum& evaluation)
-{
-    using enum instruction_kind;
-    if (is_reduction(i.kind)) {
-        auto& r = *by_unit_[at(reduction_of(i))];
-        if (i.kind == post_reduction) {
-            r.reset();
-            r.post(messages);
-        } else {
-            messages.wait_until([&] { return r.advance(messages); });
-        }
-        return;
-    }
-    auto const m = microbatch_of(i);
-    auto& f = flight_of(m);
-    auto& a = *f.kept;
-    stage_item const item{job_->config.train.seed, context.step, m, context.training};
-    auto const wait = [&](bool& pending, mpi::messenger::ticket ticket) {
-        if (std::exchange(pending, false)) {
-            messages.wait(ticket);
-        }
-    };
-    switch (i.kind) {
-    case receive_activation:
-        f.input = messages.receive(neighbour(-1), mpi::channel::activation, item_of(i.stage, m),
-                                   std::span<float>{stage_->input(a), stage_->input_floats()});
-        f.has_input = true;
-        break;
-    case forward: {
-        wait(f.has_input, f.input);
-        began_ = job_->clock.now();
-        if (stage_->input_floats() == 0 || stage_->has_loss()) {
-            if (context.training) {
-                job_->data->training_microbatch(item.seed, context.step, m, a.tokens, a.targets);
-            } else {
-                job_->data->validation_microbatch(m, a.tokens, a.targets);
-            }
-        }
-        loss_sum loss;
-        stage_->forward(a, item, loss);
-        if (stage_->has_loss() && !context.training) {
-            evaluation = evaluation + loss;
-        } else if (stage_->has_loss() && wanted(stage_->loss_use(), m)) {
-            auto& sums = state_->accumulator(stage_->loss_use());
-            sums.sums[0] += loss.fixed;
-            sums.sums[1] += loss.targets;
-            sums.state.not_finite |= loss.not_finite;
-            note_not_finite(sums, m);
-            contributed(stage_->loss_use(), m);
-            ++contributions_;
-        }
-        computed();
-        job_->inject.at(fault_phase::forward, context.step, context.attempt);
-        break;
-    }
-    case send_activation:
-        f.output_sent = messages.send(neighbour(+1), mpi::channel::activation, item_of(i.stage + 1, m),
-                                      std::span<float const>{stage_->output(a), stage_->output_floats()});
-        f.sending_output = true;
-        break;
-    case receive_gradient:
-        f.gradient_in.resize(stage_->output_floats());
-        f.gradient = messages.receive(neighbour(+1), mpi::channel::gradient, item_of(i.stage, m), std::span{f.gradient_in});
-        f.has_gradient = true;
-        break;
-    case backward: {
-        wait(f.has_gradient, f.gradient);
-        wait(f.sending_output, f.output_sent);  // the backward may write over what was sent
-        began_ = job_->clock.now();
-        f.gradient_out.resize(stage_->input_floats());
-        auto const lowest = std::max(stage_->first_layer(), todo_[m.value].deepest);
-        stage_->backward(a, item, lowest, stage_->has_loss() ? nullptr : f.gradient_in.data(),
-                         f.gradient_out.empty() ? nullptr : f.gradient_out.data(), [&](use_id use) { return wanted(use, m); });
-        for (auto const use : stage_->uses()) {
-            if (stage_->above(use, lowest) && wanted(use, m)) {
-                note_not_finite(state_->accumulator(use), m);
-                contributed(use, m);
-                ++contributions_;
-            }
-        }
-        computed();
-        job_->inject.at(fault_phase::backward, context.step, context.attempt);
-        break;
-    }
-    case send_gradient:
-        f.gradient_sent = messages.send(neighbour(-1), mpi::channel::gradient, item_of(i.stage - 1, m), std::span<float const>{f.gradient_out});
-        f.sending_gradient = true;
-        break;
-    default: throw precondition_error{"this executor runs programs whose backward is not split"};
-    }
 }
 
 }  // namespace rheo::inline v0

@@ -1,22 +1,25 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The worker: it interprets one rank's row of a program on its stage, instruction by instruction, the very
+// The worker: it interprets one rank's row of a program on the stages that live there, instruction by instruction, the very
 // values that the library checks, draws and simulates. It has no knowledge of schedules and none of
 // recovery; a wait that the end of its generation ends comes out as mpi::peer_lost, between two
 // operations, with every accumulator and its books as the last complete operation left them.
+// Between two stages of one rank there is no message: the output is handed over.
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "mpi/messenger.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/trace/event.hpp"
+#include "runtime/activation_memory.hpp"
 #include "runtime/job.hpp"
 #include "runtime/reduction.hpp"
 #include "runtime/stage.hpp"
@@ -38,9 +41,10 @@ public:
 
     bool has_place() const { return place_.found; }
     plan_position place() const { return place_; }
-    stage& layers() { return *stage_; }
+    std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
     std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, microbatch) pairs
+    bytes peak_of_activations() const { return memory_.peak(); }   ///< in the last section
 
     /// Interprets a row that does `work`. `wanted` says whether a contribution is to be added, `contributed` is called for each
     /// that was, when the operation is complete, and `computed` once after each computation.
@@ -55,40 +59,68 @@ public:
     std::function<void()> computed;  ///< called after each computation, before its output is sent
 
 private:
+    /// A stage of the pipeline that lives here, and where its neighbours do.
+    struct place_of_stage {
+        std::unique_ptr<stage> layers;
+        rank_id before{-1}, after{-1};            ///< ranks of the stages beside it; none at the ends of a copy of the model
+        bool before_is_mine = false, after_is_mine = false;
+    };
+
+    using item_key = std::pair<int, int>;  ///< stage, item
+
+    /// What is here of an item on a stage.
     struct flight {
         std::unique_ptr<activation> kept;
-        std::vector<float> gradient_in;
-        std::vector<float> gradient_out;
-        mpi::messenger::ticket input{}, gradient{}, output_sent{}, gradient_sent{};
-        bool has_input = false, has_gradient = false, sending_output = false, sending_gradient = false;
+        std::vector<float> input, gradient_in, gradient_out;
+        mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
+        bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
     };
 
-    /// Of a microbatch in the row at hand.
+    /// Of an item on a stage in the row at hand.
     struct todo {
-        int instructions = 0;  ///< that still name it
-        layer_id deepest{};    ///< the lowest layer that its backward reaches
+        int instructions = 0;    ///< that still name it, and the forward of the next stage when that is here
+        bool backward = false;   ///< its input gradient is to be computed
     };
 
-    void execute(instruction i, section_context const& context, mpi::messenger& messages,
-                 std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed,
-                 loss_sum& evaluation);
-    flight& flight_of(microbatch_id m);
+    /// What the instructions of a section have in common.
+    struct section {
+        section_context const& context;
+        mpi::messenger& messages;
+        std::function<bool(use_id, microbatch_id)> const& wanted;
+        std::function<void(use_id, microbatch_id)> const& contributed;
+        loss_sum& evaluation;
+    };
+
+    void execute(instruction i, section const& in);
+    void reduce(instruction i, section const& in);
+    void forward(instruction i, flight& f, section const& in);
+    void backward(instruction i, flight& f, section const& in);
+    void weight_gradient(instruction i, flight& f, section const& in);
+    void count_contributions(stage& layers, microbatch_id m, layer_id lowest, section const& in);
+    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, microbatch_id m, std::span<float const> data, mpi::messenger& messages);
+    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, microbatch_id m, std::span<float> data, mpi::messenger& messages);
+    void finish(item_key key);
+    flight& flight_of(item_key key);
+    place_of_stage& stage_of(int number) { return stages_.at(number); }
+    stage_item item_for(microbatch_id m, section const& in) const { return {job_->config.train.seed, in.context.step, m, in.context.training}; }
+    layer_id lowest_of(stage const& layers, microbatch_id m) const { return std::max(layers.first_layer(), deepest_.at(m.value)); }
+    void wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages);
     void retire(mpi::messenger& messages, bool wait);
-    rank_id neighbour(int offset) const;
-    int item_of(int stage, microbatch_id m) const;
+    int message_of(int stage, microbatch_id m) const;
 
     job const* job_;
     plan_position place_;
-    std::vector<rank_id> ranks_;  ///< of my pipeline, by stage
-    std::unique_ptr<stage> stage_;
+    std::map<int, place_of_stage> stages_;      ///< number in the program -> stage, those that live here
     resident_state* state_;
     rank_id me_;
-    std::map<int, flight> flights_;
-    std::vector<flight> spare_;         ///< memory of microbatches that are done
-    std::vector<flight> leaving_;       ///< done but for their sends
-    std::deque<reduction> reductions_;  ///< of the units that this rank holds
+    activation_memory memory_;
+    std::map<item_key, flight> flights_;
+    std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done
+    std::vector<std::pair<int, flight>> leaving_;  ///< with their stage: done but for their sends
+    std::deque<reduction> reductions_;          ///< of the units that this rank holds
     std::vector<reduction*> by_unit_;
-    std::map<int, todo> todo_;          ///< microbatch -> what is left of it
+    std::map<item_key, todo> todo_;
+    std::map<int, layer_id> deepest_;           ///< microbatch -> the lowest layer that its backward reaches
     std::int64_t contributions_ = 0;
     seconds began_;  ///< the instruction in progress, what it waited for not counted
 };

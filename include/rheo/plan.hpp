@@ -4,6 +4,7 @@
 // Everything of plan/: the plan, its programs, its file.
 
 #include "rheo/plan/json.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/plan/reduction_units.hpp"

@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
+    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -57,10 +57,13 @@ std::vector<std::string> arguments_of(job_case const& what)
 {
     std::vector<std::string> result{"pipelines=" + what.where.pipelines, "schedule=" + what.where.schedule,
                                     "threads=" + std::to_string(what.where.threads),
-                                    "min_ranks=" + std::to_string(what.where.min_ranks), "steps=" + std::to_string(what.steps),
+                                    "min_ranks=" + std::to_string(what.where.min_ranks), "blocks=" + std::to_string(what.where.blocks), "steps=" + std::to_string(what.steps),
                                     "seed=" + std::to_string(what.seed)};
     if (!what.where.shares.empty()) {
         result.push_back("shares=" + what.where.shares);
+    }
+    if (what.where.rendezvous) {
+        result.push_back("rendezvous=1");
     }
     for (auto const& f : what.faults) {
         result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
@@ -142,6 +145,53 @@ std::vector<job_case> phase_cases()
     add(two_and_two, {{3, 3, -1, "idle"}});
     add(two_and_three, {{4, 3, -1, "reduce"}});
     add(two_and_three, {{2, 3, -1, "commit"}, {3, 3, -1, "idle"}});
+    return cases;
+}
+
+std::vector<job_case> family_cases(bool all)
+{
+    std::vector<job_case> cases;
+    auto const add = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::vector<fault> faults = {}) {
+        cases.push_back({{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6}, std::move(faults)});
+    };
+    // Undisturbed: each family on each of these, or in turn on one.
+    struct shape {
+        char const* pipelines;
+        int ranks;
+        char const* shares;
+    };
+    constexpr shape shapes[] = {{"2", 2, "8"}, {"4", 4, "8"}, {"3", 3, "8"}, {"2,3", 5, "3,5"}, {"2,2", 4, "4,4"}, {"1,2", 3, "3,5"}};
+    std::size_t turn = 0;
+    for (auto const* family : {"eager-1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "zb1p", "zb-v", "v-half", "v-min", "dualpipe", "dualpipe-v", "chimera",
+                               "bitpipe", "hanayo"}) {
+        for (std::size_t k = 0; k < std::size(shapes); ++k) {
+            if (all || k == turn % 2) {
+                add(family, shapes[k].pipelines, shapes[k].ranks, shapes[k].shares);
+            }
+        }
+        if (all) {
+            add(family, "4", 4, "8");
+            cases.back().where.rendezvous = true;
+        }
+        ++turn;
+    }
+    add("zb-v", "4", 4, "8");
+    cases.back().where.rendezvous = true;
+    add("dualpipe", "4", 4, "8");
+    cases.back().where.rendezvous = true;
+    // One rank lost at each kind of instruction: one stage per rank, chunks, two copies of the model.
+    for (auto const* family : {"zb-h1", "zb-v", "dualpipe", "chimera", "interleaved"}) {
+        std::string_view const name{family};
+        for (auto const* phase : {"forward", "backward", "input_gradient", "weight_gradient", "reduce"}) {
+            bool const split = std::string_view{phase}.ends_with("_gradient");
+            if ((split && (name == "chimera" || name == "interleaved")) || (std::string_view{phase} == "backward" && name.starts_with("zb-"))) {
+                continue;
+            }
+            for (int victim = 0; victim < (all ? 4 : 1); ++victim) {
+                add(family, "2,2", 4, "4,4", {{all ? victim : static_cast<int>(cases.size()) % 4, 2, -1, phase}});
+            }
+        }
+    }
     return cases;
 }
 

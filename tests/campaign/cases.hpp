@@ -17,6 +17,8 @@ struct layout {
     std::string schedule = "1f1b";
     int threads = 1;
     int min_ranks = 1;           ///< fewest ranks of a pipeline, also after a loss
+    int blocks = 4;              ///< of the model, which has two layers more
+    bool rendezvous = false;     ///< stages meet for every message
 };
 
 struct fault {
@@ -46,6 +48,7 @@ std::vector<std::string> arguments_of(job_case const& what);
 std::vector<job_case> undisturbed_cases();
 std::vector<job_case> phase_cases();
 std::vector<job_case> no_replica_cases();
+std::vector<job_case> family_cases(bool all);
 
 /// The layouts of jobs that are killed from outside, with ranks that may die together there.
 struct shooting_range {

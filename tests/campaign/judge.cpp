@@ -50,7 +50,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             char phase[32] = "";
             auto const at = line.find("rheo: rank ");
             if (at != line.npos
-                && std::sscanf(line.c_str() + at, "rheo: rank %d ends itself in step %d, attempt %d, at '%31[a-z]'", &d.rank, &d.step, &d.attempt, phase)
+                && std::sscanf(line.c_str() + at, "rheo: rank %d ends itself in step %d, attempt %d, at '%31[a-z_]'", &d.rank, &d.step, &d.attempt, phase)
                        == 4) {
                 d.phase = phase;
                 found.deaths.push_back(d);
@@ -152,6 +152,21 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
     auto const attempts = static_cast<std::size_t>(what.steps) + 1;
     if (found.attempts.size() != attempts) {
         wrong.push_back(words(found.attempts.size(), " attempts are recorded, expected ", attempts));
+    }
+    return wrong;
+}
+
+std::vector<std::string> faults_of_memory(std::filesystem::path const& folder, int ranks)
+{
+    std::vector<std::string> wrong;
+    for (int rank = 0; rank < ranks; ++rank) {
+        auto const file = json::parse(text_of(folder / "ranks" / (std::to_string(rank) + ".json")), nullptr, false);
+        auto const number = [&](char const* key) { return file.is_object() ? file.value(key, std::int64_t{-1}) : -1; };
+        auto const peak = number("peak_activation_bytes");
+        auto const planned = number("planned_activation_bytes");
+        if (peak <= 0 || peak != planned) {
+            wrong.push_back(words("rank ", rank, " held ", peak, " bytes of activations at most, the plan says ", planned));
+        }
     }
     return wrong;
 }

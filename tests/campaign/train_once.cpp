@@ -67,8 +67,12 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
         config.plan.schedule = value;
     } else if (key == "threads") {
         config.run.threads = number(value);
+    } else if (key == "rendezvous") {
+        config.run.rendezvous = number(value) != 0;
     } else if (key == "min_ranks") {
         config.plan.min_ranks = number(value);
+    } else if (key == "blocks") {
+        config.model.blocks = number(value);
     } else if (key == "steps") {
         config.train.steps = number(value);
     } else if (key == "seed") {

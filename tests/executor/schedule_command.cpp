@@ -107,9 +107,10 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
     }
     CHECK(run(folder, "plan c.toml --ranks 2 --schedule all --memory 0.01").exit_code == 3);
     CHECK(run(folder, "plan c.toml --ranks 2 --schedule zb-h1").exit_code == 0);
-    auto const refused = run(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1");
+    CHECK(run(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1").exit_code == 0);
+    auto const refused = run(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b");
     CHECK(refused.exit_code == 2);
-    CHECK(refused.err.find("'zb-h1' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'") != refused.err.npos);
+    CHECK(refused.err.find("'seq1f1b' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices") != refused.err.npos);
 }
 
 TEST_CASE("a schedule in a file is compared like a family; what is wrong in it is named by file, row and cell")

@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rheo/pipeline/template.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
+#include "rheo/schedule/families.hpp"
+#include "rheo/schedule/schedule_form.hpp"
 
 namespace test {
 
@@ -53,6 +57,20 @@ inline std::vector<layer_id> random_cuts(std::mt19937& draw, int layers, int sta
     return cuts;
 }
 
+/// A pipeline of so many ranks, from `first` on, cut and placed for the family where it can be.
+inline pipeline_instance instance_for(std::mt19937& draw, std::string_view family, int layers, int ranks, int first)
+{
+    auto const parsed = parse_schedule(family);
+    auto const form = parsed ? form_of(*parsed.schedule, ranks) : std::nullopt;
+    bool const fits = form && stages_per_copy(form->where) <= layers;
+    template_value const shape{random_cuts(draw, layers, fits ? stages_per_copy(form->where) : ranks), {}, fits ? form->where : stage_placement{}};
+    std::vector<rank_id> by_position;
+    for (int position = 0; position < ranks; ++position) {
+        by_position.push_back(rank_id{first + position});
+    }
+    return make_instance(shape, by_position);
+}
+
 /// Some pipelines over a model of `layers` layers; microbatches dealt at random (a pipeline may get none), and in a partial plan
 /// each done down to some layer, to none, or left out.
 inline plan random_plan(std::mt19937& draw, std::string schedule, int layers, int microbatches, bool partial)
@@ -62,12 +80,9 @@ inline plan random_plan(std::mt19937& draw, std::string schedule, int layers, in
     p.schedule = std::move(schedule);
     int rank = 0;
     for (int pipelines = 1 + below(4); pipelines > 0; --pipelines) {
-        int const stages = 1 + below(std::min(layers, 5));
-        pipeline_instance instance{random_cuts(draw, layers, stages), {}};
-        for (int s = 0; s < stages; ++s) {
-            instance.stages.push_back({rank_id{rank++}});
-        }
-        p.pipelines.push_back(std::move(instance));
+        int const ranks = 1 + below(std::min(layers, 5));
+        p.pipelines.push_back(instance_for(draw, p.schedule, layers, ranks, rank));
+        rank += ranks;
         p.work.emplace_back();
     }
     for (int m = 0; m < microbatches; ++m) {

@@ -95,8 +95,14 @@ struct random_case {
             std::vector<int> const cuts = stages == 1   ? std::vector{0, 3}
                                           : stages == 3 ? std::vector{0, 1, 2, 3}
                                                         : std::vector{0, 1 + draw.below(2), 3};
-            std::vector<int> const mine(places.end() - stages, places.end());
+            std::vector<int> mine(places.end() - stages, places.end());
             places.resize(places.size() - static_cast<std::size_t>(stages));
+            if (stages == 2 && draw.below(2) == 0) {  // the model twice, in opposite directions
+                mine.insert(mine.end(), {mine[1], mine[0]});
+            } else if (stages == 3 && draw.below(2) == 0) {  // the first and the last stage on one rank
+                places.push_back(mine[2]);
+                mine[2] = mine[0];
+            }
             pipelines.push_back(pipeline(cuts, mine));
             shares.push_back(pipelines.size() == 1 ? 1 + draw.below(3) : draw.below(4));
         }

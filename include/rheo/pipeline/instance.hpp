@@ -1,19 +1,148 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A pipeline that exists: cuts and the ranks that run each stage.
+// A pipeline that exists: cuts and the ranks that run each stage. Stages are numbered as programs number them: chunks make
+// several stages of a rank, and where the model is there twice stage s of the second copy comes after all of the first. Who
+// stands where, and who holds which layers, is read off in one place, here.
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <vector>
 
+#include "rheo/partition/cuts.hpp"
+#include "rheo/schedule/stage_placement.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 struct pipeline_instance {
-    std::vector<layer_id> cuts;
+    std::vector<layer_id> cuts;                ///< of one copy of the model
     std::vector<std::vector<rank_id>> stages;  ///< stage -> its ranks; one each until there is tensor parallelism
 
     friend constexpr bool operator==(pipeline_instance const&, pipeline_instance const&) = default;
 };
+
+/// The layers of a stage, of whichever copy. @pre the pipeline has the stage
+constexpr layer_span layers_of(pipeline_instance const& pipeline, stage_id stage)
+{
+    return layers_of(pipeline.cuts, stage_id{stage.value % stage_count(pipeline.cuts)});
+}
+
+/// The rank that runs a stage.
+constexpr rank_id rank_of(pipeline_instance const& pipeline, stage_id stage) { return pipeline.stages[at(stage)].front(); }
+
+/// The ranks of the pipeline by their position: in the order in which its stages first name them.
+constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
+{
+    std::vector<rank_id> ranks;
+    for (auto const& stage : pipeline.stages) {
+        for (auto const rank : stage) {
+            if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
+                ranks.push_back(rank);
+            }
+        }
+    }
+    return ranks;
+}
+
+/// Where its stages live. @pre the stages are those of whole copies of the model, one rank each
+constexpr stage_placement placement_of(pipeline_instance const& pipeline)
+{
+    auto const ranks = ranks_of(pipeline);
+    stage_placement where{.copies = static_cast<int>(pipeline.stages.size()) / stage_count(pipeline.cuts)};
+    for (auto const& stage : pipeline.stages) {
+        where.positions.push_back(static_cast<int>(std::find(ranks.begin(), ranks.end(), stage.front()) - ranks.begin()));
+    }
+    return where;
+}
+
+/// The layers of a position under cuts, ascending, each once: the union of its stages, of all copies.
+/// @pre the cuts are those of the placement's stages
+constexpr std::vector<layer_span> layers_at(std::span<layer_id const> cuts, stage_placement const& where, int position)
+{
+    auto const chain = stage_count(cuts);
+    std::vector<layer_span> spans;
+    for (int stage = 0; stage < chain; ++stage) {
+        bool here = false;
+        for (auto s = static_cast<std::size_t>(stage); s < where.positions.size(); s += static_cast<std::size_t>(chain)) {
+            here = here || where.positions[s] == position;
+        }
+        auto const span = layers_of(cuts, stage_id{stage});
+        if (here && !spans.empty() && spans.back().end == span.begin) {
+            spans.back().end = span.end;
+        } else if (here) {
+            spans.push_back(span);
+        }
+    }
+    return spans;
+}
+
+/// The layers that a rank holds in the pipeline, ascending, each once; none when it has no place there.
+constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, rank_id rank)
+{
+    auto const ranks = ranks_of(pipeline);
+    auto const place = std::find(ranks.begin(), ranks.end(), rank);
+    if (place == ranks.end()) {
+        return {};
+    }
+    return layers_at(pipeline.cuts, placement_of(pipeline), static_cast<int>(place - ranks.begin()));
+}
+
+constexpr bool contains(std::span<layer_span const> spans, layer_id layer)
+{
+    bool found = false;
+    for (auto const span : spans) {
+        found = found || contains(span, layer);
+    }
+    return found;
+}
+
+/// How many layers the spans have together.
+constexpr int layer_count(std::span<layer_span const> spans)
+{
+    int count = 0;
+    for (auto const span : spans) {
+        count += size(span);
+    }
+    return count;
+}
+
+/// All layers of the spans, in their order.
+constexpr std::vector<layer_id> layers_in(std::span<layer_span const> spans)
+{
+    std::vector<layer_id> layers;
+    for (auto const span : spans) {
+        for (auto l = span.begin; l < span.end; ++l) {
+            layers.push_back(l);
+        }
+    }
+    return layers;
+}
+
+/// The ranks of the pipeline that hold one of the layers, by their position: one per copy of the model at most for one layer.
+constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, std::span<layer_id const> layers)
+{
+    auto const ranks = ranks_of(pipeline);
+    std::vector<char> holds(ranks.size(), 0);
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+        auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
+        for (auto const layer : layers) {
+            for (auto const rank : pipeline.stages[s]) {
+                if (contains(span, layer)) {
+                    holds[static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin())] = 1;
+                }
+            }
+        }
+    }
+    std::vector<rank_id> holders;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (holds[r] != 0) {
+            holders.push_back(ranks[r]);
+        }
+    }
+    return holders;
+}
 
 }  // namespace rheo::inline v0

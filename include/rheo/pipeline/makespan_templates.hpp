@@ -23,6 +23,7 @@
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/schedule_form.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -31,6 +32,8 @@ namespace rheo::inline v0 {
 struct makespan_template {
     int nodes;                ///< that an instance takes
     makespan_split split;     ///< says why when there is none
+    any_schedule schedule;    ///< that it is cut for
+    std::string instead{};    ///< why that is not the one asked for; empty when it is
     pipeline_cost cost{};
     bytes fullest{};          ///< of the devices, with the microbatches asked for
     int most_microbatches{};  ///< that fit, at most as many as were asked about; 0: memory was not looked at
@@ -39,18 +42,30 @@ struct makespan_template {
 };
 
 struct makespan_templates_request {
-    any_schedule schedule;
+    any_schedule schedule;                 ///< what it cannot be made for at the microbatches below it is cut for at the fewest more that it can
     size_range nodes;                      ///< sizes of templates
     int microbatches;                      ///< that a pipeline runs in a step
     int most_microbatches;                 ///< the step's: no pipeline runs more
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
+    std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule cannot have; none: these have no template
 };
 
 namespace detail {
 
+/// The fewest microbatches, from those asked for on, for which the family can be made on so many ranks; those asked for when it cannot.
+constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan_templates_request const& request)
+{
+    for (int m = request.microbatches; m <= request.most_microbatches; ++m) {
+        if (fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none) {
+            return m;
+        }
+    }
+    return request.microbatches;
+}
+
 /// The line through the makespans at m and at 2 m microbatches; where the schedule cannot have twice as many, through none.
-constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule const& schedule, int microbatches)
+constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule schedule, int microbatches)
 {
     schedule_shape const twice{.ranks = split.ranks, .microbatches = 2 * microbatches};
     if (fault_of(schedule, twice) != shape_fault::none) {
@@ -64,6 +79,30 @@ constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split
 
 }  // namespace detail
 
+namespace detail {
+
+constexpr makespan_template make_makespan_template(stage_prices const& prices, makespan_templates_request const& request, any_schedule schedule, int nodes)
+{
+    auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
+    makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort}), schedule};
+    if (!made.split) {
+        return made;
+    }
+    auto const p = make_program(schedule, {.ranks = made.split.ranks, .microbatches = microbatches});
+    made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
+    made.cost = cost_of_split(prices, made.split, schedule, microbatches);
+    if (request.device_memory) {
+        made.most_microbatches = microbatches_that_fit(prices, schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
+                                                       request.most_microbatches);
+        if (made.most_microbatches < request.most_microbatches) {
+            made.cost.most_microbatches = made.most_microbatches;
+        }
+    }
+    return made;
+}
+
+}  // namespace detail
+
 /// A template for each number of nodes of the range, also those that cannot be: they say why.
 /// @pre 1 <= from <= to, 1 <= microbatches <= most_microbatches. Cost: that of optimal_makespan for each.
 constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices const& prices, makespan_templates_request const& request)
@@ -72,35 +111,34 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
     expects(1 <= request.microbatches && request.microbatches <= request.most_microbatches, "a pipeline runs at least one and at most all microbatches of a step");
     std::vector<makespan_template> result;
     for (int nodes = request.nodes.from; nodes <= request.nodes.to; ++nodes) {
-        makespan_template made{nodes, optimal_makespan(prices, {request.schedule, nodes, request.microbatches, request.device_memory, request.effort})};
-        if (made.split) {
-            auto const p = make_program(request.schedule, {.ranks = made.split.ranks, .microbatches = request.microbatches});
-            made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
-            made.cost = detail::cost_of_split(prices, made.split, request.schedule, request.microbatches);
-            if (request.device_memory) {
-                made.most_microbatches = microbatches_that_fit(prices, request.schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
-                                                               request.most_microbatches);
-                if (made.most_microbatches < request.most_microbatches) {
-                    made.cost.most_microbatches = made.most_microbatches;
-                }
-            }
+        auto made = detail::make_makespan_template(prices, request, request.schedule, nodes);
+        if (!made.split && request.otherwise && !(*request.otherwise == request.schedule)) {
+            auto other = detail::make_makespan_template(prices, request, *request.otherwise, nodes);
+            other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.cannot;
+            made = std::move(other);
         }
         result.push_back(std::move(made));
     }
     return result;
 }
 
-/// Those that ranks can run, one device per stage, as instantiation and recomposition take them: counted in ranks.
+/// Those that ranks can run, one device per rank, as instantiation and recomposition take them: counted in ranks.
 constexpr template_set_value to_template_set(std::span<makespan_template const> made)
 {
     template_set_value ready;
     for (auto const& one : made) {
-        bool single = one.split && one.split.devices.size() == static_cast<std::size_t>(one.split.ranks);
+        bool single = static_cast<bool>(one.split);
         for (auto const d : one.split.devices) {
             single = single && d == 1;
         }
-        if (single) {
-            ready.templates.push_back({one.split.cuts, one.cost});
+        if (!single) {
+            continue;
+        }
+        if (auto form = form_of(one.schedule, one.split.ranks); form && stages_per_copy(form->where) == stage_count(one.split.cuts)) {
+            if (is_one_each(form->where)) {
+                form->where = {};
+            }
+            ready.templates.push_back({one.split.cuts, one.cost, form->where});
         }
     }
     return ready;

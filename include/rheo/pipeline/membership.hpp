@@ -55,12 +55,8 @@ constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std:
     for (auto const& member : members) {
         rank_holdings holds{member.rank, member.version, {}, {}};
         for (auto const& pipeline : next.pipelines) {
-            for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-                auto const span = layers_of(pipeline.cuts, stage_id{static_cast<int>(s)});
-                for (auto l = span.begin; pipeline.stages[s].front() == member.rank && l < span.end; ++l) {
-                    holds.layers.push_back(l);
-                }
-            }
+            auto const layers = layers_in(layers_of(pipeline, member.rank));
+            holds.layers.insert(holds.layers.end(), layers.begin(), layers.end());
         }
         result.push_back(std::move(holds));
     }

@@ -49,10 +49,9 @@ constexpr assignment_costs costs_of_places(place_costs const& costs, template_se
     auto const survivors = costs.missing_before.size();
     assignment_costs matrix{0, static_cast<int>(survivors), {}};
     for (auto const n : sizes) {
-        auto const& bounds = template_of_size(ready, n).cuts;
-        for (int s = 0; s < n; ++s) {
+        for (auto const& layers : layers_by_position(template_of_size(ready, n))) {
             for (std::size_t r = 0; r < survivors; ++r) {
-                matrix.values.push_back(costs.of(r, layers_of(bounds, stage_id{s})));
+                matrix.values.push_back(costs.of(r, layers));
             }
         }
         matrix.rows += n;
@@ -88,7 +87,7 @@ constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, p
     std::vector<std::vector<std::int64_t>> least;  // by size: what so many pipelines miss at least
     for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
         auto const pipelines = problem.ranks / problem.sizes[i];
-        least.push_back(least_missing(costs, ready.templates[i].cuts, std::max(1, pipelines)));
+        least.push_back(least_missing(costs, layers_by_position(ready.templates[i]), std::max(1, pipelines)));
     }
     for (std::size_t i = 1; i < order.size(); ++i) {  // ascending by bytes missed per rank
         auto const moved = order[i];
@@ -176,13 +175,13 @@ constexpr recomposition recompose(std::span<rank_holdings const> survivors, temp
     std::vector<char> placed(by_rank.size(), 0);
     std::size_t place = 0;
     for (auto const n : *sizes) {
-        pipeline_instance pipeline{template_of_size(ready, n).cuts, {}};
-        for (int s = 0; s < n; ++s) {
+        std::vector<rank_id> by_position;
+        for (int position = 0; position < n; ++position) {
             auto const survivor = matching.column_of[place++];
             placed[survivor] = 1;
-            pipeline.stages.push_back({by_rank[survivor]->rank});
+            by_position.push_back(by_rank[survivor]->rank);
         }
-        answer.pipelines.push_back(std::move(pipeline));
+        answer.pipelines.push_back(make_instance(template_of_size(ready, n), by_position));
     }
     for (std::size_t i = 0; i < by_rank.size(); ++i) {
         if (placed[i] == 0) {

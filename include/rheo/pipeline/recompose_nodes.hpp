@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // New pipelines of whole nodes: no node is in two of them, so the loss of a node is the loss of one copy of a layer at most, and
-// f + 1 pipelines survive the loss of any f nodes. Each node takes consecutive stages, one per device. Which node takes
-// which place, and which of its devices which stage, are two assignment problems, one inside the other; both are solved exactly.
+// f + 1 pipelines survive the loss of any f nodes. Each node takes consecutive positions, one per device. Which node takes
+// which place, and which of its devices which position, are two assignment problems, one inside the other; both are solved exactly.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,27 +44,27 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdi
     return whole;
 }
 
-/// What the devices of a node miss for the stages from `first` on, each device one of them, at least.
-constexpr assignment place_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<layer_id const> bounds, int first)
+/// What the devices of a node miss for the places from `first` on, each device one of them, at least.
+constexpr assignment place_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
 {
     auto const n = static_cast<int>(devices.size());
     assignment_costs matrix{n, n, {}};
     for (int s = 0; s < n; ++s) {
         for (auto const i : devices) {
-            matrix.values.push_back(costs.of(i, layers_of(bounds, stage_id{first + s})));
+            matrix.values.push_back(costs.of(i, places[static_cast<std::size_t>(first + s)]));
         }
     }
     return cheapest_assignment(matrix);
 }
 
-/// The costs of the places of one pipeline with these cuts: place by place, node by node.
+/// The costs of the places of one pipeline: place by place, node by node.
 constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& costs, std::vector<std::vector<std::size_t>> const& nodes,
-                                                         std::span<layer_id const> bounds, int devices_per_node)
+                                                         std::span<std::vector<layer_span> const> places, int devices_per_node)
 {
     std::vector<std::int64_t> values;
-    for (int first = 0; first < stage_count(bounds); first += devices_per_node) {
+    for (int first = 0; first < static_cast<int>(places.size()); first += devices_per_node) {
         for (auto const& devices : nodes) {
-            values.push_back(place_node(costs, devices, bounds, first).cost);
+            values.push_back(place_node(costs, devices, places, first).cost);
         }
     }
     return values;
@@ -151,7 +151,7 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
         for (auto const n : choice) {
             auto& row = rows[static_cast<std::size_t>(std::lower_bound(problem.sizes.begin(), problem.sizes.end(), n) - problem.sizes.begin())];
             if (row.empty()) {
-                row = detail::costs_of_node_places(costs, nodes, template_of_size(ready, n * devices_per_node).cuts, devices_per_node);
+                row = detail::costs_of_node_places(costs, nodes, layers_by_position(template_of_size(ready, n * devices_per_node)), devices_per_node);
             }
             matrix.values.insert(matrix.values.end(), row.begin(), row.end());
             matrix.rows += n;
@@ -168,16 +168,17 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
     for (auto const n : sizes) {
         auto const& shape = template_of_size(ready, n * devices_per_node);
         prices.push_back(shape.cost);
-        pipeline_instance pipeline{shape.cuts, {}};
+        auto const layers = layers_by_position(shape);
+        std::vector<rank_id> ranks;
         for (int place = 0; place < n; ++place, ++row) {
             auto const& devices = nodes[static_cast<std::size_t>(best.column_of[row])];
-            for (auto const column : detail::place_node(costs, devices, shape.cuts, place * devices_per_node).column_of) {
+            for (auto const column : detail::place_node(costs, devices, layers, place * devices_per_node).column_of) {
                 auto const i = devices[static_cast<std::size_t>(column)];
                 placed[i] = 1;
-                pipeline.stages.push_back({by_rank[i]->rank});
+                ranks.push_back(by_rank[i]->rank);
             }
         }
-        answer.pipelines.push_back(std::move(pipeline));
+        answer.pipelines.push_back(make_instance(shape, ranks));
     }
     close();
     auto const split = split_batch(prices, request.microbatches);

@@ -29,14 +29,12 @@ constexpr rank_groups refilled(std::span<pipeline_instance const> before, std::s
     for (auto const& pipeline : before) {
         groups.emplace_back();
         wanted.push_back(0);
-        for (auto const& stage : pipeline.stages) {
-            for (auto const rank : stage) {
-                ++wanted.back();
-                for (std::size_t i = 0; i < survivors.size(); ++i) {
-                    if (survivors[i]->rank == rank) {
-                        groups.back().push_back(rank);
-                        waits[i] = 0;
-                    }
+        for (auto const rank : ranks_of(pipeline)) {
+            ++wanted.back();
+            for (std::size_t i = 0; i < survivors.size(); ++i) {
+                if (survivors[i]->rank == rank) {
+                    groups.back().push_back(rank);
+                    waits[i] = 0;
                 }
             }
         }
@@ -55,23 +53,15 @@ constexpr rank_groups refilled(std::span<pipeline_instance const> before, std::s
 /// True when the group is this pipeline, all of it.
 constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance const& pipeline)
 {
-    std::vector<rank_id> ranks;
-    for (auto const& stage : pipeline.stages) {
-        ranks.insert(ranks.end(), stage.begin(), stage.end());
-    }
-    return ranks == group;
+    return ranks_of(pipeline) == group;
 }
 
 /// What the ranks of a pipeline miss where they are.
 constexpr bytes missing_in(pipeline_instance const& pipeline, std::span<rank_holdings const* const> by_rank, place_costs const& costs)
 {
     bytes sum;
-    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-        for (std::size_t i = 0; i < by_rank.size(); ++i) {
-            if (by_rank[i]->rank == pipeline.stages[s].front()) {
-                sum += bytes{costs.of(i, layers_of(pipeline.cuts, stage_id{static_cast<int>(s)}))};
-            }
-        }
+    for (std::size_t i = 0; i < by_rank.size(); ++i) {
+        sum += bytes{costs.of(i, layers_of(pipeline, by_rank[i]->rank))};
     }
     return sum;
 }
@@ -90,17 +80,17 @@ constexpr pipeline_instance placed(std::vector<rank_id> const& group, std::span<
     }
     auto const n = static_cast<int>(columns.size());
     assignment_costs matrix{n, n, {}};
-    for (int s = 0; s < n; ++s) {
+    for (auto const& layers : layers_by_position(shape)) {
         for (auto const i : columns) {
-            matrix.values.push_back(costs.of(i, layers_of(shape.cuts, stage_id{s})));
+            matrix.values.push_back(costs.of(i, layers));
         }
     }
     auto const found = cheapest_assignment(matrix);
-    pipeline_instance pipeline{shape.cuts, {}};
+    std::vector<rank_id> ranks;
     for (auto const c : found.column_of) {
-        pipeline.stages.push_back({by_rank[columns[static_cast<std::size_t>(c)]]->rank});
+        ranks.push_back(by_rank[columns[static_cast<std::size_t>(c)]]->rank);
     }
-    return pipeline;
+    return make_instance(shape, ranks);
 }
 
 constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
@@ -115,7 +105,7 @@ constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
 }  // namespace detail
 
 /// Pipelines for the survivors of `before`, ranks that waited included.
-/// @pre as recompose; the pipelines before have one rank per stage and no rank twice
+/// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
 /// Cost: a small assignment per pipeline that was hit, or that of recompose.
 constexpr recomposition repair(std::span<pipeline_instance const> before, std::span<rank_holdings const> survivors, template_set_value const& ready,
                                std::span<tensor_bytes const> tensors, recomposition_request request)

@@ -12,7 +12,9 @@
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/cost.hpp"
+#include "rheo/pipeline/instance.hpp"
 #include "rheo/schedule/schedule.hpp"
+#include "rheo/schedule/stage_placement.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -21,12 +23,45 @@ namespace rheo::inline v0 {
 struct template_value {
     std::vector<layer_id> cuts;
     pipeline_cost cost;
+    stage_placement where{};  ///< of the stages; empty: a position for each
 
     friend constexpr bool operator==(template_value const&, template_value const&) = default;
 };
 
-/// The number of ranks that an instance of the template takes: one per stage.
-constexpr int size(template_value const& shape) { return stage_count(shape.cuts); }
+/// The number of ranks that an instance of the template takes: one per position.
+constexpr int size(template_value const& shape) { return shape.where.positions.empty() ? stage_count(shape.cuts) : position_count(shape.where); }
+
+/// Where its stages live.
+constexpr stage_placement placement_of(template_value const& shape)
+{
+    auto where = shape.where;
+    if (where.positions.empty()) {
+        where.positions = loop_placement(stage_count(shape.cuts), 1);
+    }
+    return where;
+}
+
+/// The layers of each position, ascending.
+constexpr std::vector<std::vector<layer_span>> layers_by_position(template_value const& shape)
+{
+    auto const where = placement_of(shape);
+    std::vector<std::vector<layer_span>> layers;
+    for (int position = 0; position < size(shape); ++position) {
+        layers.push_back(layers_at(shape.cuts, where, position));
+    }
+    return layers;
+}
+
+/// The pipeline of these ranks. @param by_position as many as the template takes
+constexpr pipeline_instance make_instance(template_value const& shape, std::span<rank_id const> by_position)
+{
+    expects(by_position.size() == static_cast<std::size_t>(size(shape)), "a pipeline takes as many ranks as its template has positions");
+    pipeline_instance pipeline{shape.cuts, {}};
+    for (auto const position : placement_of(shape).positions) {
+        pipeline.stages.push_back({by_position[static_cast<std::size_t>(position)]});
+    }
+    return pipeline;
+}
 
 /// The template with these cuts, its cost estimated from forward and backward times per layer.
 /// @pre the cuts end with the number of layers

@@ -26,11 +26,11 @@ struct plan {
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
 
-/// The place of a rank: its pipeline and stage; `found` is false for spares.
+/// The place of a rank: its pipeline and position there, which is its row of the pipeline's program; `found` is false for spares.
 struct plan_position {
     bool found = false;
     pipeline_id pipeline;
-    stage_id stage;
+    int position = 0;
 
     friend constexpr bool operator==(plan_position, plan_position) = default;
 };
@@ -39,22 +39,24 @@ struct plan_position {
 constexpr plan_position position_of(plan const& p, rank_id rank)
 {
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        for (std::size_t s = 0; s < p.pipelines[i].stages.size(); ++s) {
-            for (auto const member : p.pipelines[i].stages[s]) {
-                if (member == rank) {
-                    return {true, pipeline_id{static_cast<int>(i)}, stage_id{static_cast<int>(s)}};
-                }
+        auto const ranks = ranks_of(p.pipelines[i]);
+        for (std::size_t k = 0; k < ranks.size(); ++k) {
+            if (ranks[k] == rank) {
+                return {true, pipeline_id{static_cast<int>(i)}, static_cast<int>(k)};
             }
         }
     }
     return {};
 }
 
-/// The layers of a rank; an empty span for spares.
-constexpr layer_span layers_of(plan const& p, rank_id rank)
+/// The layers of a rank, ascending; none for spares.
+constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 {
     auto const place = position_of(p, rank);
-    return place.found ? layers_of(p.pipelines[at(place.pipeline)].cuts, place.stage) : layer_span{};
+    if (!place.found) {
+        return {};
+    }
+    return layers_of(p.pipelines[at(place.pipeline)], rank);
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.

@@ -43,8 +43,8 @@ inline std::vector<reduction_unit> reduction_units(collection const& state, int 
     return units;
 }
 
-/// Which units the stages of a pipeline with these cuts take part in: stage -> units, ascending.
-inline units_by_stage units_of_stages(std::vector<reduction_unit> const& units, std::vector<layer_id> const& cuts)
+/// Which units the stages of a pipeline with these cuts take part in: stage -> units, ascending, the stages of one copy of the model after those of the other.
+inline units_by_stage units_of_stages(std::vector<reduction_unit> const& units, std::vector<layer_id> const& cuts, int copies = 1)
 {
     units_by_stage result(cuts.size() - 1);
     for (std::size_t u = 0; u < units.size(); ++u) {
@@ -59,6 +59,10 @@ inline units_by_stage units_of_stages(std::vector<reduction_unit> const& units, 
                 }
             }
         }
+    }
+    auto const chain = result.size();
+    for (std::size_t s = chain; s < chain * static_cast<std::size_t>(copies); ++s) {
+        result.push_back(result[s - chain]);
     }
     return result;
 }

@@ -41,17 +41,6 @@ constexpr bool holds_layer(rank_holdings const& holds, layer_id layer)
     return false;
 }
 
-/// The rank that runs a layer in a pipeline.
-constexpr rank_id runner_of(pipeline_instance const& pipeline, layer_id layer)
-{
-    for (int s = 0; s < stage_count(pipeline.cuts); ++s) {
-        if (contains(layers_of(pipeline.cuts, stage_id{s}), layer)) {
-            return pipeline.stages[static_cast<std::size_t>(s)].front();
-        }
-    }
-    throw precondition_error{"a pipeline has all layers of the model"};
-}
-
 /// The layers of parameters that no survivor holds, by tensor: a tied tensor lives while one of its layers does.
 inline std::vector<layer_id> lost_layers(salvage_request const& of)
 {
@@ -99,12 +88,9 @@ inline std::vector<rank_holdings> holdings_after(salvage_request const& of)
     std::vector<rank_holdings> after;
     for (auto const& before : of.told) {
         rank_holdings holds{before.rank, before.version, {}, {}};
-        for (layer_id layer{0}; layer.value < of.layers; ++layer) {
-            for (auto const& pipeline : of.pipelines) {
-                if (runner_of(pipeline, layer) == before.rank && !holds_layer(holds, layer)) {
-                    holds.layers.push_back(layer);
-                }
-            }
+        for (auto const& pipeline : of.pipelines) {
+            auto const layers = layers_in(layers_of(pipeline, before.rank));
+            holds.layers.insert(holds.layers.end(), layers.begin(), layers.end());
         }
         for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
             use_holding mine{use_id{static_cast<std::int32_t>(u)}, {}};
@@ -198,7 +184,7 @@ inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const
 
 /// The salvage of a step: what stays, what moves, what is missing and who makes it. When layers are lost
 /// only `lost` is filled; without pipelines `missing` besides.
-/// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage;
+/// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage, no rank is in two;
 ///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
 inline salvage_plan salvage(salvage_request const& of)
 {

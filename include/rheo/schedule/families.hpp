@@ -45,10 +45,10 @@ inline constexpr auto schedule_names = [] {
     return names;
 }();
 
-/// The families that the executor runs: one stage per rank, whole backwards, any number of microbatches.
+/// The families that the executor runs: all whose items are whole microbatches.
 constexpr bool runs_on_workers(any_schedule schedule)
 {
-    return schedule == gpipe{} || schedule == one_f_one_b{};
+    return !(schedule == seq1f1b{});
 }
 
 /// The answer of parse_schedule: a schedule, or the sentence why not.
@@ -77,13 +77,13 @@ inline std::string why_not_run(std::string_view name)
 {
     auto const parsed = parse_schedule(name);
     if (!parsed && name.find_first_of("./") != name.npos) {
-        return "'" + std::string{name} + "': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet; ranks run 'gpipe' and '1f1b'";
+        return "'" + std::string{name} + "': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet";
     }
     if (!parsed) {
         return parsed.reason;
     }
     if (!runs_on_workers(*parsed.schedule)) {
-        return "'" + std::string{name} + "' can be looked at (rheo schedule) but not run yet; ranks run 'gpipe' and '1f1b'";
+        return "'" + std::string{name} + "' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices";
     }
     return {};
 }

@@ -36,7 +36,7 @@ struct modelled_machine {
     friend constexpr bool operator==(modelled_machine const&, modelled_machine const&) = default;
 };
 
-/// What the stages of a pipeline with these cuts take on the machine. The backward counts twice per product of the
+/// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
 /// forward, half for each of its parts. @pre cuts of this model, rates above zero
 constexpr stage_costs modelled_costs(
     model_description const& model, microbatch_shape shape, std::span<layer_id const> cuts, modelled_machine const& machine)
@@ -63,7 +63,7 @@ constexpr stage_costs modelled_costs(
 }
 
 /// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its int64 sums
-/// over all its holders; the update reads and writes the committed state of the largest stage.
+/// over all its holders; the update reads and writes the committed state of the rank with the largest.
 /// @pre the plan's cuts belong to the model, one rank per stage
 inline modelled_step step_of(plan const& p, model_description const& model, microbatch_shape shape, modelled_machine const& machine)
 {
@@ -76,11 +76,14 @@ inline modelled_step step_of(plan const& p, model_description const& model, micr
     bytes largest;
     for (std::size_t i = 0; i < programs.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
-        modelled_pipeline modelled{programs[i], {}, modelled_costs(model, shape, pipeline.cuts, machine)};
-        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-            modelled.ranks.push_back(pipeline.stages[s].front());
+        auto const of_copy = modelled_costs(model, shape, pipeline.cuts, machine);
+        modelled_pipeline modelled{programs[i], ranks_of(pipeline), {}};
+        for (int copy = 0; copy < programs[i].copies; ++copy) {
+            modelled.costs.insert(modelled.costs.end(), of_copy.begin(), of_copy.end());
+        }
+        for (auto const rank : modelled.ranks) {
             bytes held;
-            for (auto l = pipeline.cuts[s]; l < pipeline.cuts[s + 1]; ++l) {
+            for (auto const l : layers_in(layers_of(pipeline, rank))) {
                 held += committed_bytes(model.layers[at(l)]);
             }
             largest = std::max(largest, held);

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// How many bytes a survivor misses for a stage: the tensors of its layers that it does not hold. Tensors
-// of one layer are summed up in advance, so that a stage is a difference; the few that layers share are
+// How many bytes a survivor misses for a place: the tensors of its layers that it does not hold. Tensors
+// of one layer are summed up in advance, so that a place is a few differences; the few that layers share are
 // looked at one by one.
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
+#include "rheo/pipeline/instance.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/expects.hpp"
@@ -28,14 +29,18 @@ struct place_costs {
     std::vector<std::vector<std::int64_t>> missing_before;  ///< [survivor][layer]
     std::vector<shared_tensor> shared;
 
-    constexpr std::int64_t of(std::size_t survivor, layer_span span) const
+    /// @pre the spans have no layer in common
+    constexpr std::int64_t of(std::size_t survivor, std::span<layer_span const> spans) const
     {
         auto const& before = missing_before[survivor];
-        auto cost = before[at(span.end)] - before[at(span.begin)];
+        std::int64_t cost = 0;
+        for (auto const span : spans) {
+            cost += before[at(span.end)] - before[at(span.begin)];
+        }
         for (auto const& tensor : shared) {
             bool needed = false;
             for (auto const l : tensor.layers) {
-                needed = needed || contains(span, l);
+                needed = needed || contains(spans, l);
             }
             if (needed && tensor.held_by[survivor] == 0) {
                 cost += tensor.size;
@@ -85,19 +90,18 @@ constexpr place_costs make_place_costs(std::span<rank_holdings const* const> sur
     return costs;
 }
 
-/// For one size of pipeline: what the k cheapest survivors for each stage miss at least, summed over the
-/// stages, for k = 0, 1, ... A bound from below for k pipelines of that size.
-constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, std::span<layer_id const> bounds, int most_pipelines)
+/// For one size of pipeline: what the k cheapest survivors for each place miss at least, summed over the
+/// places, for k = 0, 1, ... A bound from below for k pipelines of that size.
+constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, std::span<std::vector<layer_span> const> places, int most_pipelines)
 {
     auto const survivors = costs.missing_before.size();
     auto const most = static_cast<std::size_t>(most_pipelines);
     std::vector<std::int64_t> least(most + 1, 0);
     std::vector<std::int64_t> cheapest;  // ascending
-    for (int s = 0; s < stage_count(bounds); ++s) {
-        auto const span = layers_of(bounds, stage_id{s});
+    for (auto const& place_layers : places) {
         cheapest.clear();
         for (std::size_t r = 0; r < survivors; ++r) {
-            auto const cost = costs.of(r, span);
+            auto const cost = costs.of(r, place_layers);
             if (cheapest.size() == most && cost >= cheapest.back()) {
                 continue;
             }

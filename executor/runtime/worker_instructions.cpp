@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the worker does for each kind of instruction.
+#include "runtime/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+void note_not_finite(gradient_accumulator& sums, microbatch_id m)
+{
+    if (sums.state.not_finite && sums.not_finite_at.value < 0) {
+        sums.not_finite_at = m;
+    }
+}
+
+}  // namespace
+
+void worker::reduce(instruction i, section const& in)
+{
+    auto& r = *by_unit_[at(reduction_of(i))];
+    if (i.kind == instruction_kind::post_reduction) {
+        r.reset();
+        r.post(in.messages);
+    } else {
+        in.messages.wait_until([&] { return r.advance(in.messages); });
+    }
+}
+
+void worker::forward(instruction i, flight& f, section const& in)
+{
+    auto& here = stage_of(i.stage);
+    auto& layers = *here.layers;
+    auto const m = microbatch_of(i);
+    wait(f.receiving_input, f.input_received, in.messages);
+    began_ = job_->clock.now();
+    f.kept = memory_.take(layers);
+    auto& a = *f.kept;
+    if (here.before_is_mine) {
+        std::copy_n(stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_floats(), layers.input(a));
+    } else if (here.before.value >= 0) {
+        std::copy(f.input.begin(), f.input.end(), layers.input(a));
+    }
+    if (layers.input_floats() == 0 || layers.has_loss()) {
+        if (in.context.training) {
+            job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets);
+        } else {
+            job_->data->validation_microbatch(m, a.tokens, a.targets);
+        }
+    }
+    loss_sum loss;
+    layers.forward(a, item_for(m, in), loss);
+    if (layers.has_loss() && !in.context.training) {
+        in.evaluation = in.evaluation + loss;
+    } else if (layers.has_loss() && in.wanted(layers.loss_use(), m)) {
+        auto& sums = state_->accumulator(layers.loss_use());
+        sums.sums[0] += loss.fixed;
+        sums.sums[1] += loss.targets;
+        sums.state.not_finite |= loss.not_finite;
+        note_not_finite(sums, m);
+        in.contributed(layers.loss_use(), m);
+        ++contributions_;
+    }
+    computed();
+    job_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
+}
+
+void worker::count_contributions(stage& layers, microbatch_id m, layer_id lowest, section const& in)
+{
+    for (auto const use : layers.uses()) {
+        if (layers.above(use, lowest) && in.wanted(use, m)) {
+            note_not_finite(state_->accumulator(use), m);
+            in.contributed(use, m);
+            ++contributions_;
+        }
+    }
+}
+
+/// Whole, or the input gradient alone.
+void worker::backward(instruction i, flight& f, section const& in)
+{
+    auto& here = stage_of(i.stage);
+    auto& layers = *here.layers;
+    auto const m = microbatch_of(i);
+    wait(f.receiving_gradient, f.gradient_received, in.messages);
+    wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
+    began_ = job_->clock.now();
+    f.gradient_out.resize(layers.input_floats());
+    auto const lowest = lowest_of(layers, m);
+    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.data();
+    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.data();
+    bool const whole = i.kind == instruction_kind::backward;
+    if (whole) {
+        layers.backward(*f.kept, item_for(m, in), lowest, from, to, [&](use_id use) { return in.wanted(use, m); });
+        count_contributions(layers, m, lowest, in);
+        memory_.give_back(layers, std::move(f.kept));
+    } else {
+        memory_.take_gradients(layers);
+        layers.input_gradient(*f.kept, item_for(m, in), lowest, from, to);
+    }
+    if (auto const before = todo_.find({i.stage - 1, i.item}); here.before_is_mine && before != todo_.end() && before->second.backward) {
+        std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
+    }
+    computed();
+    job_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
+}
+
+void worker::weight_gradient(instruction i, flight& f, section const& in)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    auto const m = microbatch_of(i);
+    auto const lowest = lowest_of(layers, m);
+    layers.weight_gradient(*f.kept, item_for(m, in), lowest, [&](use_id use) { return in.wanted(use, m); });
+    count_contributions(layers, m, lowest, in);
+    memory_.give_gradients_back(layers);
+    memory_.give_back(layers, std::move(f.kept));
+    computed();
+    job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
+}
+
+/// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
+mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, microbatch_id m, std::span<float const> data, mpi::messenger& messages)
+{
+    if (!job_->config.run.rendezvous) {
+        return messages.send(to, kind, message_of(stage, m), data);
+    }
+    auto const ticket = messages.send_synchronously(to, kind, 0, data);
+    messages.wait(ticket);
+    return ticket;
+}
+
+mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, microbatch_id m, std::span<float> data, mpi::messenger& messages)
+{
+    if (!job_->config.run.rendezvous) {
+        return messages.receive(from, kind, message_of(stage, m), data);
+    }
+    auto const ticket = messages.receive(from, kind, 0, data);
+    messages.wait(ticket);
+    return ticket;
+}
+
+void worker::execute(instruction i, section const& in)
+{
+    using enum instruction_kind;
+    if (is_reduction(i.kind)) {
+        reduce(i, in);
+        return;
+    }
+    auto const m = microbatch_of(i);
+    auto& f = flight_of({i.stage, i.item});
+    auto& here = stage_of(i.stage);
+    auto& messages = in.messages;
+    switch (i.kind) {
+    case receive_activation:
+        f.input.resize(here.layers->input_floats());
+        f.input_received = receive(here.before, mpi::channel::activation, i.stage, m, f.input, messages);
+        f.receiving_input = !job_->config.run.rendezvous;
+        break;
+    case forward: this->forward(i, f, in); break;
+    case send_activation:
+        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, m, {here.layers->output(*f.kept), here.layers->output_floats()}, messages);
+        f.sending_output = !job_->config.run.rendezvous;
+        break;
+    case receive_gradient:
+        f.gradient_in.resize(here.layers->output_floats());
+        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, m, f.gradient_in, messages);
+        f.receiving_gradient = !job_->config.run.rendezvous;
+        break;
+    case backward:
+    case input_gradient: this->backward(i, f, in); break;
+    case weight_gradient: this->weight_gradient(i, f, in); break;
+    case send_gradient:
+        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, m, f.gradient_out, messages);
+        f.sending_gradient = !job_->config.run.rendezvous;
+        break;
+    default: throw precondition_error{"a rank has no way to perform this instruction"};
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,74 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Which schedule a pipeline of a plan really has. The plan names one family for all; a pipeline may be of a size that the family
+// cannot have, or may have to do too few microbatches for it, or what is left of a step after a loss. What then takes its place
+// follows from the pipeline and its work alone, so every rank finds the same, and the reason is a sentence.
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/plan/plan.hpp"
+#include "rheo/schedule/families.hpp"
+#include "rheo/schedule/schedule_form.hpp"
+#include "rheo/schedule/stage_work.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+struct pipeline_schedule {
+    std::string name;    ///< of the family, or "list"
+    std::string reason;  ///< why it is not the one that the plan names; empty when it is
+    program compute;     ///< of the pipeline's work, not lowered
+
+    friend bool operator==(pipeline_schedule const&, pipeline_schedule const&) = default;
+};
+
+namespace detail {
+
+/// Why a pipeline with these stages is none of the family. @pre it is none
+inline std::string why_other_stages(any_schedule wanted, stage_placement const& where)
+{
+    auto const ranks = position_count(where);
+    auto const form = form_of(wanted, ranks);
+    auto const name = std::string{name_of(wanted)};
+    if (!form) {
+        return name + " cannot be made for " + std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ")
+            + sentence_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
+    }
+    return name + " has " + std::to_string(stages_per_copy(form->where)) + (form->where.copies > 1 ? " stages in each of two copies of the model" : " stages")
+        + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", this pipeline has " + std::to_string(stages_per_copy(where));
+}
+
+}  // namespace detail
+
+/// The schedule of a pipeline for its part of the plan's work: the family that the plan names; 1F1B where the pipeline is not cut and placed
+/// for that; an order by list scheduling on the same stages where the number of microbatches is none for the family.
+/// @pre the plan's schedule is known
+inline pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
+{
+    auto const parsed = parse_schedule(p.schedule);
+    expects(static_cast<bool>(parsed), "a plan names a schedule that is not known");
+    auto const& wanted = *parsed.schedule;
+    auto const where = placement_of(p.pipelines[pipeline]);
+    auto const ranks = position_count(where);
+    auto const work = to_stage_work(p.work[pipeline], p.pipelines[pipeline].cuts);
+    auto const form = form_of(wanted, ranks);
+    bool const is_wanted = form && form->where == where;
+    if (is_wanted) {
+        auto const fault = fault_of(wanted, {.ranks = ranks, .microbatches = static_cast<int>(work.size())});
+        if (fault == shape_fault::none) {
+            return {p.schedule, {}, make_program(wanted, ranks, work)};
+        }
+        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + sentence_of(fault), listed_program(*form, work)};
+    }
+    auto reason = detail::why_other_stages(wanted, where);
+    if (is_one_each(where)) {
+        return {std::string{one_f_one_b::name}, std::move(reason), make_program(one_f_one_b{}, ranks, work)};
+    }
+    return {"list", std::move(reason), listed_program({where}, work)};
+}
+
+}  // namespace rheo::inline v0
