@@ -18,6 +18,7 @@ struct train_options {
     std::string plan;
     std::string resume = "auto";
     double max_time_s = 0;
+    int node_size = 0;  ///< 0: as plan.node_size says
     bool json = false;
 };
 

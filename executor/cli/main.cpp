@@ -67,12 +67,13 @@ int main(int argc, char** argv)
     auto& train_command = *app.add_subcommand("train", "train; under mpirun on all its ranks");
     add_settings(train_command, train.config, train.settings);
     train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
-    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase]; may be given several times")->expected(1)->take_all();
+    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase], or drain:rank@step; may be given several times")->expected(1)->take_all();
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
     train_command.add_option("--resume", train.resume, "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
         ->check(CLI::IsMember({"auto", "never", "fork"}));
     train_command.add_option("--max-time", train.max_time_s, "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
+    train_command.add_option("--node-size", train.node_size, "ranks of a node, in place of plan.node_size: copies of a layer go to different nodes")->check(CLI::Range(1, 1024));
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
 
     rheo::cli::plan_options plan;

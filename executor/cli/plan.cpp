@@ -5,6 +5,7 @@
 #include "cli/comparison.hpp"
 #include "cli/layer_profile_file.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <numeric>
@@ -21,10 +22,11 @@ namespace rheo::cli {
 
 int plan(plan_options const& options)
 {
-    auto const read = read_config_file(options.config, options.settings);
+    auto read = read_config_file(options.config, options.settings);
+    read.config.plan.node_size = std::max(read.config.plan.node_size, options.node_size);
     auto const& config = read.config;
     auto const& pipelines = config.plan.pipelines;
-    auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), 0);
+    auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     if (ranks == 0) {
         throw refusal{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
     }
@@ -43,7 +45,7 @@ int plan(plan_options const& options)
     if (options.json) {
         write_json(std::cout, first.what);
     } else {
-        plan_report_options asked{.node_size = options.node_size};
+        plan_report_options asked{.node_size = config.plan.node_size};
         if (!options.profile.empty()) {
             asked.layers = read_layer_profile(options.profile, model.layers.size(), options.node_size);
         }

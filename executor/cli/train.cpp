@@ -34,6 +34,9 @@ read_config_result read(train_options const& options)
         read.config.run.inject = options.inject;
         read.places["run.inject"] = "--inject";
     }
+    if (options.node_size > 0) {
+        read.config.plan.node_size = options.node_size;
+    }
     if (read.config.run.folder.empty()) {
         read.config.run.folder = "runs/" + std::filesystem::path(options.config).stem().string();
     }
@@ -83,7 +86,7 @@ int train(train_options const& options)
         fmt::print(stderr, "rheo: {}\n", result.record.sentence);
         std::fflush(stderr);
     }
-    if (result.survivors == MPI_COMM_NULL) {  // it never began, so nobody was lost and all ranks are here
+    if (result.survivors == MPI_COMM_NULL && !result.drained) {  // it never began, so nobody was lost and all ranks are here
         MPI_Finalize();
         return result.exit_code;
     }

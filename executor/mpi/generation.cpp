@@ -8,10 +8,13 @@ namespace rheo::inline v0::mpi {
 
 namespace {
 
-/// Who lives as far as all survivors know, the same at all of them: position -> lives.
-std::vector<bool> agree_on_survivors(communicator const& comm)
+/// Who lives as far as all survivors know, the same at all of them: position -> lives. Those that depart do not, even while they still run.
+std::vector<bool> agree_on_survivors(communicator const& comm, std::vector<rank_id> const& crew, std::vector<rank_id> const& departed)
 {
     std::vector<bool> lives(static_cast<std::size_t>(comm.size()), true);
+    for (std::size_t position = 0; position < crew.size(); ++position) {
+        lives[position] = std::find(departed.begin(), departed.end(), crew[position]) == departed.end();
+    }
     for (auto const position : failed_positions(comm)) {
         lives[static_cast<std::size_t>(position)] = false;
     }
@@ -43,14 +46,14 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs)
     return first;
 }
 
-generation next_generation(generation last)
+generation next_generation(generation last, std::vector<rank_id> const& departed)
 {
     generation next;
     next.id = generation_id{last.id.value + 1};
     next.me = last.me;
     next.rest = std::move(last.rest);
     next.with = next.rest.take();
-    auto const lives = agree_on_survivors(next.recovery());
+    auto const lives = agree_on_survivors(next.recovery(), next.with.crew, departed);
     for (std::size_t position = 0; position < lives.size(); ++position) {
         if (lives[position]) {
             next.members.push_back(next.with.crew[position]);

@@ -36,6 +36,8 @@ struct generation {
         return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
     }
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
+    /// How many communicators this rank has open.
+    std::size_t communicators() const { return 2 + rest.communicators(); }
     bool broken() const { return !complete || is_broken(recovery(), with.crew.size() - members.size()); }
 
     /// Tells every member that this generation ends.
@@ -53,8 +55,9 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 /// The generation after a loss, which takes the place of the last one: the members that live, as they agree on the next pair
 /// of communicators. Every survivor calls it, whatever it knows. Somebody may be lost in the middle of it: then
 /// the generation is broken from the start, and another one follows.
+/// @param departed the same on all: members that end by themselves and do not call it; their end is waited for
 /// @throws error when the others hold this rank for lost
-generation next_generation(generation last);
+generation next_generation(generation last, std::vector<rank_id> const& departed = {});
 
 /// The communicator of those who live, for whoever goes on without generations. @throws peer_lost, error
 communicator survivors_of(generation last);

@@ -32,6 +32,9 @@ public:
     /// The next pair. Every survivor takes the same one, because every survivor takes part in every generation. @throws error
     communicator_pair take();
 
+    /// How many communicators are open here.
+    std::size_t communicators() const { return 1 + 2 * ready_.size(); }
+
 private:
     void refill();
 

@@ -179,6 +179,12 @@ void checkpointing::generation_ended(std::span<rank_id const> members)
     }
 }
 
+void checkpointing::depart(std::span<rank_id const> members)
+{
+    generation_ended(members);
+    writer_.wait();
+}
+
 bool checkpointing::write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     if (published_ == step && phase_ != phase::writing) {

@@ -53,6 +53,9 @@ public:
     /// The one whose publication has begun and is not known to have ended: the same on all ranks.
     std::optional<step_id> in_publication() const { return phase_ == phase::publishing ? std::optional{step_} : std::nullopt; }
 
+    /// Before this rank leaves, alone and in order: gives up what it writes as the others do, and finishes what it publishes.
+    void depart(std::span<rank_id const> members);
+
     /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
     /// them all must have heard that every part is ready. @pre nothing is in publication  @returns whether my part is on disk
     bool write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);

@@ -130,10 +130,14 @@ std::optional<config_fault> check_gpt(run_config const& config)
 std::optional<config_fault> check_ranks(run_config const& config, int ranks)
 {
     auto const& pipelines = config.plan.pipelines;
-    auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{0});
+    auto const spares = config.plan.spares;
+    auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{spares});
     if (!pipelines.empty() && sum != ranks) {
-        return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {} asks for {} ranks, but {} {} started", pipelines, sum, ranks,
-                                                          ranks == 1 ? "is" : "are")};
+        return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
+                                                          spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
+    }
+    if (spares >= ranks) {
+        return config_fault{"plan.spares", fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
     }
     return std::nullopt;
 }

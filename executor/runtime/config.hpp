@@ -50,6 +50,8 @@ struct plan_config {
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
+    int spares = 0;                     ///< ranks that wait until one is lost or leaves
+    int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
 
 /// When a rank counts as hung and is ended, which makes it a loss like any other.

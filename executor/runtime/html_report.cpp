@@ -106,11 +106,21 @@ svg_curve curve_of(std::vector<json const*> const& objects, char const* value, s
     return curve;
 }
 
+/// Who is not there any more after a change of the members, and how.
+std::string gone(nlohmann::json const& recovery)
+{
+    auto const lost = recovery.value("lost", std::vector<int>{});
+    auto const left = recovery.value("left", std::vector<int>{});
+    std::string text = lost.empty() ? "" : fmt::format("rank {}", fmt::join(lost, ", "));
+    text += left.empty() ? "" : fmt::format("{}rank {} left", text.empty() ? "" : ", ", fmt::join(left, ", "));
+    return text.empty() ? "none" : text;
+}
+
 std::string curves(run_folder const& run)
 {
     std::vector<svg_mark> marks;
     for (auto const* r : run.of_kind("recovery")) {
-        marks.push_back({r->value("step", 0.0), fmt::format("lost rank {} in step {}", fmt::join(r->value("lost", std::vector<int>{}), ", "), r->value("step", 0) + 1)});
+        marks.push_back({r->value("step", 0.0), fmt::format("lost {} in step {}", gone(*r), r->value("step", 0) + 1)});
     }
     svg_curves loss{{curve_of(run.of_kind("step"), "loss", "loss, nats per token", "#4c78a8")}, marks};
     if (auto const evaluations = run.of_kind("evaluation"); evaluations.size() > 1) {
@@ -118,7 +128,7 @@ std::string curves(run_folder const& run)
     }
     svg_curves const rate{{curve_of(run.of_kind("step"), "tokens_per_s", "tokens per second", "#54a24b")}, marks, true};
     std::string text = "<h2>Loss</h2>\n" + picture(draw_curves(loss)) + "<h2>Tokens per second</h2>\n" + picture(draw_curves(rate));
-    return text + (marks.empty() ? "" : "<p class=\"note\">Red lines: ranks were lost.</p>\n");
+    return text + (marks.empty() ? "" : "<p class=\"note\">Red lines: the members changed.</p>\n");
 }
 
 // ---- a step as planned and as measured ---------------------------------------------------------------------
@@ -243,9 +253,9 @@ std::string recovery_table(std::vector<json const*> const& recoveries)
     std::string text = "<div class=\"wide\"><table>\n<tr><th>lost</th><th>in step</th><th>ranks, pipelines after</th><th>total</th><th>copied</th>"
                        "<th>contributions kept</th></tr>\n";
     for (auto const* r : recoveries) {
-        text += fmt::format("<tr><td>rank {}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
+        text += fmt::format("<tr><td>{}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
                             "<td class=\"number\">{:.2f} MiB</td><td class=\"number\">{} of {}</td></tr>\n",
-                            fmt::join(r->value("lost", std::vector<int>{}), ", "), r->value("step", 0) + 1, r->value("ranks", 0), r->value("pipelines", 0),
+                            gone(*r), r->value("step", 0) + 1, r->value("ranks", 0), r->value("pipelines", 0),
                             in_milliseconds({r->value("total_s", 0.0)}), in_mebibytes({r->value("copied_bytes", std::int64_t{0})}),
                             r->value("pairs_salvaged", 0), r->value("pairs_total", 0));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/inject.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
@@ -74,6 +75,9 @@ parsed_fault parse_fault(std::string_view text)
     if (text.empty()) {
         return {result, {}};
     }
+    if (result.kind == fault_kind::drain) {
+        return refused("is not of the form drain:rank@step: a rank leaves between two steps");
+    }
     if (!skip(text, ":")) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
@@ -97,10 +101,16 @@ parsed_fault parse_fault(std::string_view text)
 void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+        if (fault.kind != fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
             strike(fault, attempt, fault_phase_names[static_cast<std::size_t>(phase)]);
         }
     }
+}
+
+bool fault_injector::leaves(step_id step) const
+{
+    return std::any_of(faults_.begin(), faults_.end(),
+                       [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == me_ && f.step <= step; });
 }
 
 void fault_injector::at(checkpoint_point point, step_id of_checkpoint) const

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
-// point of a step, which for everybody else is a process killed from outside. With `stop` it is SIGSTOP, and with
+// point of a step, which for everybody else is a process killed from outside. `drain:rank@step` makes it ask to leave in
+// order after that step. With `stop` it is SIGSTOP, and with
 // `hang` the rank's operation does not end, as one that waits for a broken device. It says so on standard
 // error first. Without an attempt: any; without a phase: forward. A phase may also be a moment in the writing of a checkpoint
 // (runtime/checkpoint_point.hpp); the step is the checkpoint's then.
@@ -33,9 +34,9 @@ enum class fault_phase : std::uint8_t {
 
 inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
-enum class fault_kind : std::uint8_t { kill, stop, hang };
+enum class fault_kind : std::uint8_t { kill, stop, hang, drain };
 
-inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang"};
+inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang", "drain"};
 
 struct fault {
     rank_id rank;
@@ -53,7 +54,7 @@ struct parsed_fault {
     std::string reason;  ///< why there is none
 };
 
-/// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill.
+/// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`.
 parsed_fault parse_fault(std::string_view text);
 
 class fault_injector {
@@ -64,6 +65,9 @@ public:
     /// Ends, stops or hangs this process when a fault says so.
     void at(fault_phase phase, step_id step, attempt_id attempt) const;
     void at(checkpoint_point point, step_id of_checkpoint) const;
+
+    /// Whether this process is to leave in order, after this step or an earlier one.
+    bool leaves(step_id step) const;
 
 private:
     std::vector<fault> faults_;

@@ -56,6 +56,7 @@ struct job {
     watchdog* watch = nullptr;           ///< none: nobody looks whether this rank hangs
     std::vector<fingerprint_line> fingerprint{};
     std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never
+    std::function<bool(step_id)> asked_to_leave{};  ///< this rank alone, after this step; none: never
 
     /// The rank has got something done.
     void progress() const

@@ -115,7 +115,7 @@ std::vector<rank_holdings> holdings_of(plan const& p, std::span<rank_id const> r
 }
 
 /// Two ranks at once, all pairs: how many leave what.
-std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, replanning const& known)
+std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, replanning const& known, membership_rules rules)
 {
     std::map<std::string, int> outcomes;
     bytes most;
@@ -123,7 +123,7 @@ std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, repl
         for (std::size_t b = a + 1; b < ranks.size(); ++b) {
             rank_id const lost[] = {ranks[a], ranks[b]};
             auto const survivors = holdings_of(p, ranks, lost);
-            auto const next = replan(survivors, known);
+            auto const next = plan_membership(survivors, p.pipelines, {}, known, rules);
             most = std::max(most, next.moved);
             ++outcomes[!next.salvage.lost.empty() ? "lose the last copy of a layer"
                        : !next.cannot.empty()     ? "leave too few ranks for a pipeline"
@@ -181,7 +181,7 @@ std::string drawing_of(plan const& p)
     return text;
 }
 
-std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known)
+std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules)
 {
     auto const survivors = holdings_of(p, ranks_of(p), lost);
     std::vector<int> holders(static_cast<std::size_t>(known.layers));
@@ -193,18 +193,18 @@ std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanni
     if (auto const gone = std::find(holders.begin(), holders.end(), 0); gone != holders.end()) {
         return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", gone - holders.begin());
     }
-    auto const next = replan(survivors, known);
+    auto const next = plan_membership(survivors, p.pipelines, {}, known, rules);
     if (!next.cannot.empty()) {
         return next.cannot;
     }
     return fmt::format("{}, shares {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
                        next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
-                       next.degraded ? "; a further loss may not be survived" : "");
+                       next.degraded ? "; " + next.sentence : "");
 }
 
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
-    return after_loss_of(std::span{&lost, 1}, p, what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size())));
+    return after_loss_of(std::span{&lost, 1}, p, what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size())), rules_of(config));
 }
 
 std::string instantiations_for_people(replanning const& known, int ranks)
@@ -236,6 +236,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                             config.train.microbatches, shape.sequences, shape.tokens);
     auto const known = what_ranks_know(model, state, config, static_cast<int>(ranks.size()));
     auto const all = static_cast<int>(ranks.size());
+    auto rules = rules_of(config);
+    rules.node_size = std::max(rules.node_size, options.node_size);
     auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
     auto const share = (config.train.microbatches + config.plan.failures) / (config.plan.failures + 1);
     auto const layers = options.layers.empty() ? modelled_layers(model, config, options.node_size) : options.layers;
@@ -276,25 +278,25 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += "\n" + drawing_of(p);
     std::vector<node_id> nodes;
     for (auto const rank : ranks) {
-        nodes.push_back(node_id{rank.value / std::max(1, options.node_size)});
+        nodes.push_back(node_id{rank.value / rules.node_size});
     }
     auto const held = holdings_of(p, ranks, {});
     text += fmt::format("\nas it stands, {}\n", to_string(survivability_of(held, tensor_bytes_of(state, known.element_bytes), nodes)));
     text += "after the loss of\n";
     for (auto const rank : ranks) {
-        text += fmt::format("  rank {:<4}{}\n", rank.value, after_loss_of(std::span{&rank, 1}, p, known));
+        text += fmt::format("  rank {:<4}{}\n", rank.value, after_loss_of(std::span{&rank, 1}, p, known, rules));
     }
-    for (std::size_t r = 0; options.node_size > 1 && r < ranks.size();) {
+    for (std::size_t r = 0; rules.node_size > 1 && r < ranks.size();) {
         std::vector<rank_id> lost;
         auto const node = nodes[r];
         for (; r < ranks.size() && nodes[r] == node; ++r) {
             lost.push_back(ranks[r]);
         }
-        text += fmt::format("  node {:<4}{}\n", node.value, lost.size() == ranks.size() ? "nobody is left" : after_loss_of(lost, p, known));
+        text += fmt::format("  node {:<4}{}\n", node.value, lost.size() == ranks.size() ? "nobody is left" : after_loss_of(lost, p, known, rules));
     }
     constexpr std::size_t most_ranks_for_pairs = 32;
     if (ranks.size() > 2 && ranks.size() <= most_ranks_for_pairs) {
-        text += pairs_for_people(p, ranks, known);
+        text += pairs_for_people(p, ranks, known, rules);
     }
     return text;
 }

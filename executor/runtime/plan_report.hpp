@@ -12,7 +12,7 @@
 #include "rheo/model/model.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/plan/plan.hpp"
-#include "rheo/recover/replan.hpp"
+#include "rheo/recover/membership_plan.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 
@@ -28,8 +28,8 @@ bytes memory_of(plan const& p, model_description const& model, microbatch_shape 
 /// The compute programs of all pipelines, at unit costs.
 std::string drawing_of(plan const& p);
 
-/// What goes on after the loss of these ranks at once, as a sentence. @param known what_ranks_know of the run
-std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known);
+/// What goes on after the loss of these ranks at once, as a sentence: the plan that the survivors make. @param known what_ranks_know of the run
+std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules = {});
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);
 
 /// What each number of ranks up to so many would run: pipelines, shares, time as modelled.

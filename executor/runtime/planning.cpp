@@ -142,6 +142,36 @@ template_set_value ready_templates(model_description const& model, run_config co
     return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}, 1, memory_limit(config)));
 }
 
+namespace {
+
+/// Pipelines of whole nodes in place of those of the planner's choice, if they survive more losses of nodes and there are enough of them.
+std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run_config const& config, int ranks, std::span<pipeline_instance const> chosen)
+{
+    if (config.plan.node_size == 1 || !config.plan.pipelines.empty()) {
+        return std::nullopt;
+    }
+    std::vector<rank_holdings> members;
+    for (rank_id r{0}; r.value < ranks - config.plan.spares; ++r) {
+        members.push_back({r, {}, {}, {}});
+    }
+    auto const nodes = nodes_of(members, config.plan.node_size);
+    std::vector<tensor_bytes> layers;
+    for (layer_id l{0}; l < ready.templates.front().cuts.back(); ++l) {
+        layers.push_back({{l}, bytes{1}});
+    }
+    auto const lost_at = [&](std::vector<pipeline_instance> const& pipelines) {
+        return survivability_of(holdings_in({.pipelines = pipelines}, members), layers, nodes).nodes;
+    };
+    auto const now = lost_at({chosen.begin(), chosen.end()});
+    if (now >= config.plan.failures) {
+        return std::nullopt;
+    }
+    auto whole = recompose_nodes(members, nodes, config.plan.node_size, ready, {}, {config.plan.failures, config.train.microbatches});
+    return whole && lost_at(whole.pipelines) > now ? std::optional{std::move(whole)} : std::nullopt;
+}
+
+}  // namespace
+
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
     first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}}};
@@ -150,7 +180,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     auto sizes = config.plan.pipelines;
     auto shares = config.plan.shares;
     if (sizes.empty()) {
-        auto const chosen = instantiate(ready, {ranks, config.plan.failures, config.train.microbatches});
+        auto const chosen = instantiate(ready, {ranks - config.plan.spares, config.plan.failures, config.train.microbatches});
         if (!chosen) {
             result.cannot = config.plan.min_ranks > layers
                 ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
@@ -181,13 +211,16 @@ first_plan make_first_plan(model_description const& model, run_config const& con
         result.time = std::max(result.time, time_of(costs[i], shares[i]));
     }
     result.what.pipelines = in_order(ready, sizes);
-    result.what.work = deal(shares);
-    int placed = 0;
-    for (auto const n : sizes) {
-        placed += n;
+    if (auto whole = of_whole_nodes(ready, config, ranks, result.what.pipelines)) {
+        result.what.pipelines = std::move(whole->pipelines);
+        shares = std::move(whole->shares);
+        result.time = whole->time;
     }
-    for (int r = placed; r < ranks; ++r) {
-        result.what.spares.push_back(rank_id{r});
+    result.what.work = deal(shares);
+    for (rank_id r{0}; r.value < ranks; ++r) {
+        if (!position_of(result.what, r).found) {
+            result.what.spares.push_back(r);
+        }
     }
     result.cannot = over_memory(result.what, model, config, ranks);
     return result;
@@ -204,6 +237,11 @@ int stages_per_rank(std::string const& schedule)
     expects(static_cast<bool>(parsed), "the config names a schedule that is not known");
     auto const form = form_of(*parsed.schedule, 2);
     return form ? std::max<int>(1, static_cast<int>(form->where.positions.size()) / 2) : 1;
+}
+
+membership_rules rules_of(run_config const& config)
+{
+    return {.node_size = config.plan.node_size, .kept_waiting = config.plan.spares};
 }
 
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks)

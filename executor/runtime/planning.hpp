@@ -15,7 +15,7 @@
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
-#include "rheo/recover/replan.hpp"
+#include "rheo/recover/membership_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
@@ -47,7 +47,8 @@ struct first_plan {
     explicit operator bool() const { return cannot.empty(); }
 };
 
-/// The plan for ranks 0 .. ranks-1. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
+/// The plan for ranks 0 .. ranks-1, the last plan.spares of them without a place. Pipelines of the planner's choice are made of whole nodes where
+/// the loss of plan.failures nodes would lose state otherwise. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
 
 /// How many stages a rank has at most when pipelines have the schedule of that name, those of both copies of the model counted. @pre it is known
@@ -55,6 +56,9 @@ int stages_per_rank(std::string const& schedule);
 
 /// plan.memory_mib; none when it is 0.
 std::optional<bytes> memory_limit(run_config const& config);
+
+/// What ranks are told about nodes and ranks that wait.
+membership_rules rules_of(run_config const& config);
 
 /// What every rank keeps to plan again after a loss. @param ranks at launch
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks);

@@ -52,12 +52,13 @@ struct evaluation_record {
     double loss = 0;             ///< nats per token of the validation split
 };
 
-/// How long each part of a recovery took on the speaker, what was lost and what was salvaged.
+/// A change of the members: how long each part of it took on the speaker, what was lost and what was salvaged.
 struct recovery_record {
     generation_id generation;    ///< the one that begins
     step_id step;
     attempt_id attempt;
     std::vector<rank_id> lost;
+    std::vector<rank_id> left{}; ///< in order, after the step before; with nobody lost or gone, ranks that waited were given places
     int ranks = 0;               ///< that go on
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, tell, plan, copy, merge, first_instruction;
@@ -66,6 +67,9 @@ struct recovery_record {
     std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
     std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be computed again
     std::int64_t pairs_missing = 0;
+    std::string sentence{};              ///< what can be lost from now on
+    std::int64_t communicators = 0;      ///< that the speaker has open
+    std::int64_t memory_bytes = 0;       ///< of the speaker's process, now
 };
 
 /// A checkpoint that is there: all ranks know that it has its name.

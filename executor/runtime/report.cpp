@@ -42,9 +42,23 @@ std::vector<int> numbers(std::vector<rank_id> const& ranks)
 
 std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
 
+std::string some_ranks(std::vector<rank_id> const& ranks)
+{
+    return fmt::format("rank{} {}", plural(static_cast<std::int64_t>(ranks.size())), fmt::join(numbers(ranks), ", "));
+}
+
 std::string lost_ranks(recovery_record const& r)
 {
-    return fmt::format("rank{} {}", plural(static_cast<std::int64_t>(r.lost.size())), fmt::join(numbers(r.lost), ", "));
+    return r.lost.empty() && r.left.empty() ? "none" : r.lost.empty() ? some_ranks(r.left) + " left" : some_ranks(r.lost);
+}
+
+/// What has happened, up to "went on after".
+std::string change(recovery_record const& r)
+{
+    auto const left = r.left.empty() ? std::string{} : fmt::format("{} left after step {}", some_ranks(r.left), r.step.value);
+    auto const lost = r.lost.empty() ? std::string{} : fmt::format("lost {} in step {}", some_ranks(r.lost), r.step.value + 1);
+    return left.empty() && lost.empty() ? fmt::format("places were dealt anew after step {}", r.step.value)
+                                        : fmt::format("{}{}{}", left, left.empty() || lost.empty() ? "" : ", ", lost);
 }
 
 double share(std::int64_t part, std::int64_t whole) { return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0; }
@@ -106,7 +120,7 @@ json to_json(evaluation_record const& r)
 json to_json(recovery_record const& r)
 {
     json object{{"kind", "recovery"}, {"generation", r.generation.value}, {"step", r.step.value}, {"attempt", r.attempt.value},
-                {"lost", numbers(r.lost)}, {"ranks", r.ranks}, {"pipelines", r.pipelines}};
+                {"lost", numbers(r.lost)}, {"left", numbers(r.left)}, {"ranks", r.ranks}, {"pipelines", r.pipelines}};
     for (auto const& p : phases) {
         object[fmt::format("{}_s", p.name)] = (r.*p.duration).count;
     }
@@ -116,6 +130,9 @@ json to_json(recovery_record const& r)
     object["pairs_total"] = r.pairs_total;
     object["pairs_salvaged"] = r.pairs_salvaged;
     object["pairs_missing"] = r.pairs_missing;
+    object["sentence"] = r.sentence;
+    object["communicators"] = r.communicators;
+    object["memory_bytes"] = r.memory_bytes;
     return object;
 }
 
@@ -147,9 +164,11 @@ std::string progress_line(step_record const& r)
 
 std::string recovery_line(recovery_record const& r)
 {
-    return fmt::format("lost {} in step {}: {} rank{} in {} pipeline{} went on after {:.1f} ms, {} of {} gradient contributions kept ({:.0f} %)",
-                       lost_ranks(r), r.step.value + 1, r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines), in_milliseconds(total(r)),
-                       r.pairs_salvaged, r.pairs_total, share(r.pairs_salvaged, r.pairs_total));
+    auto const salvage = r.lost.empty() ? std::string{}
+                                        : fmt::format(", {} of {} gradient contributions kept ({:.0f} %)", r.pairs_salvaged, r.pairs_total,
+                                                      share(r.pairs_salvaged, r.pairs_total));
+    return fmt::format("{}: {} rank{} in {} pipeline{} went on after {:.1f} ms{}{}", change(r), r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines),
+                       in_milliseconds(total(r)), salvage, r.sentence.empty() ? "" : "; " + r.sentence);
 }
 
 std::string checkpoint_line(checkpoint_record const& r)

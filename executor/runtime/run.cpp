@@ -29,6 +29,7 @@ namespace rheo::inline v0 {
 namespace {
 
 volatile std::sig_atomic_t stop_signal = 0;
+volatile std::sig_atomic_t leave_signal = 0;
 
 /// Tells whether somebody or the clock wants the job to stop after the step.
 std::function<bool()> stop_asker(run_options const& options, std::int64_t launched_ns)
@@ -40,6 +41,20 @@ std::function<bool()> stop_asker(run_options const& options, std::int64_t launch
         }
     }
     return [limit = options.max_time, clock = launch_clock{launched_ns}] { return stop_signal != 0 || (limit.count > 0 && clock.now() > limit); };
+}
+
+/// Tells whether somebody wants this rank to leave. Only where the others can go on without it.
+std::function<bool(step_id)> leave_asker(run_options const& options, fault_injector faults)
+{
+    bool const possible = mpi::survives_losses();
+    if (options.stop_on_signals) {
+        leave_signal = 0;
+        std::signal(SIGUSR2, possible ? [](int) { leave_signal = 1; } : SIG_IGN);
+    }
+    if (!possible) {
+        return {};
+    }
+    return [faults = std::move(faults)](step_id step) { return leave_signal != 0 || faults.leaves(step); };
 }
 
 run_result refused(refusal const& why, bool speaks)
@@ -205,7 +220,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,    reduction_units(state, static_cast<int>(runs.layers.size())), config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        &pool,  &watch,   fingerprint, stop_asker(options, launch.launched_ns)};
+                        &pool,  &watch,   fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me})};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;
         training_end end;
@@ -224,6 +239,10 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         result.record = end.record;
         result.exit_code = end.record.exit_code;
         record->flush();
+        if (end.reason == leave_reason::drained) {
+            result.drained = true;
+            return result;
+        }
         watchdog::wait const waits{&watch};  // also for whoever writes the report
         // The rank that speaks may die before the report is written: then the next one writes it.
         do {

@@ -32,7 +32,7 @@ struct run_options {
     std::optional<plan> first_plan{}; ///< to begin with, in place of the planner's; whole microbatches only
     resume_mode resume = resume_mode::never;
     seconds max_time{};               ///< then it writes a checkpoint and ends with exit code 75; 0: no limit
-    bool stop_on_signals = false;     ///< SIGTERM and SIGUSR1 do the same
+    bool stop_on_signals = false;     ///< SIGTERM and SIGUSR1 do the same; SIGUSR2 to a rank makes this one leave after the step
 };
 
 struct run_result {
@@ -40,6 +40,7 @@ struct run_result {
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
     bool speaks = false;                 ///< this is the rank that prints for the job
+    bool drained = false;                ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize
 };
 
 /// Trains the model. All ranks of the communicator call it with the same arguments.

@@ -9,9 +9,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "runtime/plan_report.hpp"
+#include "runtime/planning.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,14 +36,15 @@ std::vector<layer_id> all_layers(int count)
 
 trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
                  std::optional<checkpoint> from)
-    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)}, generation_{std::move(begins)}, resident_{about.state},
+    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
+      rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state},
       from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.scales.assign(about.state.tensors.size(), first_scale_log2);
     if (from_) {
         resident_.scales = from_->scales(about.state, first_scale_log2);
     }
-    auto began = start_protocol<recovery_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
+    auto began = start_protocol<membership_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
                                                 .last = step_id{about.config.train.steps}, .members = generation_->members,
                                                 .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
@@ -50,11 +54,15 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, laun
 
 training_end trainer::run()
 {
-    auto const planner = [this](std::vector<rank_holdings> const& told) { return plan_for(told); };
+    auto const planner = [this](auto const& told, auto const& in_force, auto const& departing) { return plan_for(told, in_force, departing); };
     for (;;) {
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
                 kill(getpid(), SIGKILL);  // others have gone on without this rank: nothing of it may reach them
+            }
+            if (end->reason == leave_reason::drained) {
+                checkpoints_.depart(generation_->members);
+                end_ = {.sentence = fmt::format("rank {} left after step {}", me_.value, state_.now.step.value), .steps = state_.now.step};
             }
             return {end->reason, end_, goes_on_from_};
         }
@@ -91,24 +99,25 @@ void trainer::trace(activity what, seconds start)
                          .attempt = state_.now.attempt, .start = start, .end = job_->clock.now()});
 }
 
-recovery_plan trainer::plan_for(std::vector<rank_holdings> const& told)
+membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing)
 {
     auto const start = job_->clock.now();
-    std::size_t places = first_.spares.size();
+    bool const begins = in_force.pipelines.empty();
+    auto places = first_.spares.size();
     for (auto const& pipeline : first_.pipelines) {
         places += ranks_of(pipeline).size();
     }
-    recovery_plan result;
-    if (told.size() == places) {  // nobody has been lost yet
+    membership_plan result;
+    if (begins && told.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
         recomposition chosen;
         chosen.pipelines = first_.pipelines;
         chosen.spares = first_.spares;
         for (auto const& work : first_.work) {
             chosen.shares.push_back(static_cast<int>(work.size()));
         }
-        result = replan(told, known_, std::move(chosen));
+        result = plan_as_chosen(told, known_, rules_, std::move(chosen));
     } else {
-        result = replan(told, known_);
+        result = plan_membership(told, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
     }
     trace(activity::plan, start);
     if (recovery_) {

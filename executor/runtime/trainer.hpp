@@ -13,8 +13,8 @@
 
 #include "mpi/messenger.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
-#include "rheo/recover/replan.hpp"
 #include "runtime/checkpointing.hpp"
 #include "runtime/job.hpp"
 #include "runtime/resident_state.hpp"
@@ -45,7 +45,7 @@ public:
     std::unique_ptr<mpi::generation> release_members() { return std::move(generation_); }
 
 private:
-    using state = protocol_state<recovery_plan>;
+    using state = protocol_state<membership_plan>;
 
     protocol_event perform(run_section const& action);
     protocol_event perform(revoke_generation const& action);
@@ -57,7 +57,11 @@ private:
     protocol_event perform(merge_staging const& action);
     protocol_event perform(update_state const& action);
 
-    recovery_plan plan_for(std::vector<rank_holdings> const& told);
+    membership_plan plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing);
+    void expect_same_plan();
+    void book_received(tensor_id arrived);
+    void copy_kept_layers();
+    void pass_gradients_on();
     plan plan_in_force(section_work work) const;
     std::vector<program> const& programs_for(section_work work);
     outcome reduce_scalars(run_section const& action);
@@ -80,6 +84,7 @@ private:
     rank_id me_;
     plan first_;
     replanning known_;
+    membership_rules rules_;
     std::unique_ptr<mpi::generation> generation_;
     std::unique_ptr<mpi::messenger> messages_;
     resident_state resident_;
@@ -94,6 +99,14 @@ private:
     std::optional<section_work> programs_are_for_;
     bytes planned_activations_;      ///< of this rank in a whole step
 
+    // copies for safety, by the plan in force: all ranks know of all
+    struct kept_gradient {
+        tensor_id tensor;
+        std::vector<float> values;
+    };
+    std::vector<copy> kept_;                     ///< tensor -> who keeps it besides its holder
+    std::vector<kept_gradient> kept_gradients_;  ///< of the tensors that this rank keeps
+
     // of the attempt in progress, the same on every rank once reduced
     std::vector<double> squares_;    ///< tensor -> sum of squares of its reduced gradient
     std::vector<float> maxima_;      ///< tensor -> largest |g| of all contributions
@@ -106,6 +119,9 @@ private:
 
     // of the recovery in progress
     std::optional<recovery_record> recovery_;
+    std::vector<rank_id> departing_;       ///< reduced: who wants to leave after the step
+    bool regroup_ = false;                 ///< by the plan in force: a rank that waits would help, so places are dealt anew after the step
+    std::int64_t copied_for_departing_ = 0;  ///< bytes of the round before the shrink, in the same record
     seconds progress_;               ///< when this rank last got something done
     seconds merged_at_;
     int recoveries_ = 0;

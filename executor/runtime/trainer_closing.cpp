@@ -123,6 +123,7 @@ void trainer::close()
         end_.sentence = fmt::format("no plan: {}; {}", state_.plan.cannot, then);
         break;
     }
+    case leave_reason::drained:
     case leave_reason::fenced: break;
     }
     if (reason == leave_reason::finished) {

@@ -4,13 +4,33 @@
 #include "runtime/trainer.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
+#include <unistd.h>
+
 #include "kernels/exact/exact.hpp"
+#include "runtime/collectives.hpp"
 #include "runtime/fence.hpp"
 
 namespace rheo::inline v0 {
+
+namespace {
+
+/// What this process has in memory now.
+std::int64_t resident_bytes()
+{
+    std::ifstream file{"/proc/self/statm"};
+    std::int64_t whole = 0;
+    std::int64_t resident = 0;
+    file >> whole >> resident;
+    return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
 
 protocol_event trainer::perform(revoke_generation const&)
 {
@@ -21,14 +41,14 @@ protocol_event trainer::perform(revoke_generation const&)
     return revoked{};
 }
 
-protocol_event trainer::perform(shrink const&)
+protocol_event trainer::perform(shrink const& action)
 {
     job_->inject.at(fault_phase::shrink, state_.now.step, state_.now.attempt);
     auto const start = job_->clock.now();
     watchdog::wait const waits{job_->watch};
     messages_.reset();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
-    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_)));
+    generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_), action.departed));
     job_->record->speaker(speaks());
     checkpoints_.generation_ended(generation_->members);
     trace(activity::shrink, start);
@@ -38,8 +58,10 @@ protocol_event trainer::perform(shrink const&)
     r.step = state_.now.step;
     r.attempt = state_.now.attempt;
     r.ranks = static_cast<int>(generation_->members.size());
+    r.left.insert(r.left.end(), action.departed.begin(), action.departed.end());
     r.lost.clear();
-    std::set_difference(before_.begin(), before_.end(), generation_->members.begin(), generation_->members.end(), std::back_inserter(r.lost));
+    std::copy_if(before_.begin(), before_.end(), std::back_inserter(r.lost),
+                 [&](rank_id rank) { return !generation_->has(rank) && std::find(r.left.begin(), r.left.end(), rank) == r.left.end(); });
     return shrunk{generation_->members};
 }
 
@@ -57,7 +79,17 @@ protocol_event trainer::perform(link_generation const& action)
 protocol_event trainer::perform(tell const& action)
 {
     auto const start = job_->clock.now();
-    messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
+    if (messages_) {  // between two steps
+        messages_->begin_section();
+        recovery_.emplace();
+        before_ = generation_->members;
+        auto& r = *recovery_;
+        r.generation = generation_->id;
+        r.step = action.stamp.step;
+        r.ranks = static_cast<int>(before_.size());
+    } else {
+        messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
+    }
     messages_->look();
     auto all = tell_holdings(*messages_, action.holds);
     trace(activity::tell, start);
@@ -67,29 +99,26 @@ protocol_event trainer::perform(tell const& action)
     return told{std::move(all)};
 }
 
+/// All members must have made the same plan: they have the same inputs, and this shows it.
+void trainer::expect_same_plan()
+{
+    auto const digest = digest_of(*state_.next);
+    std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(digest.high), std::bit_cast<std::int64_t>(digest.low)};
+    for (auto const& theirs : all_gather(*messages_, words)) {
+        if (theirs != words) {
+            throw std::logic_error{"the members have made different plans from the same holdings"};
+        }
+    }
+}
+
 protocol_event trainer::perform(copy_state const&)
 {
     auto const start = job_->clock.now();
     auto const& next = *state_.next;
-    auto const has_all = [&](layer_id layer) {
-        for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
-            auto const& tensor = job_->state.tensors[t];
-            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer)
-                && !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
-                return false;
-            }
-        }
-        return true;
-    };
+    expect_same_plan();
     staged_ = transfer(
         *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
-        [&](tensor_id t) {
-            for (auto const layer : resident_.info(t).layers) {
-                if (has_all(layer)) {
-                    note(state_, received{layer});
-                }
-            }
-        });
+        [this](tensor_id t) { book_received(t); });
     trace(activity::copy, start);
     if (recovery_) {
         recovery_->copy = since(start);
@@ -139,13 +168,17 @@ protocol_event trainer::perform(merge_staging const&)
     plan const where{first_.schedule, next.pipelines, {}, next.spares};
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
+    regroup_ = would_regroup(next, known_, rules_);
+    kept_ = copies_for_keepers(next, known_);
     trace(activity::merge, start);
     merged_at_ = job_->clock.now();
     if (recovery_) {
         recovery_->merge = since(start);
         auto& r = *recovery_;
         r.pipelines = static_cast<int>(next.pipelines.size());
-        r.copied_bytes = next.moved.count;
+        r.copied_bytes = next.moved.count + copied_for_departing_;
+        copied_for_departing_ = state_.departing.empty() ? 0 : r.copied_bytes;
+        r.sentence = next.sentence;
         r.moved_bytes = 0;  // a record begun before an earlier merge that came to nothing has its numbers
         for (auto const& move : next.salvage.moves) {
             r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
@@ -158,7 +191,6 @@ protocol_event trainer::perform(merge_staging const&)
             r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
         }
         r.pairs_salvaged = r.pairs_total - r.pairs_missing;
-        ++recoveries_;
     }
     return merged{};
 }
@@ -169,8 +201,12 @@ void trainer::close_recovery_record(seconds first_instruction)
     if (first_instruction.count > 0) {
         trace(activity::first_instruction, merged_at_);
     }
+    ++recoveries_;
+    recovery_->communicators = static_cast<std::int64_t>(generation_->communicators());
+    recovery_->memory_bytes = resident_bytes();
     job_->record->recovery(*recovery_);
     recovery_.reset();
+    copied_for_departing_ = 0;
 }
 
 }  // namespace rheo::inline v0

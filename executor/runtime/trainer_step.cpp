@@ -42,6 +42,9 @@ protocol_event trainer::perform(run_section const& action)
     if (every > 0 && action.stamp.step.value > 0 && action.stamp.step.value % every == 0 && action.stamp.attempt.value == 0) {
         evaluate(action.stamp.step);
     }
+    if (action.work == section_work::remainder) {  // the first section after a merge
+        copy_kept_layers();
+    }
     auto const& programs = programs_for(action.work);
     auto const place = worker_->place();
     contributed_before_ = worker_->contributions();
@@ -62,18 +65,20 @@ protocol_event trainer::perform(run_section const& action)
     if (place.found && action.work == section_work::whole) {
         job_->record->activations(worker_->peak_of_activations(), planned_activations_);
     }
+    pass_gradients_on();
     auto const found = reduce_scalars(action);
     if (recovery_) {
         close_recovery_record({});
     }
     job_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
-    return section_finished{found, checkpoints_.consents()};
+    return section_finished{found, checkpoints_.consents(), departing_, regroup_};
 }
 
 outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
-    step_scalars scalars{std::vector<double>(2 * tensors + 4, 0.0), std::vector<std::int64_t>(3, 0)};
+    auto const& members = generation_->members;
+    step_scalars scalars{std::vector<double>(2 * tensors + 4 + members.size(), 0.0), std::vector<std::int64_t>(3, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
@@ -82,6 +87,8 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& save = scalars.maxima[2 * tensors + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
+    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 4);  // of each member, to leave
+    wishes[static_cast<std::size_t>(generation_->position_of(me_))] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
         if (!resident_.has_accumulator(use)) {
@@ -109,6 +116,12 @@ outcome trainer::reduce_scalars(run_section const& action)
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     all_reduce(*messages_, scalars);
     pairs_of_section_ = scalars.sums[2];
+    departing_.clear();
+    for (std::size_t position = 0; position < members.size(); ++position) {
+        if (wishes[position] != 0) {
+            departing_.push_back(members[position]);
+        }
+    }
     squares_.assign(squares, maxima);
     maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
     loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
@@ -141,17 +154,23 @@ void trainer::update_parameters(step_id step)
 {
     auto const targets = targets_of_step();
     auto const& o = job_->config.optimizer;
+    auto const update = [&](tensor_id t, float const* gradient) {
+        auto& storage = resident_.tensor(t);
+        host::adamw(*job_->pool, {.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
+                                  .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
+                                  .gradient = gradient,
+                                  .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
+                                  .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
+                                  .beta2 = o.beta2, .epsilon = o.epsilon,
+                                  .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+    };
     for (auto const& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
-            auto& storage = resident_.tensor(t);
-            host::adamw(*job_->pool, {.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
-                                      .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
-                                      .gradient = r.gradient(t),
-                                      .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
-                                      .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
-                                      .beta2 = o.beta2, .epsilon = o.epsilon,
-                                      .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+            update(t, r.gradient(t));
         }
+    }
+    for (auto const& kept : kept_gradients_) {
+        update(kept.tensor, kept.values.data());
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "rheo/recover/action.hpp"
 #include "rheo/recover/event.hpp"
+#include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/outcome.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"

@@ -24,4 +24,7 @@ bool random_kills(driver& drive, std::uint64_t seed);
 /// The last copy of a layer dies: the job says so and ends.
 bool no_replica(driver& drive);
 
+/// One job, one change of its members after another: ranks are killed or told to leave, ranks that wait take their places.
+bool members_change(driver& drive, std::uint64_t seed, int ranks, int changes);
+
 }  // namespace campaign

@@ -65,6 +65,15 @@ std::vector<std::string> arguments_of(job_case const& what)
     if (what.where.rendezvous) {
         result.push_back("rendezvous=1");
     }
+    if (what.where.spares > 0) {
+        result.push_back("spares=" + std::to_string(what.where.spares));
+    }
+    if (what.where.failures != 1) {
+        result.push_back("failures=" + std::to_string(what.where.failures));
+    }
+    if (what.where.signals) {
+        result.push_back("signals=1");
+    }
     for (auto const& f : what.faults) {
         result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
                          + ':' + f.phase);

@@ -11,7 +11,7 @@ namespace campaign {
 
 /// One way to lay out a job.
 struct layout {
-    std::string pipelines;       ///< ranks of each, "2,3"
+    std::string pipelines;       ///< ranks of each, "2,3"; empty: as planned
     int ranks;
     std::string shares{};        ///< microbatches of each; empty: by speed
     std::string schedule = "1f1b";
@@ -19,6 +19,9 @@ struct layout {
     int min_ranks = 1;           ///< fewest ranks of a pipeline, also after a loss
     int blocks = 4;              ///< of the model, which has two layers more
     bool rendezvous = false;     ///< stages meet for every message
+    int spares = 0;              ///< ranks that wait
+    int failures = 1;
+    bool signals = false;        ///< a rank leaves when it is told to
 };
 
 struct fault {

@@ -34,9 +34,9 @@ trial::trial(fs::path const& train_once, fs::path const& work, job_case what) : 
     job_.emplace(start);
 }
 
-evidence trial::finish()
+evidence trial::finish(std::chrono::seconds until)
 {
-    auto end = job_->finish(deadline);
+    auto end = job_->finish(until);
     job_.reset();
     std::ifstream file{folder_ / "output", std::ios::binary};
     return read_evidence(run_folder(), std::string{std::istreambuf_iterator<char>{file}, {}}, std::move(end));

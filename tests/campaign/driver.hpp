@@ -31,7 +31,7 @@ public:
     std::filesystem::path run_folder() const { return folder_ / "run"; }
     job& running() { return *job_; }
 
-    evidence finish();
+    evidence finish(std::chrono::seconds until = deadline);
 
     /// Says what is wrong with the run, or forgets it.
     bool judged(std::vector<std::string> const& wrong) const;

@@ -70,7 +70,8 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
                 found.unreadable = "report.json has another digest than the result";
             }
             for (auto const& r : report.at("recoveries")) {
-                found.recoveries.push_back({r.at("step"), r.at("attempt"), r.at("lost"), r.at("pairs_total"), r.at("pairs_salvaged"), r.at("pairs_missing")});
+                found.recoveries.push_back({r.at("step"), r.at("attempt"), r.at("lost"), r.at("pairs_total"), r.at("pairs_salvaged"), r.at("pairs_missing"),
+                                            r.at("left"), r.at("communicators"), r.at("memory_bytes")});
             }
         } else {
             found.unreadable = "there is no report.json";

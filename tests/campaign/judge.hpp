@@ -32,6 +32,9 @@ struct recovery {
     std::int64_t pairs_total;
     std::int64_t pairs_salvaged;
     std::int64_t pairs_missing;
+    std::vector<int> left{};              ///< in order
+    std::int64_t communicators = 0;
+    std::int64_t memory_bytes = 0;
 };
 
 struct evidence {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "campaigns.hpp"
+#include "watch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +8,8 @@
 #include <cinttypes>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <mutex>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,44 +20,10 @@ namespace {
 
 constexpr int long_steps = 24;
 
-/// Waits until all ranks are in the run folder, that is: begin to train. Their processes, by rank.
-std::vector<pid_t> ranks_of(trial& run)
-{
-    std::vector<pid_t> found;
-    auto const until = clock::now() + deadline;
-    while (run.running().running() && clock::now() < until) {
-        found.clear();
-        for (int rank = 0; rank < run.what().where.ranks; ++rank) {
-            std::ifstream file{run.run_folder() / "ranks" / (std::to_string(rank) + ".json")};
-            auto const object = nlohmann::json::parse(file, nullptr, false);
-            if (!object.is_object()) {
-                break;
-            }
-            found.push_back(object.at("pid").get<pid_t>());
-        }
-        if (static_cast<int>(found.size()) == run.what().where.ranks) {
-            return found;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds{2});
-    }
-    throw std::runtime_error{"the ranks of " + name_of(run.what()) + " do not begin"};
-}
-
 struct shot {
     int rank;
     double at;  ///< of the training: 0.52 of 25 attempts is in the first attempt after the 13th has ended
 };
-
-/// The attempts that are in the job's metrics.
-int attempts_of(std::filesystem::path const& run_folder)
-{
-    int count = 0;
-    std::ifstream file{run_folder / "metrics.jsonl"};
-    for (std::string line; std::getline(file, line);) {
-        count += line.starts_with(R"({"kind":"step")") || line.starts_with(R"({"kind":"redo")") ? 1 : 0;
-    }
-    return count;
-}
 
 /// Waits until the job is so far or over. Time itself would say little: how fast a job is depends on what else runs.
 void wait_for(trial& run, clock::time_point begun, double progress)

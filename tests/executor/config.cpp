@@ -135,11 +135,18 @@ TEST_CASE("the keys of the plan may not contradict each other")
           "c.toml:4: plan.shares = [3, 4] must add up to train.microbatches = 8, not to 7");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 1]\nshares = [3, 5]") == "taken");
 
-    auto const read = read_config("schema = 1\n[plan]\npipelines = [2, 3]", "c.toml");
+    auto read = read_config("schema = 1\n[plan]\npipelines = [2, 3]", "c.toml");
     CHECK_FALSE(check_ranks(read.config, 5));
     REQUIRE(check_ranks(read.config, 4));
     CHECK(read.sentence(*check_ranks(read.config, 4)) == "c.toml:3: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
     CHECK_FALSE(check_ranks(run_config{}, 4));
+    read.config.plan.spares = 2;
+    CHECK_FALSE(check_ranks(read.config, 7));
+    CHECK(check_ranks(read.config, 5)->sentence == "plan.pipelines = [2, 3] with plan.spares = 2 asks for 7 ranks, but 5 are started");
+    run_config waiting;
+    waiting.plan.spares = 2;
+    CHECK_FALSE(check_ranks(waiting, 3));
+    CHECK(check_ranks(waiting, 2)->sentence == "plan.spares = 2 leaves none of the 2 ranks that are started a place");
 }
 
 TEST_CASE("a fault to inject names rank, step and phase")

@@ -17,5 +17,17 @@ TEST_CASE("a fault names what, who, when and where")
         CAPTURE(text);
         CHECK_FALSE(parse_fault(text).what);
     }
+    CHECK(parse_fault("drain:3@5").what == fault{.rank = rank_id{3}, .step = step_id{5}, .phase = fault_phase::forward, .kind = fault_kind::drain});
+    CHECK(parse_fault("drain:3@5:copy").reason == "the fault 'drain:3@5:copy' is not of the form drain:rank@step: a rank leaves between two steps");
     CHECK(parse_fault("stop:1@2:comit").reason == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
+}
+
+TEST_CASE("a rank that is to leave wants it from its step on, others never")
+{
+    std::vector<fault> const faults{*parse_fault("drain:1@4").what, *parse_fault("kill:2@1:copy").what};
+    fault_injector const one{faults, rank_id{1}};
+    CHECK_FALSE(one.leaves(step_id{3}));
+    CHECK(one.leaves(step_id{4}));
+    CHECK(one.leaves(step_id{9}));  // the round in which it wanted to leave may have come to nothing
+    CHECK_FALSE(fault_injector{faults, rank_id{2}}.leaves(step_id{4}));
 }

@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "executor/temporary_folder.hpp"
+#include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
 
 using namespace rheo;
@@ -51,6 +52,47 @@ TEST_CASE("every first plan can be run: each rank once, each microbatch once, f 
             }
         }
     }
+}
+
+TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's choice survive the loss of f nodes where they can")
+{
+    auto config = config_of({});
+    config.plan.min_ranks = 2;
+    config.plan.spares = 3;
+    auto const first = first_of(config, 9);
+    REQUIRE(first);
+    CHECK(first.what.spares == std::vector{rank_id{6}, rank_id{7}, rank_id{8}});
+    CHECK(first_of(config_of({2, 3}), 5).what.spares.empty());
+    int made_of_nodes = 0;
+    for (int node_size = 2; node_size <= 4; ++node_size) {
+        for (int nodes = 2; nodes <= 5; ++nodes) {
+            for (int failures = 1; failures <= 2; ++failures) {
+                auto of_nodes = config_of({});
+                of_nodes.plan.failures = failures;
+                of_nodes.plan.node_size = node_size;
+                auto of_ranks = of_nodes;
+                of_ranks.plan.node_size = 1;
+                auto const model = gpt_model(of_nodes.model);
+                auto const ranks = nodes * node_size;
+                auto const made = first_of(of_nodes, ranks);
+                REQUIRE(made);
+                CHECK(why_not(made.what, model, of_nodes, ranks).empty());
+                auto const lost_at = [&](plan const& p) {
+                    std::vector<rank_holdings> members;
+                    for (rank_id r{0}; r.value < ranks; ++r) {
+                        members.push_back({r, {}, {}, {}});
+                    }
+                    auto const held = holdings_in({.pipelines = p.pipelines}, members);
+                    return survivability_of(held, tensor_bytes_of(state_of(model), bytes{1}), nodes_of(held, node_size)).nodes;
+                };
+                auto const plain = first_of(of_ranks, ranks);
+                CHECK(lost_at(made.what) >= std::min(failures, lost_at(plain.what)));
+                CHECK((lost_at(made.what) >= failures) == (nodes > failures));
+                made_of_nodes += made.what == plain.what ? 0 : 1;
+            }
+        }
+    }
+    CHECK(made_of_nodes > 0);
 }
 
 TEST_CASE("the config's pipelines and shares are taken, ranks in their order")

@@ -19,6 +19,7 @@ struct small_cluster {
     std::vector<rank_holdings> members = survivors_of(ready, {2, 2}, {0, 0});
     std::vector<pipeline_instance> before{{ready.templates[0].cuts, {{rank_id{0}}, {rank_id{1}}}}, {ready.templates[0].cuts, {{rank_id{2}}, {rank_id{3}}}}};
     recomposition_request wanted{.failures = 1, .microbatches = 8};
+    int kept_waiting = 0;
 
     void wait(int rank) { members.push_back(holder(rank, {layer_id{0}, layer_id{0}})); }
     void lose(int rank)
@@ -27,7 +28,7 @@ struct small_cluster {
     }
     membership_decision decide(std::vector<rank_id> const& leaving = {}, std::vector<node_id> const& nodes = {}) const
     {
-        return decide_membership({before, members, leaving, &ready, model.tensors, wanted, nodes});
+        return decide_membership({before, members, leaving, &ready, model.tensors, wanted, nodes, 1, kept_waiting});
     }
 };
 
@@ -76,6 +77,25 @@ TEST_CASE("a rank that waits is taken in at a boundary when that helps, and wait
     CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
 }
 
+TEST_CASE("ranks that are kept waiting are taken in for f + 1 pipelines, and for a shorter step only beyond their number")
+{
+    small_cluster of;
+    of.kept_waiting = 1;
+    of.wait(4);
+    CHECK(of.decide().next.pipelines == of.before);
+    of.wait(5);
+    auto const one = of.decide();
+    CHECK(sizes_of(one.next) == std::vector<int>{2, 3});
+    CHECK(one.next.spares == std::vector<rank_id>{rank_id{5}});
+    of.kept_waiting = 2;
+    CHECK(of.decide().next.pipelines == of.before);
+    of.wanted.failures = 2;  // three pipelines of two
+    CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
+    of.wanted.failures = 1;
+    of.lose(0);
+    CHECK(of.decide().next.pipelines.front().stages.front() == std::vector{rank_id{4}});
+}
+
 TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and copies what one node holds")
 {
     small_cluster of;
@@ -87,7 +107,7 @@ TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and 
     CHECK(decision.afterwards.ranks == 0);
     CHECK_FALSE(decision.copies.empty());
     CHECK(decision.sentence.find("fewer pipelines than f + 1 = 2: the loss of rank ") == 0);
-    CHECK(decision.sentence.find(" would lose state until the copies after the next commit are made") != std::string::npos);
+    CHECK(decision.sentence.find(" would lose state until its copies are made") != std::string::npos);
 }
 
 TEST_CASE("everyone finds the same plan, in whatever order it hears of the members, and its digest shows a change")

@@ -133,7 +133,7 @@ TEST_CASE("what whole nodes cannot do says why, and a decision takes them where 
     std::vector<pipeline_instance> const across{{cuts, {{rank_id{0}}, {rank_id{2}}}}, {cuts, {{rank_id{1}}, {rank_id{3}}}}};
     std::vector<rank_holdings> const members = holdings_in({.pipelines = across}, ranks);
     membership_request of{across, members, {}, &ready, model.tensors, request, where};
-    CHECK(decide_membership(of).sentence == "any 1 rank can be lost, but the loss of node 0, 1 would lose state");
+    CHECK(decide_membership(of).sentence == "any 1 rank can be lost, but the loss of node 0, 1 would lose state until its copies are made");
     of.devices_per_node = 2;
     auto const decision = decide_membership(of);
     CHECK(decision.sentence == "any 1 rank and any 1 node can be lost");

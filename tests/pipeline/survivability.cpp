@@ -86,9 +86,9 @@ TEST_CASE("what can be lost is what no set of losses ends")
         auto const copies = safety_copies(ranks, tensors, nodes);
         auto safer = ranks;
         for (auto const& c : copies) {
-            REQUIRE(detail::holds_any(ranks[at(c.from)], tensors[c.tensor].layers));
+            REQUIRE(detail::holds_any(ranks[at(c.from)], std::span{&c.layer, 1}));
             REQUIRE(nodes[at(c.from)] != nodes[at(c.to)]);
-            safer[at(c.to)].layers.push_back(tensors[c.tensor].layers.front());
+            safer[at(c.to)].layers.push_back(c.layer);
         }
         bool several = false;
         for (auto const node : nodes) {
@@ -109,13 +109,13 @@ TEST_CASE("it is said in a sentence")
     CHECK(to_string(survivability_of(ranks, tensors, nodes)) == "any 1 rank can be lost, but the loss of node 1 would lose state");
     std::vector<rank_holdings> const alone{ranks[0], ranks[1]};
     CHECK(to_string(survivability_of(alone, tensors)) == "the loss of rank 0, 1 would lose state");
-    CHECK(safety_copies(alone, tensors) == std::vector<safety_copy>{{0, rank_id{0}, rank_id{1}, bytes{10}},
-                                                                     {1, rank_id{1}, rank_id{0}, bytes{20}},
-                                                                     {2, rank_id{0}, rank_id{1}, bytes{5}}});
+    CHECK(safety_copies(alone, tensors) == std::vector<safety_copy>{{layer_id{0}, rank_id{0}, rank_id{1}, bytes{15}},
+                                                                     {layer_id{1}, rank_id{1}, rank_id{0}, bytes{20}},
+                                                                     {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
     std::vector<rank_holdings> const one_of_three{holder(0, {0, 1, 2}), holder(1, {}), holder(2, {})};
-    CHECK(safety_copies(one_of_three, tensors) == std::vector<safety_copy>{{0, rank_id{0}, rank_id{1}, bytes{10}},  // spread by bytes
-                                                                          {1, rank_id{0}, rank_id{2}, bytes{20}},
-                                                                          {2, rank_id{0}, rank_id{1}, bytes{5}}});
+    CHECK(safety_copies(one_of_three, tensors) == std::vector<safety_copy>{{layer_id{0}, rank_id{0}, rank_id{1}, bytes{15}},  // spread by bytes
+                                                                          {layer_id{1}, rank_id{0}, rank_id{2}, bytes{20}},
+                                                                          {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
     CHECK_THROWS_AS(survivability_of(std::vector<rank_holdings>{ranks[1]}, tensors), precondition_error);
     CHECK_THROWS_AS(survivability_of(ranks, tensors, std::vector<node_id>(2)), precondition_error);
 }

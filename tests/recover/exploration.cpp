@@ -9,14 +9,14 @@ using namespace small_job;
 
 namespace {
 
-findings check_all_hold(job_settings const& job)
+findings check_all_hold(job_settings const& job, std::size_t at_least = 50'000)
 {
     auto const found = explore(job);
     for (auto const& w : found.wrong) {
         FAIL_CHECK(w.wrong.how << "; the way there: " << w.way);
     }
     CHECK(found.complete);
-    CHECK(found.states > 50'000);
+    CHECK(found.states > at_least);
     CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
     if (job.kills >= 2) {
         CHECK(found.in_third_generation > 1000);  // recoveries after, and inside, recoveries are among the states
@@ -33,9 +33,9 @@ job_settings restless(manners how)
 }
 
 template <protocol_rules Rules>
-void check_harm(property expected, manners how = manners::rotate)
+void check_harm(property expected, job_settings const& job = restless(manners::rotate))
 {
-    auto const found = explore<Rules>(restless(how), expected, 500'000);
+    auto const found = explore<Rules>(job, expected, 500'000);
     auto const* broken = found.broken(expected);
     REQUIRE(broken != nullptr);
     INFO(broken->wrong.how << "; the way there: " << broken->way);
@@ -78,6 +78,38 @@ TEST_CASE("a redone attempt and a second step, one kill anywhere")
     CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0);  // each layer has two holders
 }
 
+TEST_CASE("a rank leaves after the first step, one or two kills anywhere")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    job.steps = 2, job.wants_to_leave = GENERATE(0, 3);
+    job.kills = GENERATE(1, 2);
+    auto const found = check_all_hold(job, 30'000);
+    CHECK((found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0) == (job.kills == 1));
+}
+
+TEST_CASE("all leave but one, and nothing is lost")
+{
+    job_settings job;
+    job.ranks = 2, job.steps = 2, job.kills = 0, job.planner = manners::rotate, job.wants_to_leave = 0;
+    auto const found = explore(job);
+    CHECK(found.wrong.empty());
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
+}
+
+TEST_CASE("places are dealt anew between two steps, one kill anywhere")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 2, job.kills = 1, job.regroups = true;
+    check_all_hold(job, 10'000);
+}
+
+TEST_CASE("one pipeline, each layer kept by a second rank, which makes the same updates; two kills anywhere")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 2, job.planner = manners::single, job.safety = true;
+    check_all_hold(job, 10'000);
+}
+
 TEST_CASE("without a rule the harm is seen")
 {
     SECTION("commit by the vote alone") { check_harm<protocol_rules{.success_counts = false}>(property::commits_agree); }
@@ -90,9 +122,22 @@ TEST_CASE("without a rule the harm is seen")
     }
     SECTION("leaving without a revocation") { check_harm<protocol_rules{.leaving_revokes = false}>(property::waits_end); }
     SECTION("merging before the decision") { check_harm<protocol_rules{.decide_then_merge = false}>(property::counted_once); }
+    SECTION("leaving without giving, or before all have it")
+    {
+        job_settings alone;  // one pipeline: what the rank holds nobody else does
+        alone.ranks = 2, alone.steps = 2, alone.kills = 0, alone.planner = manners::rotate, alone.wants_to_leave = 1;
+        check_harm<protocol_rules{.leavers_give = false}>(property::leaving_loses_nothing, alone);
+        check_harm<protocol_rules{.leavers_vote = false}>(property::leaving_loses_nothing, alone);
+    }
+    SECTION("each rank follows its own wishes")
+    {
+        auto job = restless(manners::keep);
+        job.steps = 2, job.kills = 0, job.wants_to_leave = 1;
+        check_harm<protocol_rules{.wishes_are_reduced = false}>(property::waits_end, job);
+    }
     SECTION("forgetting a layer that was received")
     {
-        check_harm<protocol_rules{.copies_are_kept = false}>(property::lost_only_if_lost, manners::keep);
+        check_harm<protocol_rules{.copies_are_kept = false}>(property::lost_only_if_lost, restless(manners::keep));
     }
 }
 

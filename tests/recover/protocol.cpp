@@ -20,7 +20,7 @@ struct still_plan {
     friend constexpr bool operator==(still_plan const&, still_plan const&) = default;
 };
 
-constexpr auto keep_all = [](std::vector<rank_holdings> const& told) {
+constexpr auto keep_all = [](std::vector<rank_holdings> const& told, still_plan const&, std::vector<rank_id> const&) {
     still_plan plan;
     plan.salvage.after = told;
     return plan;
@@ -143,7 +143,7 @@ TEST_CASE("a plan that ends the job is agreed on like any other, and records are
 {
     auto const telling = after(begin(1), linked{});
     auto const end = [&](still_plan const& plan) {
-        auto t = advance(telling.state, told{{holdings(0, 0)}}, [&](auto const&) { return plan; });
+        auto t = advance(telling.state, told{{holdings(0, 0)}}, [&](auto const&...) { return plan; });
         CHECK(std::get<decide>(t.action).vote == 1);
         CHECK(std::holds_alternative<shrink>(after(t, decided{false, 0}).action));
         t = after(std::move(t), decided{true, 1});
@@ -220,4 +220,45 @@ TEST_CASE("of two halves of a cut network one goes on, in whatever order they li
         CHECK(on[2] == on[3]);
         CHECK(on[0] != on[2]);
     }
+}
+
+TEST_CASE("a wish to leave leads through a round of tell and copy in the same generation; then one leaves, the others shrink")
+{
+    std::vector<rank_id> const all{rank_id{0}, rank_id{1}};
+    for (int rank = 0; rank < 2; ++rank) {
+        std::vector<rank_holdings> const start{holdings(0, 0), holdings(1, 0)};
+        auto t = after(after(begin(2, all, rank), linked{}), told{start});
+        t = after(after(after(std::move(t), copied{}), decided{true, 1}), merged{});
+        t = after(after(std::move(t), section_finished{outcome::commit, 0, {rank_id{1}}}), decided{true, 1});
+        t = after(std::move(t), updated{});
+        CHECK(std::get<tell>(t.action).stamp == message_stamp{generation_id{4}, step_id{1}, attempt_id{0}});
+        auto const lost = after(after(t, peer_lost{}), revoked{});  // the round is not settled: both go on as members
+        CHECK(std::get<shrink>(after(lost, decided{false, 0}).action) == shrink{generation_id{4}});
+        std::vector<rank_id> seen;
+        t = advance(std::move(t.state), told{{holdings(0, 1), holdings(1, 1)}}, [&](auto const& told, auto const&, auto const& departing) {
+            seen = departing;
+            return keep_all(told, {}, {});
+        });
+        CHECK(seen == std::vector{rank_id{1}});
+        t = after(after(after(std::move(t), copied{}), decided{true, 1}), merged{});
+        if (rank == 1) {
+            CHECK(std::get<leave>(t.action) == leave{leave_reason::drained, 0});
+            continue;
+        }
+        CHECK(std::get<shrink>(t.action) == shrink{generation_id{4}, {rank_id{1}}});
+        t = after(std::move(t), shrunk{{rank_id{0}}});
+        CHECK(std::get<link_generation>(t.action).members == std::vector{rank_id{0}});
+        CHECK(t.state.departing.empty());
+    }
+}
+
+TEST_CASE("a wish counts when the step is committed, not when it is done again, nor behind the last one")
+{
+    section_finished wish{outcome::redo, 0, {}, true};
+    auto const redone = after(after(after(in_section(2), wish), decided{true, 1}), updated{});
+    CHECK(std::get<run_section>(redone.action).work == section_work::whole);
+    wish.found = outcome::commit;
+    CHECK(std::holds_alternative<tell>(after(after(after(in_section(2), wish), decided{true, 1}), updated{}).action));
+    auto const last = after(after(after(in_section(1), wish), decided{true, 1}), updated{});
+    CHECK(std::get<run_section>(last.action).work == section_work::closing);
 }

@@ -64,6 +64,11 @@ inline std::string key_of(rank_model const& rank)
     for (auto const& u : s.holds.uses) {
         put(u.use.value), put_set(u.done);
     }
+    put(s.regroup), put(s.departing.size());
+    for (auto const d : s.departing) {
+        put(d.value);
+    }
+    put(rank.wishes);
     put(s.work), put(s.found), put(s.leaving), put(s.reason ? static_cast<int>(*s.reason) : 99);
     put_plan(s.plan);
     put(s.next.has_value());

@@ -23,6 +23,7 @@ enum class property : std::uint8_t {
     waits_end,           ///< every wait ends
     lost_only_if_lost,   ///< state is given up only when really no copy lives
     preconditions,       ///< the protocol is never asked against its preconditions
+    leaving_loses_nothing,  ///< while nobody is killed no state is given up, whoever leaves
 };
 
 struct violation {
@@ -37,12 +38,16 @@ struct job_settings {
     bool redo_first = false;  ///< the first attempt of step 0 overflows
     int kills = 2;
     manners planner = manners::keep;
+    int wants_to_leave = -1;  ///< this rank, from the first step on
+    bool regroups = false;    ///< after the first step everybody gets another place, though nobody leaves
+    bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
     recovery_plan (*planned)(std::vector<rank_holdings> const& told, job_settings const&) = nullptr;
 };
 
-inline recovery_plan plan_for(std::vector<rank_holdings> const& told, job_settings const& job)
+inline recovery_plan plan_for(std::vector<rank_holdings> const& told, std::vector<rank_id> const& departing, job_settings const& job)
 {
-    return job.planned != nullptr ? job.planned(told, job) : plan_simply(told, job.microbatches, job.planner);
+    auto const turn = job.regroups && told.front().version.value > 0;
+    return job.planned != nullptr ? job.planned(told, job) : plan_simply(told, job.microbatches, job.planner, departing, turn);
 }
 
 /// Two bits per microbatch: how often it is in.
@@ -62,6 +67,7 @@ struct message {
 struct rank_model {
     protocol_state<recovery_plan> protocol;
     std::uint32_t vote = 0;
+    std::uint32_t wishes = 0;  ///< to leave, that this rank knows of in the section, a bit per rank
     std::uint32_t done = 0;  ///< operations of the section; in copies, a bit per transfer, and bit 31: begun
     counts own{};            ///< accumulators
     counts reduced{};        ///< what the update would take

@@ -21,14 +21,12 @@ struct rank_steps {
     std::vector<message> sent{};
     int answer_kind = 0;  ///< of the agreement just settled: which action followed, to compare with other ranks
 
-    // -- what it waits for ------------------------------------------------------------------------------------------
-
     /// Each alternative is a list of messages that it can go on with; an empty list: it can go on.
     std::vector<std::vector<message_name>> alternatives() const
     {
         auto const& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section: return {operations(s)[rank.done].inputs};
+        case protocol_phase::section: return {operations(s, job.safety)[rank.done].inputs};
         case protocol_phase::telling: {
             std::vector<message_name> all;
             for (auto const member : s.members) {
@@ -64,8 +62,6 @@ struct rank_steps {
         }
     }
 
-    // -- what it does ----------------------------------------------------------------------------------------------
-
     void begin(rank_id self)
     {
         std::vector<rank_id> members;
@@ -79,7 +75,9 @@ struct rank_steps {
 
     void answer(protocol_event const& event)
     {
-        auto const planner = [&](std::vector<rank_holdings> const& told) { return plan_for(told, job); };
+        auto const planner = [&](std::vector<rank_holdings> const& told, recovery_plan const&, std::vector<rank_id> const& departing) {
+            return plan_for(told, departing, job);
+        };
         try {
             perform(advance<Rules>(rank.protocol, event, planner));
         } catch (precondition_error const& error) {
@@ -93,7 +91,7 @@ struct rank_steps {
         auto& s = rank.protocol;
         switch (s.phase) {
         case protocol_phase::section:
-            operate(operations(s)[rank.done], contents);
+            operate(operations(s, job.safety)[rank.done], contents);
             return go_on_with_section();
         case protocol_phase::telling: return hear(names, contents);
         case protocol_phase::copying: return copy_in(names, contents);
@@ -141,6 +139,7 @@ private:
         case protocol_phase::section:
             rank.reduced = {};
             rank.staged = {};
+            rank.wishes = s.self.value == job.wants_to_leave && s.work != section_work::closing ? 1U << s.self.value : 0;
             forget_what_nobody_reads(s);
             check_versions(rank);
             return go_on_with_section();
@@ -172,14 +171,21 @@ private:
 
     void go_on_with_section()
     {
-        auto const list = operations(rank.protocol);
+        auto const list = operations(rank.protocol, job.safety);
         if (rank.done < list.size()) {
             return;
         }
         auto const& now = rank.protocol.now;
         bool const overflow = job.redo_first && now.step.value == 0 && now.attempt.value == 0 &&
                               rank.protocol.work != section_work::closing;
-        answer(section_finished{overflow ? outcome::redo : outcome::commit, 0});
+        section_finished event{overflow ? outcome::redo : outcome::commit, 0};
+        for (int r = 0; r < job.ranks; ++r) {
+            if ((rank.wishes >> r & 1U) != 0) {
+                event.departing.push_back(rank_id{r});
+            }
+        }
+        event.regroup = job.regroups && now.step.value == 0 && rank.protocol.work != section_work::closing;
+        answer(event);
     }
 
     std::uint32_t provenance() const
@@ -198,7 +204,12 @@ private:
                     auto const part = static_cast<std::uint16_t>(contents[i] >> (second ? 16 : 0));
                     rank.reduced[at(use)] = added(rank.reduced[at(use)], part);
                 }
-            } else if (contents[i] != provenance()) {
+            } else if (name.kind == message_kind::kept_tensor) {
+                rank.version[static_cast<std::size_t>(name.item % 4)] = static_cast<std::int8_t>(contents[i]);
+            } else if (name.kind == message_kind::flags && Rules.wishes_are_reduced) {
+                rank.wishes |= contents[i] >> 8;
+            }
+            if (name.kind != message_kind::sum && name.kind != message_kind::kept_tensor && (contents[i] & 255U) != provenance()) {
                 throw violation{property::counted_once, "a section goes on from a message of another attempt"};
             }
         }
@@ -214,8 +225,17 @@ private:
                 rank.reduced[u] = added(rank.reduced[u], rank.own[u]);
             }
         }
+        for (layer_id layer{0}; op.effect == operation::effects::keeps && layer.value < layers; ++layer) {
+            if (keeper_of(rank.protocol, layer) == rank.protocol.self) {
+                note<Rules>(rank.protocol, received{layer});
+            }
+        }
         for (auto const& out : op.outputs) {
-            send(out.peer, out.kind, out.item, out.kind == message_kind::sum ? sum_of(out.item) : provenance());
+            send(out.peer, out.kind, out.item,
+                 out.kind == message_kind::sum           ? sum_of(out.item)
+                 : out.kind == message_kind::kept_tensor ? static_cast<std::uint32_t>(rank.version[static_cast<std::size_t>(out.item % 4)])
+                 : out.kind == message_kind::flags       ? provenance() | rank.wishes << 8
+                                                         : provenance());
         }
         ++rank.done;
     }

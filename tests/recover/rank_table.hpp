@@ -23,6 +23,7 @@ struct rank_facts {
     protocol_phase phase;
     bool has_revoked;
     bool closing_lost;
+    bool drained;
     std::uint32_t vote;
     message_stamp now;
     std::vector<std::vector<message_name>> alternatives;
@@ -92,7 +93,7 @@ private:
             ranks_.push_back(rank);
             auto const& s = rank.protocol;
             facts_.push_back({s.phase, s.leaving && s.phase != protocol_phase::revoking && Rules.leaving_revokes,
-                              s.reason == leave_reason::state_lost, rank.vote, s.now,
+                              s.reason == leave_reason::state_lost, s.reason == leave_reason::drained, rank.vote, s.now,
                               rank_steps<Rules>{job_, told_, rank}.alternatives()});
         }
         return place->second;

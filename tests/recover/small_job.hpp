@@ -47,11 +47,14 @@ enum class manners : std::uint8_t {
     keep,    ///< survivors keep their places where they can
     rotate,  ///< places are dealt anew from the highest rank down, so that nearly everything moves
     spare,   ///< a pair and one rank alone; further ranks hold nothing until they are needed
+    single,  ///< one pipeline of the two lowest
 };
 
 /// A planner that needs no costs: pairs, and one rank alone when their number is odd. With two
-/// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two.
-inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int microbatches, manners how)
+/// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two. Ranks that depart get no place; with `turn`
+/// everybody gets the place of his neighbour.
+inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int microbatches, manners how, std::vector<rank_id> const& departing = {},
+                                 bool turn = false)
 {
     recovery_plan plan;
     salvage_request request{told, &state(), {}, {}, layers, microbatches};
@@ -61,18 +64,27 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
     }
     std::vector<rank_id> ranks;
     for (auto const& holds : told) {
-        ranks.push_back(holds.rank);
+        if (std::find(departing.begin(), departing.end(), holds.rank) == departing.end()) {
+            ranks.push_back(holds.rank);
+        }
+    }
+    if (ranks.empty()) {
+        plan.cannot = "nobody stays";
+        return plan;
+    }
+    if (turn) {
+        std::rotate(ranks.begin(), ranks.begin() + 1, ranks.end());
     }
     auto const n = ranks.size();
     if (how == manners::rotate && n < 4) {
         std::reverse(ranks.begin(), ranks.end());
     }
     std::size_t next = 0;
-    auto const used = how == manners::spare ? std::min<std::size_t>(n, 3) : n;
+    auto const used = how == manners::spare ? std::min<std::size_t>(n, 3) : how == manners::single ? std::min<std::size_t>(n, 2) : n;
     if (used % 2 == 1) {
         plan.pipelines.push_back(pipeline_of({ranks[next++]}));
     }
-    if (n == 2 && how != manners::rotate) {
+    if (n == 2 && how != manners::rotate && how != manners::single) {
         plan.pipelines.push_back(pipeline_of({ranks[next++]}));
         plan.pipelines.push_back(pipeline_of({ranks[next++]}));
     }
@@ -87,7 +99,7 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
     request.shares = plan.shares;
     plan.salvage = salvage(request);
     plan.rounds.emplace_back();
-    for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t r = 0; r < told.size(); ++r) {
         auto const has = whole_parts(state(), told[r].layers);
         auto const wants = whole_parts(state(), plan.salvage.after[r].layers);
         for (auto const& part : wants) {
@@ -95,8 +107,8 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
             for (auto const& held : has) {
                 here = here || held == part;
             }
-            for (std::size_t k = 1; k < n && !here; ++k) {  // the next holder after the receiver
-                auto const& other = told[(r + k) % n];
+            for (std::size_t k = 1; k < told.size() && !here; ++k) {  // the next holder after the receiver
+                auto const& other = told[(r + k) % told.size()];
                 for (auto const& held : whole_parts(state(), other.layers)) {
                     if (held == part) {
                         plan.rounds[0].push_back({other.rank, told[r].rank, part, bytes{1}});
@@ -110,7 +122,7 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
 }
 
 /// What a message is about. The item is a microbatch, a tensor, or a use.
-enum class message_kind : std::uint8_t { activation, gradient, sum, flags, holdings, copied_tensor, moved_accumulator };
+enum class message_kind : std::uint8_t { activation, gradient, sum, flags, holdings, copied_tensor, moved_accumulator, kept_tensor };
 
 struct message_name {
     rank_id peer;  ///< the other side
@@ -122,16 +134,61 @@ struct message_name {
 
 /// Waits for its inputs, then does what it does, then sends; done or not done, nothing between.
 struct operation {
-    enum class effects : std::uint8_t { none, contributes, reduces, records } effect = effects::none;
+    enum class effects : std::uint8_t { none, contributes, reduces, records, keeps } effect = effects::none;
     use_id use{};
     microbatch_id microbatch{};
     std::vector<message_name> inputs{};
     std::vector<message_name> outputs{};
 };
 
+/// Who keeps a layer besides the rank that runs it, where there is one pipeline: the next member.
+inline rank_id keeper_of(protocol_state<recovery_plan> const& s, layer_id layer)
+{
+    auto const runner = holders_of(s.plan.pipelines.front(), std::span{&layer, 1}).front();
+    auto const place = std::find(s.members.begin(), s.members.end(), runner) - s.members.begin();
+    return s.members[(static_cast<std::size_t>(place) + 1) % s.members.size()];
+}
+
+/// The ranks that keep some layer of the tensor, each once.
+inline std::vector<rank_id> keepers_of(protocol_state<recovery_plan> const& s, tensor_id tensor)
+{
+    std::vector<rank_id> keepers;
+    for (auto const layer : state().tensors[at(tensor)].layers) {
+        auto const keeper = keeper_of(s, layer);
+        if (std::find(keepers.begin(), keepers.end(), keeper) == keepers.end()) {
+            keepers.push_back(keeper);
+        }
+    }
+    return keepers;
+}
+
+/// Before anything else in the section after a merge, kept layers are sent to those that keep them.
+inline void append_safety_copies(protocol_state<recovery_plan> const& s, std::vector<operation>& list)
+{
+    operation give;
+    operation keep{operation::effects::keeps};
+    for (layer_id layer{0}; layer.value < layers; ++layer) {
+        auto const runner = holders_of(s.plan.pipelines.front(), std::span{&layer, 1}).front();
+        auto const keeper = keeper_of(s, layer);
+        for (auto const tensor : {own_of_first, own_of_last, tied}) {
+            if (!detail::contains(state().tensors[at(tensor)].layers, layer) || runner == keeper) {
+                continue;
+            }
+            if (runner == s.self) {
+                give.outputs.push_back({keeper, message_kind::kept_tensor, tensor.value + 4 * layer.value});
+            }
+            if (keeper == s.self) {
+                keep.inputs.push_back({runner, message_kind::kept_tensor, tensor.value + 4 * layer.value});
+            }
+        }
+    }
+    list.push_back(give);
+    list.push_back(keep);
+}
+
 /// The operations of a section at one rank. The forward and backward passes are those of a fill-and-drain
 /// schedule; sums are posted after all own work and awaited after that; then flags (with norms) of all to all.
-inline std::vector<operation> operations(protocol_state<recovery_plan> const& s)
+inline std::vector<operation> operations(protocol_state<recovery_plan> const& s, bool safety = false)
 {
     using effects = operation::effects;
     std::vector<operation> list;
@@ -139,8 +196,11 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s)
         list.push_back({effects::records});
         return list;
     }
+    safety = safety && s.plan.pipelines.size() == 1;
+    if (safety && s.work == section_work::remainder) {
+        append_safety_copies(s, list);
+    }
     int first = 0;
-    std::vector<std::size_t> my_tensors;
     for (std::size_t p = 0; p < s.plan.pipelines.size(); ++p) {
         auto const& pipeline = s.plan.pipelines[p];
         std::vector<microbatch_work> work;
@@ -196,7 +256,7 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s)
         std::vector<rank_id> holders;
         for (auto const& pipeline : s.plan.pipelines) {
             for (auto const layer : state().tensors[at(tensor)].layers) {
-                auto const rank = detail::runner_of(pipeline, layer);
+                auto const rank = holders_of(pipeline, std::span{&layer, 1}).front();
                 bool seen = false;
                 for (auto const h : holders) {
                     seen = seen || h == rank;
@@ -214,6 +274,17 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s)
             if (mine && h != s.self) {
                 post.outputs.push_back({h, message_kind::sum, tensor.value});
                 await.inputs.push_back({h, message_kind::sum, tensor.value});
+            }
+        }
+        for (auto const keeper : safety ? keepers_of(s, tensor) : std::vector<rank_id>{}) {  // who keeps it makes the same update, from the same sums
+            bool const holds = std::find(holders.begin(), holders.end(), keeper) != holders.end();
+            for (auto const h : holders) {
+                if (!holds && h == s.self) {
+                    post.outputs.push_back({keeper, message_kind::sum, tensor.value});
+                }
+                if (!holds && keeper == s.self) {
+                    await.inputs.push_back({h, message_kind::sum, tensor.value});
+                }
             }
         }
     }

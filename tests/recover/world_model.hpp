@@ -14,6 +14,8 @@
 //  * shrink ends when all living members are in it; who died inside is in the new membership or is not, the
 //    same for all.
 //
+// A rank that leaves alone ends at once: what it sent arrives or is lost, as with one that is killed.
+//
 // Between any two operations a rank may be killed, or leave when it may know of a loss. States that nobody can
 // tell apart are one: messages that cannot be received any more are dropped, and so is what of a plan nobody reads.
 
@@ -125,9 +127,12 @@ private:
     static constexpr std::size_t index(int r) { return static_cast<std::size_t>(r); }
     rank_facts const& facts(world const& w, int r) const { return table_.facts(w.local[index(r)]); }
 
-    static void apply(world& w, int r, rank_effect const& effect)
+    /// A rank that leaves alone is for the others as one that died.
+    void apply(world& w, int r, rank_effect const& effect) const
     {
-        w.local[index(r)] = effect.local;
+        bool const leaves = table_.facts(effect.local).drained;
+        w.local[index(r)] = leaves ? 0 : effect.local;
+        w.who[index(r)] = leaves ? standing::died : w.who[index(r)];
         w.messages.insert(w.messages.end(), effect.sent.begin(), effect.sent.end());
     }
 
@@ -306,6 +311,9 @@ private:
         }
         if (lost) {
             check_lost(w);
+            if (w.kills == job_.kills) {
+                throw violation{property::leaving_loses_nothing, "state is given up although nobody was killed"};
+            }
         }
         tidy(after);
         return {what, -1, true, std::move(after)};

@@ -6,6 +6,7 @@
 // with a checkpoint. A drained rank still has its state at the step's end, so it is a source of copies and nothing is
 // computed again.
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -35,6 +36,7 @@ struct membership_request {
     recomposition_request wanted;
     std::span<node_id const> nodes{};           ///< of each member; none: a node is a rank
     int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
+    int kept_waiting = 0;                       ///< so many ranks wait for a loss, and are taken in before only to make f + 1 pipelines
 };
 
 struct membership_decision {
@@ -42,7 +44,7 @@ struct membership_decision {
     recomposition next;                ///< of the members that stay
     bool replay;                       ///< something of the step is lost and done again
     survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
-    std::vector<safety_copy> copies;   ///< after each commit, while fewer than f + 1 pipelines fit
+    std::vector<safety_copy> copies;   ///< kept up to date at every commit, while one node alone holds something
     std::string sentence;              ///< for people
 
     friend constexpr bool operator==(membership_decision const&, membership_decision const&) = default;
@@ -92,6 +94,33 @@ constexpr bool any_lost(std::span<pipeline_instance const> before, std::span<ran
     return lost;
 }
 
+/// Nobody is gone: pipelines of all ranks, when they make f + 1 where there are fewer, or, without those that are kept waiting, a
+/// shorter step.
+inline void take_in_waiting(recomposition& next, std::span<rank_holdings const> staying, membership_request const& of)
+{
+    auto const wanted = static_cast<std::size_t>(of.wanted.failures) + 1;
+    auto all = recompose(staying, *of.ready, of.tensors, of.wanted);
+    if (next.pipelines.size() < wanted && all.pipelines.size() > next.pipelines.size()) {
+        next = std::move(all);
+        return;
+    }
+    auto const kept = std::min(next.spares.size(), static_cast<std::size_t>(of.kept_waiting));
+    std::span<rank_id const> const waits{next.spares.data() + (next.spares.size() - kept), kept};
+    std::vector<rank_holdings> others;
+    for (auto const& member : staying) {
+        if (!contains_rank(waits, member.rank)) {
+            others.push_back(member);
+        }
+    }
+    auto larger = kept == 0 ? std::move(all) : recompose(others, *of.ready, of.tensors, of.wanted);
+    if (larger && larger.time < next.time && larger.pipelines.size() >= std::min(wanted, next.pipelines.size())) {
+        larger.spares.insert(larger.spares.end(), waits.begin(), waits.end());
+        std::sort(larger.spares.begin(), larger.spares.end());
+        larger.degraded = next.degraded && larger.pipelines.size() < wanted;
+        next = std::move(larger);
+    }
+}
+
 }  // namespace detail
 
 /// The decision at a step's boundary, or after a loss. Pipelines are repaired; ranks that wait replace those that are gone, and when nobody
@@ -119,11 +148,7 @@ inline membership_decision decide_membership(membership_request const& of)
         return decision;
     }
     if (!lost && of.leaving.empty() && !next.spares.empty()) {
-        auto larger = recompose(staying, *of.ready, of.tensors, of.wanted);
-        auto const pipelines = static_cast<std::size_t>(of.wanted.failures) + 1;
-        if (larger.time < next.time || (next.pipelines.size() < pipelines && larger.pipelines.size() > next.pipelines.size())) {
-            next = std::move(larger);
-        }
+        detail::take_in_waiting(next, staying, of);
     }
     auto after = holdings_in(next, staying);
     decision.afterwards = survivability_of(after, of.tensors, nodes);
@@ -136,10 +161,12 @@ inline membership_decision decide_membership(membership_request const& of)
         }
     }
     decision.sentence = to_string(decision.afterwards);
-    if (next.degraded) {
+    if (of.wanted.failures > 0 && decision.afterwards.nodes == 0) {
         decision.copies = safety_copies(after, of.tensors, nodes);
-        decision.sentence = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.sentence +
-                            (decision.copies.empty() ? "" : " until the copies after the next commit are made");
+        decision.sentence += decision.copies.empty() ? "" : " until its copies are made";
+    }
+    if (next.degraded) {
+        decision.sentence = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.sentence;
     }
     return decision;
 }

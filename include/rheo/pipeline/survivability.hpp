@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which further failures a job survives as it stands: state is lost when all holders of some tensor are, so the tensor
-// with the fewest holders decides, and the one held on the fewest nodes decides for whole nodes. A tensor that only one
+// with the fewest holders decides, and the one held on the fewest nodes decides for whole nodes. A layer that only one
 // node holds can be copied to another one; what is copied where is said here, too.
 
 #include <algorithm>
@@ -109,41 +109,71 @@ inline std::string to_string(survivability const& s)
     return many(s.ranks, "rank") + " and " + many(s.nodes, "node") + " can be lost";
 }
 
-/// A copy of committed state that is made after each commit, because only one node holds it.
+/// A layer of committed state that is kept by a second rank, because only one node holds it.
 struct safety_copy {
-    std::size_t tensor;  ///< place in the list of tensors
+    layer_id layer;
     rank_id from;
     rank_id to;
-    bytes size;
+    bytes size;  ///< of all tensors of the layer
 
     friend constexpr bool operator==(safety_copy const&, safety_copy const&) = default;
 };
 
-/// Copies after which every tensor is on two nodes: each goes to the rank of another node that has received least so far, the
-/// lowest of several, from the lowest holder. Empty when all are on two, or when there is only one node.
-/// @pre as survivability_of. Cost: tensors x ranks x layers.
+namespace detail {
+
+/// The node that holds all copies of a tensor, by a place in the list of ranks; ranks.size() when there are several.
+template <class NodeOf>
+constexpr std::size_t only_holder(tensor_bytes const& tensor, std::span<rank_holdings const> ranks, NodeOf const& node_of)
+{
+    auto const holders = holders_of(tensor, ranks);
+    expects(!holders.empty(), "a tensor that nobody holds is lost already");
+    for (auto const h : holders) {
+        if (node_of(h) != node_of(holders.front())) {
+            return ranks.size();
+        }
+    }
+    return holders.front();
+}
+
+}  // namespace detail
+
+/// Copies after which every tensor is on two nodes. Layers that have a tensor on one node only go whole, ascending, each to the rank of
+/// another node that has received least so far, the lowest of several, from the lowest holder. Empty when all are on
+/// two, or when there is only one node.
+/// @pre as survivability_of. Cost: layers x tensors x ranks x layers.
 constexpr std::vector<safety_copy> safety_copies(std::span<rank_holdings const> ranks, std::span<tensor_bytes const> tensors, std::span<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     std::vector<bytes> received(ranks.size());
     std::vector<safety_copy> copies;
     auto const node_of = [&](std::size_t r) { return nodes.empty() ? node_id{ranks[r].rank.value} : nodes[r]; };
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-        auto const holders = detail::holders_of(tensors[t], ranks);
-        expects(!holders.empty(), "a tensor that nobody holds is lost already");
-        bool single = true;
-        for (auto const h : holders) {
-            single = single && node_of(h) == node_of(holders.front());
+    std::vector<layer_id> layers;
+    for (auto const& tensor : tensors) {
+        for (auto const layer : tensor.layers) {
+            detail::insert_once(layers, layer);
         }
+    }
+    for (auto const layer : layers) {
+        bytes size;
+        auto held_at = ranks.size();
+        for (auto const& tensor : tensors) {
+            if (std::find(tensor.layers.begin(), tensor.layers.end(), layer) != tensor.layers.end()) {
+                size += tensor.size;
+                held_at = std::min(held_at, detail::only_holder(tensor, ranks, node_of));
+            }
+        }
+        auto from = ranks.size();
         auto to = ranks.size();
-        for (std::size_t r = 0; single && r < ranks.size(); ++r) {
-            if (node_of(r) != node_of(holders.front()) && (to == ranks.size() || received[r] < received[to])) {
+        for (std::size_t r = 0; held_at < ranks.size() && r < ranks.size(); ++r) {
+            bool const holds = detail::holds_any(ranks[r], std::span{&layer, 1});
+            from = holds && from == ranks.size() ? r : from;
+            if (!holds && node_of(r) != node_of(held_at) && (to == ranks.size() || received[r] < received[to])) {
                 to = r;
             }
         }
-        if (to < ranks.size()) {
-            received[to] += tensors[t].size;
-            copies.push_back({t, ranks[holders.front()].rank, ranks[to].rank, tensors[t].size});
+        if (from < ranks.size() && to < ranks.size()) {
+            received[to] += size;
+            copies.push_back({layer, ranks[from].rank, ranks[to].rank, size});
         }
     }
     return copies;

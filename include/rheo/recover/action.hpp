@@ -64,6 +64,7 @@ struct decide {
 /// agreement on the old R that all survivors make behind the shrink and whose value nobody reads. Answer: shrunk.
 struct shrink {
     generation_id ended;
+    std::vector<rank_id> departed{};  ///< members that have given everything away and end by themselves: not in the new membership, alive or not
     friend constexpr bool operator==(shrink const&, shrink const&) = default;
 };
 
@@ -77,14 +78,15 @@ struct link_generation {
     friend constexpr bool operator==(link_generation const&, link_generation const&) = default;
 };
 
-/// Make D from R if shrink has not, then exchange holdings with all members. Answer: told, or peer_lost.
+/// Make D from R if shrink has not, then exchange holdings with all members: at the beginning of a generation, and between two
+/// steps when places are dealt anew. Answer: told, or peer_lost.
 struct tell {
     message_stamp stamp;
     rank_holdings holds;
     friend constexpr bool operator==(tell const&, tell const&) = default;
 };
 
-/// Perform the copies of `state.next`: layers (parameters, moments, scales of this attempt; digest checked)
+/// Make sure that all members have the same plan `state.next`, by its digest (that they have not is an error and no loss); then perform its copies: layers (parameters, moments, scales of this attempt; digest checked)
 /// and the accumulators of `salvage.moves`, each into staging beside what is there, changing nothing.
 /// Answer: copied, or peer_lost between two transfers; on the way `note(state, received)` for each layer
 /// that is complete and checked. A layer so noted is kept until a merge drops it, even if this recovery fails.

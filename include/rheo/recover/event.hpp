@@ -20,15 +20,18 @@ struct contributed {
     microbatch_id microbatch;
 };
 
-/// A note during copy_state: this layer is here, complete, with the digest its holder named.
+/// A note during copy_state, or during run_section for a safety copy: this layer is here, complete, with the digest its holder named.
 struct received {
     layer_id layer;
 };
 
-/// My section is complete: what the reduced flags say, and consents to put into the vote (bit 1 and up).
+/// My section is complete: what the reduced flags say, and consents to put into the vote (bit 1 and up). Wishes are reduced as
+/// flags are, so every rank whose section ran to its end names the same ones; they count when the step is committed.
 struct section_finished {
     outcome found = outcome::commit;
     std::uint32_t consents = 0;
+    std::vector<rank_id> departing{};  ///< members that want to leave after the step, ascending
+    bool regroup = false;              ///< places are dealt anew after the step: a rank that waits would help
 };
 
 /// Any wait of run_section, tell or copy_state was ended by a failure or a revocation, or the look at R

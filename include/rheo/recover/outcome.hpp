@@ -47,16 +47,18 @@ enum class leave_reason : std::uint8_t {
     not_finite,  ///< a loss or gradient is not finite
     state_lost,  ///< no survivor holds a copy of some layer
     no_plan,     ///< the survivors are too few for any pipeline
+    drained,     ///< this rank has given its state away and leaves; the job goes on without it
     fenced,      ///< another membership has begun the generation: this rank must not go on at all
 };
 
-/// The exit code of the job. A fenced rank has none: it sends itself SIGKILL, so that nothing of it
+/// The exit code of the job, or of a drained rank. A fenced rank has none: it sends itself SIGKILL, so that nothing of it
 /// (buffers, exit handlers, a farewell to the launcher) reaches those who go on.
 /// @pre the reason is not `fenced`
 constexpr int exit_code(leave_reason reason)
 {
     switch (reason) {
     case leave_reason::finished: return 0;
+    case leave_reason::drained: return 0;
     case leave_reason::stopped: return 75;
     case leave_reason::no_plan: return 75;  // the state lives: it is saved, and goes on where there are more ranks
     case leave_reason::not_finite: return 7;

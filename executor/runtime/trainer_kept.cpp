@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that one node alone holds, kept by second ranks: copied once after a merge, then brought up to date by the same
+// update from the same gradient, so that they are as new as their sources at every commit and a loss at any moment finds them.
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "runtime/transfer.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+constexpr int gradient_item(tensor_id t) { return t.value * 4; }
+
+}  // namespace
+
+/// A tensor is here and checked: its layers are booked when they are complete.
+void trainer::book_received(tensor_id arrived)
+{
+    auto const has_all = [&](layer_id layer) {
+        for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+            auto const& tensor = job_->state.tensors[t];
+            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer)
+                && !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
+                return false;
+            }
+        }
+        return true;
+    };
+    for (auto const layer : resident_.info(arrived).layers) {
+        if (has_all(layer)) {
+            note(state_, received{layer});
+        }
+    }
+}
+
+/// The first copies. From here on the loss of a source loses nothing.
+void trainer::copy_kept_layers()
+{
+    if (kept_.empty()) {
+        return;
+    }
+    auto const start = job_->clock.now();
+    recovery_plan copies;
+    copies.rounds = in_rounds(kept_, known_.round_budget);
+    transfer(*messages_, copies, resident_, [] {}, [this](tensor_id t) { book_received(t); });
+    trace(activity::copy, start);
+}
+
+/// The reduced gradients go to those that keep copies; the vote that follows says that they are there.
+void trainer::pass_gradients_on()
+{
+    kept_gradients_.clear();
+    std::vector<mpi::messenger::ticket> tickets;
+    for (auto const& c : kept_) {
+        auto const t = c.part.tensor;
+        auto const count = static_cast<std::size_t>(elements(resident_.info(t).shape));
+        if (c.to == me_) {
+            kept_gradients_.push_back({t, std::vector<float>(count)});
+            tickets.push_back(messages_->receive(c.from, mpi::channel::copy, gradient_item(t), std::span{kept_gradients_.back().values}));
+        } else if (c.from == me_) {
+            for (auto const& r : worker_->reductions()) {
+                if (std::find(r.unit().tensors.begin(), r.unit().tensors.end(), t) != r.unit().tensors.end()) {
+                    tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), std::span<float const>{r.gradient(t), count}));
+                }
+            }
+        }
+    }
+    for (auto const ticket : tickets) {
+        messages_->wait(ticket);
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,178 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The plan of a job whose members have changed, by a loss, by ranks that leave, or by ranks that wait and would help: the
+// decision (pipeline/membership.hpp) with the copies and the salvage that put it into force. It is a pure function of what
+// all members told, of the pipelines in force and of what all ranks know since the start.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/pipeline/membership.hpp"
+#include "rheo/recover/replan.hpp"
+#include "rheo/tensor/digest.hpp"
+
+namespace rheo::inline v0 {
+
+struct membership_plan : recovery_plan {
+    std::vector<safety_copy> kept;  ///< layers that second ranks keep up to date, because one node alone holds them
+    std::string sentence;           ///< what can be lost now, for people
+
+    friend bool operator==(membership_plan const&, membership_plan const&) = default;
+};
+
+/// What all ranks know about nodes and ranks that wait.
+struct membership_rules {
+    int node_size = 1;     ///< rank / node_size is a rank's node; a copy of a layer on another node survives the loss of the node
+    int kept_waiting = 0;  ///< ranks that wait for a loss although they would make the step shorter
+};
+
+/// The nodes of ranks that are numbered through.
+inline std::vector<node_id> nodes_of(std::span<rank_holdings const> members, int node_size)
+{
+    expects(node_size >= 1, "a node has at least one rank");
+    std::vector<node_id> nodes;
+    for (auto const& member : members) {
+        nodes.push_back(node_id{member.rank.value / node_size});
+    }
+    return nodes;
+}
+
+namespace detail {
+
+inline membership_decision decision_of(std::span<rank_holdings const> told, std::span<pipeline_instance const> before, std::span<rank_id const> leaving,
+                                  replanning const& known, membership_rules rules)
+{
+    return decide_membership({.before = before,
+                              .members = told,
+                              .leaving = leaving,
+                              .ready = &known.ready,
+                              .tensors = tensor_bytes_of(known.state, known.element_bytes),
+                              .wanted = known.wanted,
+                              .nodes = nodes_of(told, rules.node_size),
+                              .devices_per_node = rules.node_size,
+                              .kept_waiting = rules.kept_waiting});
+}
+
+}  // namespace detail
+
+/// The plan for the members that told, those that leave without a place.
+/// @param before the pipelines in force @pre told ascends by rank
+inline membership_plan plan_membership(std::span<rank_holdings const> told, std::span<pipeline_instance const> before, std::span<rank_id const> leaving,
+                                       replanning const& known, membership_rules rules)
+{
+    auto decision = detail::decision_of(told, before, leaving, known, rules);
+    membership_plan plan{replan(told, known, std::move(decision.next)), {}, {}};
+    if (plan.cannot.empty() && plan.salvage.lost.empty()) {
+        plan.kept = std::move(decision.copies);
+        plan.sentence = std::move(decision.sentence);
+    }
+    return plan;
+}
+
+/// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
+inline membership_plan plan_as_chosen(std::span<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
+{
+    auto const after = holdings_in(chosen, told);
+    membership_plan plan{replan(told, known, std::move(chosen)), {}, {}};
+    auto const tensors = tensor_bytes_of(known.state, known.element_bytes);
+    auto const nodes = nodes_of(told, rules.node_size);
+    auto const afterwards = survivability_of(after, tensors, nodes);
+    if (known.wanted.failures > 0 && afterwards.nodes == 0) {
+        plan.kept = safety_copies(after, tensors, nodes);
+    }
+    plan.sentence = to_string(afterwards);
+    return plan;
+}
+
+/// True when ranks that wait would be taken in between two steps: for more pipelines, a shorter step, or copies on more nodes.
+/// @param in_force the plan, as it was merged
+inline bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
+{
+    if (in_force.spares.empty() || !in_force.cannot.empty()) {
+        return false;
+    }
+    auto const& members = in_force.salvage.after;
+    auto const next = detail::decision_of(members, in_force.pipelines, {}, known, rules).next;
+    return next && next.pipelines != in_force.pipelines && next.spares.size() < in_force.spares.size();
+}
+
+/// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.
+inline std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning const& known)
+{
+    std::vector<copy> copies;
+    for (auto const& kept : plan.kept) {
+        for (auto const& part : whole_parts(known.state, std::span{&kept.layer, 1})) {
+            auto const& layers = known.state.tensors[at(part.tensor)].layers;
+            bool there = false;
+            for (auto const& holds : plan.salvage.after) {
+                there = there || (holds.rank == kept.to && detail::holds_any(holds, layers));
+            }
+            for (auto const& c : copies) {
+                there = there || (c.to == kept.to && c.part == part);
+            }
+            if (!there) {
+                copies.push_back({kept.from, kept.to, part, elements(part.box) * known.element_bytes});
+            }
+        }
+    }
+    return copies;
+}
+
+/// A digest of all that members perform; equal plans have equal digests.
+inline state_digest digest_of(membership_plan const& p)
+{
+    state_digest sum;
+    std::uint64_t hash = hash_text("membership plan");
+    auto const mix = [&](std::int64_t value) {
+        hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U));
+        sum += {mix_bits(hash + 1), hash};
+    };
+    auto const mix_size = [&](auto const& list) { mix(static_cast<std::int64_t>(list.size())); };
+    auto const mix_all = [&](auto const& indices) {
+        mix_size(indices);
+        for (auto const index : indices) {
+            mix(index.value);
+        }
+    };
+    mix_size(p.pipelines);
+    for (auto const& pipeline : p.pipelines) {
+        mix_all(pipeline.cuts);
+        mix_size(pipeline.stages);
+        for (auto const& ranks : pipeline.stages) {
+            mix_all(ranks);
+        }
+    }
+    for (auto const share : p.shares) {
+        mix(share);
+    }
+    mix_all(p.spares);
+    mix_size(p.rounds);
+    for (auto const& round : p.rounds) {
+        mix_size(round);
+        for (auto const& c : round) {
+            mix(c.from.value), mix(c.to.value), mix(c.part.tensor.value), mix(c.size.count);
+        }
+    }
+    mix_size(p.salvage.moves);
+    for (auto const& move : p.salvage.moves) {
+        mix(move.use.value), mix(move.from.value), mix(move.to.value), mix(move.done.size());
+    }
+    mix_size(p.salvage.work);
+    for (auto const& list : p.salvage.work) {
+        mix_size(list);
+        for (auto const& w : list) {
+            mix(w.microbatch.value), mix(w.deepest.value);
+        }
+    }
+    mix_size(p.kept);
+    for (auto const& copy : p.kept) {
+        mix(copy.layer.value), mix(copy.from.value), mix(copy.to.value);
+    }
+    return sum;
+}
+
+}  // namespace rheo::inline v0
