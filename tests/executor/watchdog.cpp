@@ -3,14 +3,12 @@
 #include "runtime/watchdog.hpp"
 
 #include <chrono>
-#include <functional>
-#include <optional>
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "catch.hpp"
+#include "executor/process.hpp"
 
 using namespace rheo;
 
@@ -41,47 +39,6 @@ std::uint64_t launch_name()
     static std::uint64_t next = 0;
     return (static_cast<std::uint64_t>(::getpid()) << 8) + next++;
 }
-
-/// A process that does `work`, then ends with 0. Nothing of it outlives the test.
-class process {
-public:
-    explicit process(std::function<void()> const& work) : pid{::fork()}
-    {
-        if (pid == 0) {
-            work();
-            ::_exit(0);
-        }
-    }
-    ~process()
-    {
-        if (!status_) {
-            ::kill(pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
-        }
-    }
-    process(process const&) = delete;
-    process& operator=(process const&) = delete;
-
-    /// Waits at most that long. @return 0, or the signal that ended it; none: it still runs
-    std::optional<int> ended_within(double s)
-    {
-        for (auto const begun = std::chrono::steady_clock::now(); !status_;) {
-            int status = 0;
-            if (::waitpid(pid, &status, WNOHANG) == pid) {
-                status_ = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-            } else if (std::chrono::steady_clock::now() - begun > std::chrono::duration<double>{s}) {
-                break;
-            }
-            sleep_for(0.01);
-        }
-        return status_;
-    }
-
-    pid_t const pid;
-
-private:
-    std::optional<int> status_;
-};
 
 void make_progress(watchdog& dog, double s)
 {

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "power/clock_setter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::power {
+
+namespace {
+
+std::int64_t now_in_nanoseconds()
+{
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+clock_setter::clock_setter(any_power_device device, setter_config config)
+    : config_{std::move(config)}, ladder_{choose_rung(std::move(device), config_.ladder, probing::look)}, bell_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}
+{
+    expects(static_cast<bool>(bell_), "there is a descriptor left for the bell of the clock setter");
+    // Signals are for the threads that expect them.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread{[this] { run(); }};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+clock_setter::~clock_setter()
+{
+    ends_ = true;
+    wake();
+    thread_.join();
+}
+
+void clock_setter::wake() noexcept
+{
+    std::uint64_t const one = 1;
+    [[maybe_unused]] auto const rung = ::write(bell_.get(), &one, sizeof one);
+}
+
+void clock_setter::wish(megahertz clock) noexcept
+{
+    if (wish_.load(std::memory_order_relaxed) == clock.count) {
+        return;
+    }
+    wished_at_.store(now_in_nanoseconds(), std::memory_order_relaxed);
+    wish_.store(clock.count, std::memory_order_release);
+    wishes_.fetch_add(1, std::memory_order_release);
+    wake();
+}
+
+setter_status clock_setter::status() const
+{
+    std::lock_guard const lock{mutex_};
+    return status_;
+}
+
+bool clock_setter::settled_within(seconds patience) const
+{
+    auto const deadline = now_in_nanoseconds() + in_whole_nanoseconds(patience);
+    while (!status().ready || dealt_with_.load() < wishes_.load()) {
+        if (now_in_nanoseconds() > deadline) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds{200});
+    }
+    return true;
+}
+
+void clock_setter::report(std::string const& sentence)
+{
+    if (config_.say) {
+        config_.say(sentence);
+    }
+}
+
+void clock_setter::note_rung()
+{
+    auto const sentence = ladder_.sentence();
+    {
+        std::lock_guard const lock{mutex_};
+        if (advises_ || (status_.ready && status_.sentence == sentence)) {
+            return;
+        }
+        status_.ready = true;
+        status_.rung = ladder_.rung();
+        status_.sentence = sentence;
+    }
+    report(sentence);
+}
+
+void clock_setter::advise(std::string const& why)
+{
+    advises_ = true;
+    auto const sentence = "clocks are advised only: " + why;
+    {
+        std::lock_guard const lock{mutex_};
+        status_.ready = true;
+        status_.rung = clock_rung::advise_only;
+        status_.sentence = sentence;
+        status_.holds.reset();
+    }
+    report(sentence);
+}
+
+bool clock_setter::charge_guardian()
+{
+    if (back_.empty()) {
+        return true;  // nothing is ever left behind
+    }
+    auto const program = guardian_program(config_.guardian);
+    auto started = program ? guardian::start(*program) : answer<guardian>{program.why()};
+    auto const armed = started ? started->arm(claim_->file(), back_) : answer<done>{started.why()};
+    if (!armed) {
+        if (started) {
+            started->dismiss();
+        }
+        advise(armed.why().sentence);
+        return false;
+    }
+    guardian_.emplace(std::move(*started));
+    return true;
+}
+
+bool clock_setter::begin()
+{
+    if (ladder_.rung() == clock_rung::advise_only) {
+        note_rung();
+        return false;
+    }
+    auto claim = device_claim::join(config_.claims, ladder_.device().key());
+    if (!claim) {
+        advise(claim.why().sentence);
+        return false;
+    }
+    claim_.emplace(std::move(*claim));
+    auto const back = claim_->begin([&](bool untouched) {
+        if (untouched) {  // only then does it disturb nobody
+            ladder_ = choose_rung(std::move(ladder_.device()), config_.ladder, probing::touch);
+        }
+        return ladder_.original();
+    });
+    if (!back) {
+        advise(back.why().sentence);
+        return false;
+    }
+    back_ = *back;
+    if (ladder_.rung() == clock_rung::advise_only) {
+        note_rung();
+        return false;
+    }
+    if (!charge_guardian()) {
+        return false;
+    }
+    note_rung();
+    return true;
+}
+
+void clock_setter::follow_wish()
+{
+    auto const wished = wish_.load(std::memory_order_acquire);
+    if (wished <= 0.0 || advises_ || wished == failed_) {
+        return;
+    }
+    auto const since = wished_at_.load(std::memory_order_relaxed);
+    std::int64_t took = 0;
+    auto const result = claim_->wish({wished}, [&](megahertz clock) {
+        auto const begun = now_in_nanoseconds();
+        auto const set = ladder_.lock(clock);
+        took = now_in_nanoseconds() - begun;
+        return set;
+    });
+    note_rung();
+    {
+        std::lock_guard const lock{mutex_};
+        if (result) {
+            status_.holds = result->holds;
+            if (result->changed) {
+                auto const latency = nanoseconds(static_cast<double>(took));
+                auto const wait = nanoseconds(static_cast<double>(now_in_nanoseconds() - since));
+                status_.switches += 1;
+                status_.total += latency;
+                status_.longest = std::max(status_.longest, latency);
+                status_.longest_wait = result->holds == megahertz{wished} ? std::max(status_.longest_wait, wait) : status_.longest_wait;
+            }
+        } else {
+            status_.failures += 1;
+        }
+    }
+    failed_ = result ? 0.0 : wished;
+    if (result) {
+        said_.reset();
+    } else if (ladder_.rung() != clock_rung::advise_only && said_ != result.why().cause) {
+        said_ = result.why().cause;
+        report("the clock is not set: " + result.why().sentence);
+    }
+}
+
+void clock_setter::run()
+{
+    bool sets = begin();
+    while (!ends_) {
+        auto const seen = wishes_.load(std::memory_order_acquire);
+        if (sets) {
+            follow_wish();
+        }
+        dealt_with_.store(seen);
+        std::array<pollfd, 2> entries{{{bell_.get(), POLLIN, 0}, {guardian_ ? guardian_->socket() : -1, POLLIN, 0}}};
+        ::poll(entries.data(), guardian_ ? 2 : 1, sets ? static_cast<int>(in_milliseconds(config_.look)) : -1);
+        std::uint64_t rings = 0;
+        [[maybe_unused]] auto const cleared = ::read(bell_.get(), &rings, sizeof rings);
+        if (guardian_ && !guardian_->lives()) {
+            guardian_->dismiss();
+            guardian_.reset();
+            if (charge_guardian()) {
+                report("the guardian of the clocks had ended; another one is in charge");
+            } else {
+                sets = false;
+                end();
+            }
+        }
+    }
+    end();
+}
+
+void clock_setter::end()
+{
+    if (!claim_) {
+        return;
+    }
+    auto const left = claim_->leave([&] { return perform(back_); });
+    claim_.reset();
+    {
+        std::lock_guard const lock{mutex_};
+        status_.holds.reset();
+    }
+    if (!left) {
+        report("the clock cannot be put back: " + left.why().sentence);
+    }
+    if (guardian_) {
+        if (left) {
+            guardian_->dismiss();
+        }
+        guardian_.reset();  // one that is still in charge tries
+    }
+}
+
+}  // namespace rheo::inline v0::power
