@@ -17,7 +17,11 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
     for (auto const& layer : layers) {
         std::vector<std::ptrdiff_t> places;
         for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-            places.push_back(s == 0 && given >= 0 ? given : take(floats, layer.slot_widths[s] * rows));
+            if (slots.empty() && s == 0) {
+                places.push_back(take(input_floats, layer.slot_widths[s] * rows));
+            } else {
+                places.push_back(s == 0 ? given : take(floats, layer.slot_widths[s] * rows));
+            }
         }
         std::vector<std::ptrdiff_t> kept;
         for (auto const& o : layer.ops) {

@@ -1,13 +1,14 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything a stage keeps of one microbatch between its forward and its backward: all slots of its
-// layers and what operations save. A layer's slot 0 is the slot that the layer before it gave, so only
-// the stage's own input has memory of its own. Microbatches come and go; their memory is kept and reused.
-//
-// A split backward keeps gradients besides, from its input gradient to its weight gradient, in a second
-// region that programs with whole backwards never allocate.
+// Everything a stage keeps of one item (a microbatch, or a slice of one) between its forward and its
+// backward: all slots of its layers and what operations save. A layer's slot 0 is the slot that the layer
+// before it gave. Three regions, because they are held for different times: the stage's input from its
+// arrival on, also while the rest is evicted; the other slots and what is saved from the forward to the
+// backward; and the gradients that a split backward keeps, between its halves. The last two are lent by
+// the stage, which uses their memory again.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,13 +20,14 @@
 
 namespace rheo::inline v0 {
 
-/// Where slots, saved values and kept gradients lie in the two regions of one activation.
+/// Where slots, saved values and kept gradients lie in the regions of one activation. The input, slot 0 of the first layer, has its own.
 struct activation_layout {
     activation_layout(std::span<layer_description const> layers, microbatch_shape shape);
 
     std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in floats
     std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in floats
     std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
+    std::size_t input_floats = 0;
     std::size_t floats = 0;
     std::size_t gradient_floats = 0;
     std::int64_t rows = 0;
@@ -33,12 +35,44 @@ struct activation_layout {
 
 struct activation {
     explicit activation(activation_layout const& layout)
-        : memory(new float[layout.floats]), tokens(static_cast<std::size_t>(layout.rows)), targets(tokens.size()) {}
+        : input(new float[layout.input_floats]), tokens(static_cast<std::size_t>(layout.rows)), targets(tokens.size()) {}
 
-    std::unique_ptr<float[]> memory;
-    std::unique_ptr<float[]> gradients;  ///< lent by the stage while a split backward is between its halves
-    std::vector<std::int32_t> tokens;   ///< [rows], read by an embedding
-    std::vector<std::int32_t> targets;  ///< [rows], read by the loss
+    std::unique_ptr<float[]> input;
+    std::unique_ptr<float[]> memory;     ///< lent from the forward to the end of the backward, not while evicted
+    std::unique_ptr<float[]> gradients;  ///< lent between the halves of a split backward
+    bool holds_input = false;            ///< from the forward to the end of the backward
+    std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
+    std::vector<std::int32_t> targets;   ///< [rows], read by the loss
+};
+
+/// Bytes of activations that a rank holds, over all its stages, and the most it ever held.
+struct activation_meter {
+    bytes held;
+    bytes peak;
+
+    void add(bytes count)
+    {
+        held += count;
+        peak = std::max(peak, held);
+    }
+};
+
+/// Regions of one size that are lent and come back.
+class region_pool {
+public:
+    std::unique_ptr<float[]> lend(std::size_t floats)
+    {
+        if (spare_.empty()) {
+            return std::unique_ptr<float[]>{new float[floats]};
+        }
+        auto region = std::move(spare_.back());
+        spare_.pop_back();
+        return region;
+    }
+    void take_back(std::unique_ptr<float[]> region) { spare_.push_back(std::move(region)); }
+
+private:
+    std::vector<std::unique_ptr<float[]>> spare_;
 };
 
 }  // namespace rheo::inline v0

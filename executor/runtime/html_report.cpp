@@ -167,11 +167,11 @@ std::optional<chosen_step> step_of_generation(run_folder const& run, generation_
     result.lanes.end = spans[step].second;
     for (auto const& e : run.events) {
         // What waits or is sent in the background would hide what is computed.
-        bool const drawn = is_instruction(e.what) ? is_compute(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
+        bool const drawn = is_instruction(e.what) ? is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
                                                   : e.what == activity::update || e.what == activity::decide;
         if (e.generation == generation && e.step.value == step && drawn) {
             result.events.push_back(e);
-            if (is_instruction(e.what) && e.what != activity::await_reduction) {
+            if (is_compute(static_cast<instruction_kind>(e.what))) {
                 result.computing += e.end - e.start;
             }
             if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
@@ -195,7 +195,7 @@ std::string planned_step(plan const& p, model_description const& model, run_conf
     auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine));
     std::vector<trace_event> events;
     for (auto const& e : rehearsed.events) {
-        if (!is_instruction(e.what) || is_compute(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
+        if (!is_instruction(e.what) || is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
             events.push_back(e);
         }
     }

@@ -10,6 +10,12 @@
 
 namespace rheo::inline v0 {
 
+namespace {
+
+bytes bytes_of(std::size_t floats) { return {static_cast<std::int64_t>(floats * sizeof(float))}; }
+
+}  // namespace
+
 stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
              resident_state& state, tile_pool& pool)
     : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, pool_{&pool}, layout_{layers, shape}
@@ -62,7 +68,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
 
 float* stage::input(activation& a) const
 {
-    return layers_.front().in_width == 0 ? nullptr : a.memory.get() + layout_.slots.front().front();
+    return layers_.front().in_width == 0 ? nullptr : a.input.get();
 }
 
 float const* stage::output(activation const& a) const
@@ -82,6 +88,13 @@ float const* stage::logits(activation const& a) const
 
 void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
 {
+    if (a.memory == nullptr) {
+        a.memory = regions_.lend(layout_.floats);
+        meter_->add(bytes_of(layout_.floats));
+    }
+    if (!std::exchange(a.holds_input, true)) {
+        meter_->add(bytes_of(layout_.input_floats));
+    }
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         pass p{*this, a, item, l};
         for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
@@ -90,20 +103,46 @@ void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
     }
 }
 
+void stage::evict(activation& a)
+{
+    expects(a.memory != nullptr, "only an activation that is there can be evicted");
+    regions_.take_back(std::move(a.memory));
+    meter_->add(bytes{} - bytes_of(layout_.floats));
+}
+
+void stage::recompute(activation& a, stage_item const& item)
+{
+    expects(a.memory == nullptr && a.holds_input, "only an evicted activation is computed again");
+    loss_sum counted;  // in the forward
+    forward(a, item, counted);
+}
+
+void stage::release(activation& a)
+{
+    if (a.memory != nullptr) {
+        evict(a);
+    }
+    if (std::exchange(a.holds_input, false)) {
+        meter_->add(bytes{} - bytes_of(layout_.input_floats));
+    }
+    if (a.gradients != nullptr) {
+        gradient_regions_.take_back(std::move(a.gradients));
+        meter_->add(bytes{} - bytes_of(layout_.gradient_floats));
+    }
+}
+
 void stage::backward(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
                      std::function<bool(use_id)> const& adds)
 {
     descend(a, item, lowest, output_gradient, input_gradient, &adds);
+    release(a);
 }
 
 void stage::input_gradient(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient)
 {
-    if (a.gradients == nullptr && !spare_gradients_.empty()) {
-        a.gradients = std::move(spare_gradients_.back());
-        spare_gradients_.pop_back();
-    } else if (a.gradients == nullptr) {
-        a.gradients.reset(new float[layout_.gradient_floats]);
-        ++gradient_regions_;
+    if (a.gradients == nullptr) {
+        a.gradients = gradient_regions_.lend(layout_.gradient_floats);
+        meter_->add(bytes_of(layout_.gradient_floats));
     }
     descend(a, item, lowest, output_gradient, input_gradient, nullptr);
 }
@@ -122,7 +161,7 @@ void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowe
             p.weight_gradient(o, adds);
         }
     }
-    spare_gradients_.push_back(std::move(a.gradients));
+    release(a);
 }
 
 std::size_t stage::depth_of(layer_id lowest) const { return static_cast<std::size_t>(std::max(0, lowest.value - first_.value)); }

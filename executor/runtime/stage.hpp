@@ -41,10 +41,11 @@ public:
     std::size_t input_floats() const;
     std::size_t output_floats() const;
 
-    /// All layers forward; adds to `loss` when the stage has the loss.
+    /// All layers forward; adds to `loss` when the stage has the loss. The stage lends the activation its memory, until the
+    /// end of the backward or release().
     void forward(activation& a, stage_item const& item, loss_sum& loss);
 
-    /// The layers from the last down to `lowest`, both gradients. `output_gradient` is [rows, width], written over, null at the
+    /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
     /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when nobody wants it.
     /// A use contributes when `adds(use)`.
     void backward(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
@@ -58,8 +59,16 @@ public:
     /// arguments, nothing else on the activation since
     void weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds);
 
-    /// The most microbatches that were between the two halves at once.
-    int gradient_regions() const { return gradient_regions_; }
+    /// Gives back all of an activation but its input, once its output has gone on. @pre forward
+    void evict(activation& a);
+    /// Makes it again from the input, with the same bits; the loss is not counted a second time. @pre evict
+    void recompute(activation& a, stage_item const& item);
+    /// Ends an item that gets no backward: takes back what was lent, if anything.
+    void release(activation& a);
+
+    /// Counts what the stage lends from now on, and the inputs of its items in flight; stages of one rank share a meter.
+    void count_in(activation_meter& meter) { meter_ = &meter; }
+    activation_meter const& meter() const { return *meter_; }
 
     /// The uses of the stage's operations with parameters, ascending; the loss is not among them.
     std::vector<use_id> const& uses() const { return uses_; }
@@ -94,8 +103,10 @@ private:
     use_id loss_use_{-1};
     std::vector<float> gradients_;     ///< of the slots of one layer at a time
     std::vector<float> boundaries_[2]; ///< between two layers of the stage
-    std::vector<std::unique_ptr<float[]>> spare_gradients_;  ///< regions for split backwards that nobody uses
-    int gradient_regions_ = 0;
+    region_pool regions_;
+    region_pool gradient_regions_;     ///< for split backwards
+    std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
+    activation_meter* meter_ = own_meter_.get();
 };
 
 }  // namespace rheo::inline v0

@@ -24,7 +24,10 @@ struct stage::pass {
     std::vector<char> has{};         ///< slot -> something has been written there
 
     layer_description const& description() const { return self.layers_[layer]; }
-    float* slot(int s) const { return a.memory.get() + self.layout_.slots[layer][static_cast<std::size_t>(s)]; }
+    float* slot(int s) const
+    {
+        return layer == 0 && s == 0 ? a.input.get() : a.memory.get() + self.layout_.slots[layer][static_cast<std::size_t>(s)];
+    }
     float* saved(std::size_t o) const { return a.memory.get() + self.layout_.saved[layer][o]; }
     /// Where a split backward keeps the gradient of a slot; null when it does not.
     float* kept(int s) const

@@ -41,6 +41,7 @@
 #include "rheo/schedule/placement.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/proved.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/reductions.hpp"
 #include "rheo/schedule/relax.hpp"
 #include "rheo/schedule/reorder.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward in two halves leaves the bits of the whole one: the same sums of every use, the same gradients of every
-// stage's input, however far apart the halves are and whatever else runs between them.
+// The backward in two halves, and after a recomputation, leaves the bits of the whole one: the same sums of every use, the same
+// gradients of every stage's input, however far apart the parts are and whatever else runs between them; and it holds the memory
+// that the library plans.
 #include "catch.hpp"
 #include "stage_steps.hpp"
 
@@ -13,8 +14,7 @@ void check_same(model_description const& model, std::vector<reference::microbatc
 {
     o.how = backwards::whole;
     auto const expected = run_step(model, step, o);
-    CHECK(std::all_of(expected.gradient_regions.begin(), expected.gradient_regions.end(), [](int n) { return n == 0; }));
-    for (auto const how : {backwards::split, backwards::split_late}) {
+    for (auto const how : {backwards::split, backwards::split_late, backwards::recomputed, backwards::recomputed_split}) {
         o.how = how;
         auto const actual = run_step(model, step, o);
         CHECK(actual == expected);
@@ -74,12 +74,48 @@ TEST_CASE("a split backward keeps the gradient of a layer's output where a weigh
     }
 }
 
-TEST_CASE("gradients are kept for as many microbatches as are between the halves, in memory that is used again")
+TEST_CASE("a stage holds the bytes that are planned, however its backward is done")
+{
+    for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
+        std::vector const cuts{0, 2, 4};
+        auto const step = random_step(small, 3);
+        for (std::size_t s = 0; s < 2; ++s) {
+            auto const layers = std::span{model.layers}.subspan(s * 2, 2);
+            auto const all = activation_bytes(layers, batch);
+            auto const kept = kept_gradient_bytes(layers, batch);
+            auto const input = input_bytes(layers, batch);
+            auto const peak = [&](backwards how) { return run_step(model, step, {.cuts = cuts, .how = how, .times = 2}).peaks[s]; };
+            CHECK(peak(backwards::whole) == all);
+            CHECK(peak(backwards::split) == all + kept);
+            CHECK(peak(backwards::split_late) == 3 * (all + kept));
+            CHECK(peak(backwards::recomputed) == all + 2 * input);
+            CHECK(peak(backwards::recomputed_split) == 3 * (all + kept));
+        }
+    }
+}
+
+TEST_CASE("what is evicted comes back only by being computed again")
 {
     auto const model = fused(gpt_model(small));
-    auto const step = random_step(small, 3);
-    CHECK(run_step(model, step, {.cuts = {0, 2, 4}, .how = backwards::split}).gradient_regions == std::vector{1, 1});
-    CHECK(run_step(model, step, {.cuts = {0, 2, 4}, .how = backwards::split_late, .times = 2}).gradient_regions == std::vector{3, 3});
+    auto const info = state_of(model);
+    resident_state state{info};
+    tile_pool pool{1};
+    for (auto const t : tensors_of(info, layer_id{2}, layer_id{3})) {
+        initialise(state, t, seed, pool);
+    }
+    stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, pool};
+    activation a{middle.layout()};
+    std::fill_n(middle.input(a), middle.input_floats(), 0.5F);
+    loss_sum loss;
+    CHECK_THROWS_AS(middle.evict(a), precondition_error);
+    CHECK_THROWS_AS(middle.recompute(a, {}), precondition_error);
+    middle.forward(a, {}, loss);
+    CHECK_THROWS_AS(middle.recompute(a, {}), precondition_error);
+    std::vector<float> const before(middle.output(a), middle.output(a) + middle.output_floats());
+    middle.evict(a);
+    CHECK_THROWS_AS(middle.evict(a), precondition_error);
+    middle.recompute(a, {});
+    CHECK(std::equal(before.begin(), before.end(), middle.output(a)));
 }
 
 TEST_CASE("a weight gradient without its input gradient is refused")

@@ -53,7 +53,7 @@ struct step_result {
     loss_sum loss;
     std::vector<float> logits;
     std::vector<std::vector<float>> input_gradients;  ///< of the stages, microbatch by microbatch, the last stage first; not compared
-    std::vector<int> gradient_regions;                ///< stage -> microbatches between the two halves at most; not compared
+    std::vector<bytes> peaks;                         ///< stage -> most bytes of activations held; not compared
 
     friend bool operator==(step_result const& a, step_result const& b) { return a.uses == b.uses && a.loss == b.loss && a.logits == b.logits; }
 };
@@ -62,7 +62,9 @@ struct step_result {
 enum class backwards {
     whole,
     split,     ///< the two halves one after the other
-    split_late ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
+    split_late, ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
+    recomputed, ///< all microbatches forward and evicted, then each computed again and whole
+    recomputed_split ///< the same with split_late
 };
 
 struct options {
@@ -154,6 +156,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 }
             }
         };
+        bool const evicts = o.how == backwards::recomputed || o.how == backwards::recomputed_split;
+        bool const late = o.how == backwards::split_late || o.how == backwards::recomputed_split;
         for (std::size_t m = 0; m < step.size(); ++m) {
             forward(m);
             if (o.how == backwards::whole) {
@@ -162,16 +166,32 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 input_gradient(m);
                 weight_gradient(m);
             }
+            for (std::size_t s = 0; s < stages.size() && evicts; ++s) {
+                stages[s]->evict(kept[m][s]);
+            }
         }
-        for (std::size_t m = 0; m < step.size() && o.how == backwards::split_late; ++m) {
-            input_gradient(m);
+        for (std::size_t m = 0; m < step.size() && (late || evicts); ++m) {
+            for (std::size_t s = 0; s < stages.size() && evicts; ++s) {
+                stages[s]->recompute(kept[m][s], item_of(m));
+            }
+            if (late) {
+                input_gradient(m);
+            } else {
+                whole_backward(m);
+            }
         }
-        for (std::size_t m = step.size(); m-- > 0 && o.how == backwards::split_late;) {
+        for (std::size_t m = step.size(); m-- > 0 && late;) {
             weight_gradient(m);
+        }
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            for (auto& of_microbatch : kept) {
+                stages[s]->release(of_microbatch[s]);
+            }
+            expects(stages[s]->meter().held == bytes{}, "a stage whose items are done holds nothing");
         }
     }
     for (auto const& s : stages) {
-        result.gradient_regions.push_back(s->gradient_regions());
+        result.peaks.push_back(s->meter().peak);
     }
     for (std::size_t u = 0; u < info.uses.size(); ++u) {
         use_id const use{static_cast<int>(u)};

@@ -107,6 +107,8 @@ public:
 
     constexpr void overlap(row_ref r, instruction) { overlapped_[r.row] = 1; }
 
+    constexpr void keep(row_ref, instruction) { expects(false, "clocks are planned for programs that keep their activations"); }
+
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
     {
         auto const time = time_of(sender, i);

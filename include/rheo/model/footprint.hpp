@@ -104,6 +104,12 @@ constexpr bytes activation_bytes(std::span<layer_description const> stage, micro
     return {floats * 4};
 }
 
+/// Of these, its input: what stays while the activation is evicted.
+constexpr bytes input_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+{
+    return {stage.empty() ? 0 : detail::whole_lines(stage.front().slot_widths[0] * rows(shape)) * 4};
+}
+
 /// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
 constexpr bytes kept_gradient_bytes(std::span<layer_description const> stage, microbatch_shape shape)
 {

@@ -3,7 +3,8 @@
 
 // How many microbatches' activations a rank holds at most: from F to B, or to W when the backward is
 // split. It follows from the order of the row alone, whatever the times. A stage that runs no backward
-// of a microbatch holds nothing of it.
+// of a microbatch holds nothing of it. Between an eviction and the recomputation only the input is held; a split backward
+// holds gradients besides.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,11 +17,23 @@
 
 namespace rheo::inline v0 {
 
+/// What a stage keeps for an item.
+template <class Amount>
+struct holding {
+    Amount activation;   ///< from F to B or W, its input among it
+    Amount input{};      ///< of that, what stays between an eviction and the recomputation
+    Amount gradients{};  ///< besides, from I to W
+
+    friend constexpr bool operator==(holding const&, holding const&) = default;
+};
+
+using held_bytes = holding<bytes>;
+
 namespace detail {
 
-/// The most of `amount(stage)`, and of `between(stage)` from an input gradient to its weight gradient, that a rank holds at once, per position.
-template <class Amount, class Of, class Between>
-constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& amount, Between const& between)
+/// The most that a rank holds at once, per position, when a stage keeps `of(stage)`, a holding<Amount>, for an item.
+template <class Amount, class Of>
+constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
 {
     auto kept = facts_of(p, 0);
     auto const ends = [](instruction i) {
@@ -38,44 +51,50 @@ constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& amount, 
         Amount held{};
         Amount peak{};
         for (auto const& i : row) {
-            if (i.kind == instruction_kind::forward && kept.holds(i.stage, i.item, weight_done)) {
-                held += amount(i.stage);
-                peak = std::max(peak, held);
-            } else if (i.kind == instruction_kind::input_gradient && kept.holds(i.stage, i.item, weight_done)) {
-                held += between(i.stage);
-                peak = std::max(peak, held);
-            } else if (ends(i)) {
-                held -= i.kind == instruction_kind::weight_gradient ? amount(i.stage) + between(i.stage) : amount(i.stage);
+            if (is_reduction(i.kind) || !kept.holds(i.stage, i.item, weight_done)) {
+                continue;
             }
+            holding<Amount> const amount = of(i.stage);
+            switch (i.kind) {
+            case instruction_kind::forward: held += amount.activation; break;
+            case instruction_kind::evict: held -= amount.activation - amount.input; break;
+            case instruction_kind::recompute: held += amount.activation - amount.input; break;
+            case instruction_kind::input_gradient: held += amount.gradients; break;
+            case instruction_kind::backward: held -= amount.activation; break;
+            case instruction_kind::weight_gradient: held -= amount.activation + amount.gradients; break;
+            default: break;
+            }
+            peak = std::max(peak, held);
         }
         peaks.push_back(peak);
     }
     return peaks;
 }
 
-/// The same with nothing kept besides.
-template <class Amount, class Of>
-constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& amount)
-{
-    return peaks_by_rank<Amount>(p, amount, [](int) { return Amount{}; });
-}
-
 }  // namespace detail
 
-/// The most (stage, item) activations held at once, per position.
+/// The most (stage, item) activations held at once, per position; evicted ones are not held.
 constexpr std::vector<int> peak_activations_by_rank(program const& p)
 {
-    return detail::peaks_by_rank<int>(p, [](int) { return 1; });
+    return detail::peaks_by_rank<int>(p, [](int) { return holding<int>{1}; });
 }
 
-/// The same in bytes, when a stage keeps so many for an item, and so many gradients besides between the halves of a split backward
-/// (none: these count nothing). @pre one entry per stage
+/// The same in bytes, when a stage keeps so much for an item. @pre one entry per stage
+constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<held_bytes> const& held)
+{
+    expects(held.size() == p.placement.size(), "peak bytes need the activations of every stage");
+    return detail::peaks_by_rank<bytes>(p, [&](int stage) { return held[static_cast<std::size_t>(stage)]; });
+}
+
+/// The same where nothing is evicted; gradients between the halves of a split backward count when they are given. @pre one entry per stage
 constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<bytes> const& activations, std::vector<bytes> const& kept_gradients = {})
 {
     expects(activations.size() == p.placement.size(), "peak bytes need the activations of every stage");
     expects(kept_gradients.empty() || kept_gradients.size() == p.placement.size(), "peak bytes need the kept gradients of every stage, or of none");
-    return detail::peaks_by_rank<bytes>(p, [&](int stage) { return activations[static_cast<std::size_t>(stage)]; },
-                                        [&](int stage) { return kept_gradients.empty() ? bytes{} : kept_gradients[static_cast<std::size_t>(stage)]; });
+    return detail::peaks_by_rank<bytes>(p, [&](int stage) {
+        auto const s = static_cast<std::size_t>(stage);
+        return held_bytes{activations[s], {}, kept_gradients.empty() ? bytes{} : kept_gradients[s]};
+    });
 }
 
 /// The largest of them.

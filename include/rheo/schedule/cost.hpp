@@ -53,12 +53,13 @@ constexpr stage_costs even_costs(program const& p, stage_cost full)
     return stage_costs(p.placement.size(), cost);
 }
 
-/// The time of a computation or a send; a receive has none of its own.
+/// The time of a computation or a send; a receive has none of its own. What is computed again takes a forward.
 constexpr seconds cost_of(stage_costs const& costs, instruction i)
 {
     auto const& c = costs[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
-    case instruction_kind::forward: return c.forward;
+    case instruction_kind::forward:
+    case instruction_kind::recompute: return c.forward;
     case instruction_kind::backward: return c.backward;
     case instruction_kind::input_gradient: return c.input_gradient;
     case instruction_kind::weight_gradient: return c.weight_gradient;

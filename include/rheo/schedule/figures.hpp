@@ -42,7 +42,7 @@ constexpr seconds work_of(timed_row const& row)
     for (std::size_t k = 0; k < row.instructions.size(); ++k) {
         auto const& t = row.instructions[k];
         bool const second = k > 1 && row.instructions[k - 2].what.kind == instruction_kind::overlap;
-        work += is_compute(t.what.kind) && !second ? t.end - t.start : seconds{0.0};
+        work += is_work(t.what.kind) && !second ? t.end - t.start : seconds{0.0};
     }
     return work;
 }
@@ -54,7 +54,7 @@ constexpr seconds span_of(timed_row const& row)
     seconds last{0.0};
     bool any = false;
     for (auto const& t : row.instructions) {
-        if (is_compute(t.what.kind)) {
+        if (is_work(t.what.kind)) {
             first = any ? first : t.start;
             last = t.end;
             any = true;

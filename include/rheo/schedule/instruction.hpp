@@ -25,6 +25,8 @@ enum class instruction_kind : std::uint8_t {
     receive_gradient,
     post_reduction,   ///< the unit is complete here: begin its exact sum with the other holders
     await_reduction,  ///< the reduced gradient is needed from here on
+    evict,            ///< of an item's activation only the stage's input is kept
+    recompute,        ///< the rest is made again from it, for the backward that follows
     overlap,          ///< the next two, a forward and a whole backward, are computed at once; carries the forward's indices
 };
 
@@ -54,6 +56,10 @@ constexpr microbatch_id microbatch_of(instruction i) { return microbatch_id{i.it
 constexpr reduction_id reduction_of(instruction i) { return reduction_id{i.item}; }
 
 constexpr bool is_compute(instruction_kind kind) { return kind <= instruction_kind::weight_gradient; }
+/// Eviction and recomputation concern only what a rank keeps: no other rank waits for them.
+constexpr bool is_local(instruction_kind kind) { return kind == instruction_kind::evict || kind == instruction_kind::recompute; }
+/// What keeps a rank busy with its stages' operations.
+constexpr bool is_work(instruction_kind kind) { return is_compute(kind) || kind == instruction_kind::recompute; }
 constexpr bool is_send(instruction_kind kind)
 {
     return kind == instruction_kind::send_activation || kind == instruction_kind::send_gradient;
@@ -67,10 +73,11 @@ constexpr bool is_reduction(instruction_kind kind)
     return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction;
 }
 
-/// The name in traces and drawings (F, B, I, W as in the literature).
+/// The name in traces and drawings (F, B, I, W as in the literature; R for what is computed again).
 constexpr std::string_view name_of(instruction_kind kind)
 {
-    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT", "OVERLAP_F_B"};
+    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT",
+        "EVICT", "R", "OVERLAP_F_B"};
     return names[static_cast<std::size_t>(kind)];
 }
 

@@ -128,8 +128,10 @@ private:
     {
         auto& f = facts_[at(r.pipeline)];
         auto const local = [&](int stage) {
-            return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position;
+            return position_of(r, stage) == r.position ? !f.holds(stage, i.item, evicted) : std::is_same_v<Transport, shared_memory>;
         };
+        auto const beside = [&](int stage) { return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position; };
+        bool const whole = !f.holds(i.stage, i.item, evicted);
         auto const received = [&](int source, int here, int sent) {
             return f.holds(i.stage, i.item, here)
                 && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
@@ -141,12 +143,14 @@ private:
                     || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done)));
         case instruction_kind::backward:
         case instruction_kind::input_gradient:
-            return f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false)
+            return whole && f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false)
                 && (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent)
-                    || (local(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
+                    || (beside(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
         case instruction_kind::weight_gradient:
         case instruction_kind::send_gradient: return given() || f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::send_activation: return given() || f.holds(i.stage, i.item, forward_done);
+        case instruction_kind::send_activation: return given() || (whole && f.holds(i.stage, i.item, forward_done));
+        case instruction_kind::evict: return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::recompute: return !whole;
         default: return true;
         }
     }
@@ -178,6 +182,15 @@ private:
             }
             if constexpr (requires { observer_->overlap(r, i); }) {
                 observer_->overlap(r, i);
+            }
+        } else if (is_local(i.kind)) {
+            if (!has_inputs(r, i)) {
+                return false;
+            }
+            auto& known = facts_[at(r.pipeline)].of(i.stage, i.item);
+            known = static_cast<std::uint8_t>(known ^ evicted);
+            if constexpr (requires { observer_->keep(r, i); }) {
+                observer_->keep(r, i);
             }
         } else if (is_compute(i.kind)) {
             if (!given() && !has_inputs(r, i)) {

@@ -71,7 +71,7 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
             + "\" height=\"" + detail::decimal(height - 2) + "\" fill=\"" + std::string{detail::idle_colour} + "\"/>\n";
         auto const& is = times.rows[row].instructions;
         for (std::size_t k = 0; k < is.size(); ++k) {
-            if (!is_compute(is[k].what.kind)) {
+            if (!is_work(is[k].what.kind)) {
                 continue;
             }
             bool const upper = k > 0 && is[k - 1].what.kind == instruction_kind::overlap;

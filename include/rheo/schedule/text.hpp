@@ -3,7 +3,7 @@
 
 // Instructions as text, in the form of PyTorch's pipelining package (torch/distributed/pipelining/
 // schedules.py, _Action): stage, kind, microbatch, as in `2F0` and `0SEND_F1`; a program is one line
-// per rank with commas between. Reductions, which that form does not know, read `1REDUCE5`. Whole texts are read by
+// per rank with commas between. What that form does not know reads `1REDUCE5`, `1EVICT5` and `1R5`. Whole texts are read by
 // grid_text.hpp.
 
 #include <cstddef>
@@ -82,7 +82,7 @@ constexpr std::optional<instruction> instruction_named(std::string_view text)
     auto const name = text.substr(0, length);
     text.remove_prefix(length);
     auto const item = detail::take_number(text, std::numeric_limits<std::int32_t>::max());
-    for (int k = 0; k <= static_cast<int>(instruction_kind::await_reduction); ++k) {
+    for (int k = 0; k <= static_cast<int>(instruction_kind::recompute); ++k) {
         if (stage >= 0 && item >= 0 && text.empty() && name_of(static_cast<instruction_kind>(k)) == name) {
             return instruction{static_cast<instruction_kind>(k), static_cast<std::int16_t>(stage), static_cast<std::int32_t>(item)};
         }

@@ -109,6 +109,9 @@ public:
 
     constexpr void overlap(row_ref r, instruction i) { record(r, i, clocks_[r.row], clocks_[r.row]); }
 
+    /// An eviction or a recomputation: it waits for nobody.
+    constexpr void keep(row_ref r, instruction i) { record(r, i, clocks_[r.row], clocks_[r.row] + cost(r, i)); }
+
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
     {
         auto const end = std::max(clocks_[sender.row], clocks_[receiver.row]) + cost(sender, i);

@@ -173,7 +173,7 @@ interrupted_step rehearse_losses(modelled_step const& step, std::span<modelled_l
         std::erase_if(row.instructions, [&](auto const& t) { return step.begin + t.start >= heard; });
         bool const lost = detail::is_lost(losses.first(early), rank);
         // A wait that had not ended when the loss was heard of has not succeeded.
-        while (!lost && !row.instructions.empty() && !is_compute(row.instructions.back().what.kind)
+        while (!lost && !row.instructions.empty() && !is_work(row.instructions.back().what.kind)
             && step.begin + row.instructions.back().end > heard) {
             row.instructions.pop_back();
         }

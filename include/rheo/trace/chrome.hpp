@@ -35,7 +35,7 @@ constexpr trace_stream stream_of(activity a)
         return trace_stream::step;
     }
     auto const kind = static_cast<instruction_kind>(a);
-    if (is_compute(kind)) {
+    if (is_compute(kind) || is_local(kind)) {
         return trace_stream::compute;
     }
     if (is_reduction(kind)) {

@@ -19,7 +19,7 @@
 
 namespace rheo::inline v0 {
 
-/// What a rank spends time on. The first ten are the instruction kinds that take some, in their order.
+/// What a rank spends time on. The first twelve are the instruction kinds that take some, in their order.
 enum class activity : std::uint8_t {
     forward,
     backward,
@@ -31,6 +31,8 @@ enum class activity : std::uint8_t {
     receive_gradient,
     post_reduction,
     await_reduction,
+    evict,
+    recompute,
     decide,  ///< phases of a step
     update,
     evaluate,
@@ -62,7 +64,7 @@ constexpr activity activity_of(instruction_kind kind)
 
 constexpr bool is_instruction(activity a)
 {
-    return a <= activity::await_reduction;
+    return a <= activity::recompute;
 }
 
 /// True for the phases of a recovery. Votes are taken in undisturbed steps too, so `decide` is not one.

@@ -28,6 +28,7 @@ constexpr std::string_view colour_of(activity a)
     case backward:
     case input_gradient: return "#54a24b";
     case weight_gradient: return "#9ecb8f";
+    case recompute: return "#a0cbe8";
     case post_reduction:
     case await_reduction: return "#f2cf5b";
     case decide: return "#d8d8d8";
@@ -98,7 +99,7 @@ inline std::string draw_lanes(std::span<trace_event const> events, svg_lanes con
             auto const from = place(e.start);
             auto const to = svg_length{std::max(place(e.end).count, from.count + 0.3)};
             picture.box({from, {top + 1}}, {to, {top + lane_height.count - 1}}, colour_of(e.what), label_of(e) + ": " + time_for_people(e.end - e.start));
-            if (what.numbered && e.item != no_item && to.count - from.count > 18 && is_compute(static_cast<instruction_kind>(e.what))) {
+            if (what.numbered && e.item != no_item && to.count - from.count > 18 && is_work(static_cast<instruction_kind>(e.what))) {
                 picture.text({{(from.count + to.count) / 2}, {top + 14}}, std::to_string(e.item), svg_anchor::middle, "#fff");
             }
         }

@@ -131,7 +131,7 @@ private:
     {
         for (int stage = 0; stage < stages_; ++stage) {
             std::int64_t most = 0;
-            for (auto const peak : peaks_by_rank<std::int64_t>(program_, [&](int s) { return std::int64_t{s % stages_ == stage ? 1 : 0}; })) {
+            for (auto const peak : peaks_by_rank<std::int64_t>(program_, [&](int s) { return holding<std::int64_t>{s % stages_ == stage ? 1 : 0}; })) {
                 most = std::max(most, (peak + program_.slices - 1) / program_.slices);
             }
             in_flight_.push_back(most);
