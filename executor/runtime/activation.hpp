@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rheo/model/footprint.hpp"
@@ -41,20 +43,36 @@ struct activation {
     std::unique_ptr<float[]> memory;     ///< lent from the forward to the end of the backward, not while evicted
     std::unique_ptr<float[]> gradients;  ///< lent between the halves of a split backward
     bool holds_input = false;            ///< from the forward to the end of the backward
+    std::vector<activation const*> before{};  ///< of the slices before this one, ascending; whoever cuts sequences sets them
     std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
     std::vector<std::int32_t> targets;   ///< [rows], read by the loss
 };
 
-/// Bytes of activations that a rank holds, over all its stages, and the most it ever held.
-struct activation_meter {
-    bytes held;
-    bytes peak;
-
+/// Bytes of activations that a rank holds, over all its stages, and the most it ever held. Forwards and backwards that run at
+/// once share it.
+class activation_meter {
+public:
+    bytes held() const
+    {
+        std::lock_guard const lock{mutex_};
+        return held_;
+    }
+    bytes peak() const
+    {
+        std::lock_guard const lock{mutex_};
+        return peak_;
+    }
     void add(bytes count)
     {
-        held += count;
-        peak = std::max(peak, held);
+        std::lock_guard const lock{mutex_};
+        held_ += count;
+        peak_ = std::max(peak_, held_);
     }
+
+private:
+    mutable std::mutex mutex_;
+    bytes held_;
+    bytes peak_;
 };
 
 /// Regions of one size that are lent and come back.
@@ -62,6 +80,7 @@ class region_pool {
 public:
     std::unique_ptr<float[]> lend(std::size_t floats)
     {
+        std::lock_guard const lock{mutex_};
         if (spare_.empty()) {
             return std::unique_ptr<float[]>{new float[floats]};
         }
@@ -69,9 +88,14 @@ public:
         spare_.pop_back();
         return region;
     }
-    void take_back(std::unique_ptr<float[]> region) { spare_.push_back(std::move(region)); }
+    void take_back(std::unique_ptr<float[]> region)
+    {
+        std::lock_guard const lock{mutex_};
+        spare_.push_back(std::move(region));
+    }
 
 private:
+    std::mutex mutex_;
     std::vector<std::unique_ptr<float[]>> spare_;
 };
 

@@ -20,6 +20,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
              resident_state& state, tile_pool& pool)
     : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, pool_{&pool}, layout_{layers, shape}
 {
+    expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
     auto const find = [&](layer_id layer, int parameter) {
         for (std::size_t u = 0; u < info.uses.size(); ++u) {
@@ -88,6 +89,8 @@ float const* stage::logits(activation const& a) const
 
 void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
 {
+    expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
+            "a slice comes after all slices before it");
     if (a.memory == nullptr) {
         a.memory = regions_.lend(layout_.floats);
         meter_->add(bytes_of(layout_.floats));

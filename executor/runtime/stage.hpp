@@ -18,14 +18,18 @@
 
 namespace rheo::inline v0 {
 
-/// Which microbatch of which step is computed; it keys the random numbers.
+/// Which microbatch of which step is computed, or which slice of it; it keys the random numbers.
 struct stage_item {
     std::uint64_t seed;
     step_id step;
     microbatch_id microbatch;
     bool training = true;  ///< false: no dropout, the loss leaves no gradient
+    int slice = 0;
+    tile_pool* pool = nullptr;  ///< whose threads take the tiles; null: the stage's own
 };
 
+/// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
+/// and only the backward adds to accumulators. Two backwards of one stage may not.
 class stage {
 public:
     /// @param layers the stage's own; `first` is the first one's number in the model.
@@ -42,7 +46,8 @@ public:
     std::size_t output_floats() const;
 
     /// All layers forward; adds to `loss` when the stage has the loss. The stage lends the activation its memory, until the
-    /// end of the backward or release().
+    /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
+    /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
     void forward(activation& a, stage_item const& item, loss_sum& loss);
 
     /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the

@@ -16,10 +16,10 @@ namespace rheo::inline v0 {
 void stage::pass::forward(std::size_t index, loss_sum& loss)
 {
     auto const& o = description().ops[index];
-    auto& pool = *self.pool_;
+    auto& pool = this->pool();
     switch (o.kind) {
     case op_kind::embedding:
-        host::embedding_forward(pool, {.batch = self.shape_.sequences, .length = self.shape_.tokens, .width = o.out_width,
+        host::embedding_forward(pool, {.batch = self.shape_.sequences, .length = tokens(), .first = first_token(), .width = o.out_width,
                                        .vocabulary = o.in_width, .tokens = a.tokens.data(), .token_table = parameter(index, 0),
                                        .position_table = parameter(index, 1), .drop = drop(o), .output = slot(o.z[0])});
         break;
@@ -52,8 +52,9 @@ void stage::pass::forward(std::size_t index, loss_sum& loss)
         host::gelu_forward(pool, {.count = rows() * o.in_width, .input = slot(o.x[0]), .output = slot(o.z[0])});
         break;
     case op_kind::attention:
-        host::attention_forward(pool, {.batch = self.shape_.sequences, .length = self.shape_.tokens, .width = o.out_width,
-                                       .heads = o.heads, .qkv = slot(o.x[0]), .drop = drop(o), .output = slot(o.z[0]),
+        host::attention_forward(pool, {.batch = self.shape_.sequences, .length = tokens(), .width = o.out_width,
+                                       .heads = o.heads, .qkv = slot(o.x[0]), .before = keys_before(index),
+                                       .whole = self.shape_.tokens, .drop = drop(o), .output = slot(o.z[0]),
                                        .log_sum_exp = saved(index)});
         break;
     case op_kind::cross_entropy:
@@ -70,6 +71,26 @@ void stage::pass::forward(std::size_t index, loss_sum& loss)
     }
 }
 
+earlier_slices<float const> stage::pass::keys_before(std::size_t index) const
+{
+    auto const qkv = self.layout_.slots[layer][static_cast<std::size_t>(description().ops[index].x[0])];
+    earlier_slices<float const> before{.count = item.slice};
+    for (std::size_t s = 0; s < a.before.size(); ++s) {
+        expects(a.before[s]->memory != nullptr, "the slices before an item are kept as long as the item");
+        before.of[s] = a.before[s]->memory.get() + qkv;
+    }
+    return before;
+}
+
+earlier_slices<float> stage::pass::key_gradients_before(std::size_t index) const
+{
+    earlier_slices<float> before{.count = item.slice};
+    for (std::size_t s = 0; s < a.before.size(); ++s) {
+        before.of[s] = a.before[s]->memory.get() + key_gradients(index);
+    }
+    return before;
+}
+
 gradient_sum_of<dtype::i64> stage::pass::target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const
 {
     auto const use = self.op_uses_[layer][o][i];
@@ -78,13 +99,13 @@ gradient_sum_of<dtype::i64> stage::pass::target(std::size_t o, std::size_t i, st
     }
     auto& accumulator = self.state_->accumulator(use);
     return {.sums = accumulator.sums.data(), .state = &accumulator.state,
-            .contributions = self.state_->contributions(self.tensors_[layer][o][i], self.microbatches_)};
+            .contributions = self.state_->contributions(self.tensors_[layer][o][i], self.microbatches_ * self.shape_.slices)};
 }
 
 void stage::pass::linear_input(std::size_t index, weight_order order)
 {
     auto const& o = description().ops[index];
-    host::linear_backward_input(*self.pool_, {.rows = rows(), .in = o.in_width, .out = o.out_width, .order = order,
+    host::linear_backward_input(pool(), {.rows = rows(), .in = o.in_width, .out = o.out_width, .order = order,
                                               .weight = parameter(index, 0), .output_gradient = gradient_of(o.z[0]),
                                               .input_gradient = gradient_of(o.x[0]), .accumulate = has_gradient(o.x[0])});
     gave(o.x[0]);
@@ -93,7 +114,7 @@ void stage::pass::linear_input(std::size_t index, weight_order order)
 void stage::pass::linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds)
 {
     auto const& o = description().ops[index];
-    auto& pool = *self.pool_;
+    auto& pool = this->pool();
     if (auto const weight = target(index, 0, adds); weight.sums != nullptr) {
         host::linear_backward_weight(pool, {.rows = rows(), .in = o.in_width, .out = o.out_width, .order = order,
                                             .input = slot(o.x[0]), .output_gradient = gradient_of(o.z[0]), .weight_gradient = weight});
@@ -109,7 +130,7 @@ void stage::pass::norm_weights(std::size_t index, float const* input, float cons
     auto const gamma = target(index, 0, adds);
     auto const beta = target(index, 1, adds);
     if (gamma.sums != nullptr || beta.sums != nullptr) {  // a recovery may have kept one of them
-        host::layer_norm_backward_weight(*self.pool_, {.rows = rows(), .width = description().ops[index].in_width, .input = input,
+        host::layer_norm_backward_weight(pool(), {.rows = rows(), .width = description().ops[index].in_width, .input = input,
                                                        .mean = saved(index), .rstd = saved(index) + rows(),
                                                        .output_gradient = output_gradient, .gamma_gradient = gamma, .beta_gradient = beta});
     }
@@ -118,7 +139,7 @@ void stage::pass::norm_weights(std::size_t index, float const* input, float cons
 void stage::pass::own_gradient(std::size_t index)
 {
     if (auto const& o = description().ops[index]; o.kind == op_kind::linear_gelu) {
-        host::gelu_backward(*self.pool_, {.count = rows() * o.out_width, .input = slot(o.z[0]), .output_gradient = gradient_of(o.z[1]),
+        host::gelu_backward(pool(), {.count = rows() * o.out_width, .input = slot(o.z[0]), .output_gradient = gradient_of(o.z[1]),
                                           .input_gradient = gradient_of(o.z[0])});
     }
 }
@@ -131,8 +152,8 @@ void stage::pass::weight_gradient(std::size_t index, std::function<bool(use_id)>
         auto const table = target(index, 0, adds);
         auto const positions = target(index, 1, adds);
         if (table.sums != nullptr || positions.sums != nullptr) {
-            host::embedding_backward_weight(*self.pool_, {.batch = self.shape_.sequences, .length = self.shape_.tokens, .width = o.out_width,
-                                                          .vocabulary = o.in_width, .tokens = a.tokens.data(),
+            host::embedding_backward_weight(pool(), {.batch = self.shape_.sequences, .length = tokens(), .first = first_token(),
+                                                          .width = o.out_width, .vocabulary = o.in_width, .tokens = a.tokens.data(),
                                                           .output_gradient = gradient_of(o.z[0]), .drop = drop(o),
                                                           .token_gradient = table, .position_gradient = positions});
         }
@@ -154,7 +175,7 @@ void stage::pass::weight_gradient(std::size_t index, std::function<bool(use_id)>
 void stage::pass::input_gradient(std::size_t index)
 {
     auto const& o = description().ops[index];
-    auto& pool = *self.pool_;
+    auto& pool = this->pool();
     switch (o.kind) {
     case op_kind::embedding: break;
     case op_kind::layer_norm:
@@ -190,9 +211,11 @@ void stage::pass::input_gradient(std::size_t index)
         gave(o.x[0]);
         break;
     case op_kind::attention:
-        host::attention_backward(pool, {.batch = self.shape_.sequences, .length = self.shape_.tokens, .width = o.out_width,
-                                        .heads = o.heads, .qkv = slot(o.x[0]), .output = slot(o.z[0]), .log_sum_exp = saved(index),
-                                        .output_gradient = gradient_of(o.z[0]), .drop = drop(o), .qkv_gradient = gradient_of(o.x[0])});
+        host::attention_backward(pool, {.batch = self.shape_.sequences, .length = tokens(), .width = o.out_width,
+                                        .heads = o.heads, .qkv = slot(o.x[0]), .before = keys_before(index), .whole = self.shape_.tokens, .output = slot(o.z[0]), .log_sum_exp = saved(index),
+                                        .output_gradient = gradient_of(o.z[0]), .drop = drop(o), .qkv_gradient = gradient_of(o.x[0]),
+                                        .kv_gradient_later = item.slice + 1 < self.shape_.slices ? a.memory.get() + key_gradients(index) : nullptr,
+                                        .kv_gradient_before = key_gradients_before(index)});
         gave(o.x[0]);
         break;
     case op_kind::cross_entropy:

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/attention/attention.hpp"
 #include "kernels/dropout/dropout.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/linear/linear.hpp"
@@ -43,9 +44,18 @@ struct stage::pass {
     dropout drop(op const& o) const
     {
         return {.probability = item.training ? o.dropout_per_mille / 1000.0 : 0.0,
-                .key = {item.seed, item.step, item.microbatch, layer_id{self.first_.value + static_cast<int>(layer)}, o.id}};
+                .key = {item.seed, item.step, item.microbatch, layer_id{self.first_.value + static_cast<int>(layer)}, o.id},
+                .rows = {.length = tokens(), .first = first_token(), .whole = self.shape_.tokens}};
     }
+    std::int64_t tokens() const { return slice_tokens(self.shape_); }
+    std::int64_t first_token() const { return item.slice * tokens(); }
+
+    /// The qkv of the slices before, and where the gradients of their keys and values are collected.
+    earlier_slices<float const> keys_before(std::size_t index) const;
+    earlier_slices<float> key_gradients_before(std::size_t index) const;
+    std::ptrdiff_t key_gradients(std::size_t index) const { return self.layout_.saved[layer][index] + description().ops[index].heads * rows(); }
     std::int64_t rows() const { return self.layout_.rows; }
+    tile_pool& pool() const { return item.pool != nullptr ? *item.pool : *self.pool_; }
 
     void forward(std::size_t index, loss_sum& loss);
 

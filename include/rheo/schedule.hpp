@@ -50,6 +50,7 @@
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/schedule/seq1f1b.hpp"
 #include "rheo/schedule/shape_fault.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/schedule/stage_placement.hpp"
 #include "rheo/schedule/stage_work.hpp"
 #include "rheo/schedule/step_count.hpp"

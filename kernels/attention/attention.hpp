@@ -5,7 +5,13 @@
 // then v. Probabilities are softmax(q k / sqrt(head width)) over j <= i, with dropout on them. Forward
 // keeps the log of the sum of exponentials, from which backward computes them again (Dao et al.:
 // "FlashAttention", 2022, without its tiling of the softmax: a block of query rows sees all its keys).
+//
+// A sequence may be cut into slices of equal length that are done one after the other (Seq1F1B): the queries of a slice
+// see the keys and values of the slices before it, which lie in memory of their own, and then its own. Backward goes
+// from the last slice to the first; each adds to the key and value gradients of those before it, which they take over
+// when it is their turn. The order of these sums is fixed by the slices, so the grid of slices is part of the numerics.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -15,14 +21,25 @@
 
 namespace rheo::inline v0 {
 
+inline constexpr int most_slices = 64;
+
+/// One pointer per slice before the item's own.
+template <class T>
+struct earlier_slices {
+    std::int64_t count = 0;
+    std::array<T*, most_slices - 1> of{};
+};
+
 template <dtype_policy Policy = fp32>
 struct attention_forward_arguments {
     std::int64_t batch;
-    std::int64_t length;  ///< tokens of a sequence
+    std::int64_t length;  ///< tokens of a sequence, or of each of its slices
     std::int64_t width;   ///< of the model, a multiple of heads
     std::int64_t heads;
     storage_t<Policy> const* qkv;         // [batch * length, 3 * width]
-    dropout drop{};                       ///< element ((b * heads + h) * length + i) * length + j
+    earlier_slices<storage_t<Policy> const> before{};  // each [batch * length, 3 * width]
+    std::int64_t whole = 0;               ///< tokens of a sequence that is cut; 0: length
+    dropout drop{};                       ///< element ((b * heads + h) * whole + i) * whole + j, of tokens i and j of the sequence
     storage_t<Policy>* output;            // [batch * length, width]
     compute_t<Policy>* log_sum_exp;       // [batch, heads, length]
 };
@@ -34,29 +51,49 @@ struct attention_backward_arguments {
     std::int64_t width;
     std::int64_t heads;
     storage_t<Policy> const* qkv;              // [batch * length, 3 * width]
+    earlier_slices<storage_t<Policy> const> before{};  // each [batch * length, 3 * width]
+    std::int64_t whole = 0;
     storage_t<Policy> const* output;           // [batch * length, width]
     compute_t<Policy> const* log_sum_exp;      // [batch, heads, length]
     storage_t<Policy> const* output_gradient;  // [batch * length, width]
     dropout drop{};
     storage_t<Policy>* qkv_gradient;           // [batch * length, 3 * width]
+    storage_t<Policy> const* kv_gradient_later = nullptr;  // [batch * length, 2 * width], from the slices behind; null: there are none
+    /// Each [batch * length, 2 * width]: added to, or written when no slice lies behind.
+    earlier_slices<storage_t<Policy>> kv_gradient_before{};
 };
 
 namespace definition {
 
-/// q . k / sqrt(head width) of head h, query row i, key row j (rows of the microbatch).
-template <dtype_policy Policy>
-compute_t<Policy> attention_score(storage_t<Policy> const* qkv, std::int64_t width, std::int64_t heads, std::int64_t h,
-                                  std::int64_t i, std::int64_t j)
+/// Token j of sequence b among the slices up to the item's own: its row of the qkv where it lies, at q.
+template <dtype_policy Policy, class Arguments>
+storage_t<Policy> const* attention_token(Arguments const& a, std::int64_t b, std::int64_t j)
+{
+    auto const* const slice = j / a.length < a.before.count ? a.before.of[static_cast<std::size_t>(j / a.length)] : a.qkv;
+    return slice + (b * a.length + j % a.length) * 3 * a.width;
+}
+
+/// q . k / sqrt(head width) of head h, tokens i and j of sequence b.
+template <dtype_policy Policy, class Arguments>
+compute_t<Policy> attention_score(Arguments const& a, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j)
 {
     using compute = compute_t<Policy>;
-    std::int64_t const d = width / heads;
-    auto const* q = qkv + i * 3 * width + h * d;
-    auto const* k = qkv + j * 3 * width + width + h * d;
+    std::int64_t const d = a.width / a.heads;
+    auto const* q = attention_token<Policy>(a, b, i) + h * d;
+    auto const* k = attention_token<Policy>(a, b, j) + a.width + h * d;
     compute sum = 0;
     for (std::int64_t c = 0; c < d; ++c) {
         sum += compute(q[c]) * compute(k[c]);
     }
     return sum / std::sqrt(static_cast<compute>(d));
+}
+
+/// The number of the probability of tokens i and 0, from which j counts on.
+template <class Arguments>
+std::int64_t attention_element(Arguments const& a, std::int64_t b, std::int64_t h, std::int64_t i)
+{
+    std::int64_t const whole = a.whole == 0 ? a.length : a.whole;
+    return ((b * a.heads + h) * whole + i) * whole;
 }
 
 template <dtype_policy Policy>
@@ -65,33 +102,51 @@ void attention_forward(attention_forward_arguments<Policy> const& a)
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
     std::int64_t const d = a.width / a.heads;
+    std::int64_t const first = a.before.count * a.length;  // of the item's tokens in their sequence
     for (std::int64_t b = 0; b < a.batch; ++b) {
         for (std::int64_t h = 0; h < a.heads; ++h) {
-            for (std::int64_t i = 0; i < a.length; ++i) {
-                std::int64_t const row = b * a.length + i;
-                std::int64_t const element = ((b * a.heads + h) * a.length + i) * a.length;
+            for (std::int64_t i = first; i < first + a.length; ++i) {
+                std::int64_t const row = b * a.length + i - first;
+                std::int64_t const element = attention_element(a, b, h, i);
                 compute largest = -std::numeric_limits<compute>::infinity();
                 for (std::int64_t j = 0; j <= i; ++j) {
-                    auto const s = attention_score<Policy>(a.qkv, a.width, a.heads, h, row, b * a.length + j);
+                    auto const s = attention_score<Policy>(a, b, h, i, j);
                     largest = s > largest ? s : largest;
                 }
                 compute sum = 0;
                 for (std::int64_t j = 0; j <= i; ++j) {
-                    sum += std::exp(attention_score<Policy>(a.qkv, a.width, a.heads, h, row, b * a.length + j) - largest);
+                    sum += std::exp(attention_score<Policy>(a, b, h, i, j) - largest);
                 }
                 compute const log_sum = largest + std::log(sum);
-                a.log_sum_exp[(b * a.heads + h) * a.length + i] = log_sum;
+                a.log_sum_exp[(b * a.heads + h) * a.length + i - first] = log_sum;
                 for (std::int64_t c = 0; c < d; ++c) {
                     compute out = 0;
                     for (std::int64_t j = 0; j <= i; ++j) {
-                        compute const p = std::exp(
-                            attention_score<Policy>(a.qkv, a.width, a.heads, h, row, b * a.length + j) - log_sum);
-                        auto const* v = a.qkv + (b * a.length + j) * 3 * a.width + 2 * a.width + h * d;
+                        compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) - log_sum);
+                        auto const* v = attention_token<Policy>(a, b, j) + 2 * a.width + h * d;
                         out += p * factor(element + j) * compute(v[c]);
                     }
                     a.output[row * a.width + h * d + c] = static_cast<storage_t<Policy>>(out);
                 }
             }
+        }
+    }
+}
+
+/// Where the gradients of the keys and values begin: the item's own take over what the slices behind have added, those before
+/// are written when there are none behind.
+template <dtype_policy Policy>
+void attention_begin_gradients(attention_backward_arguments<Policy> const& a)
+{
+    for (std::int64_t r = 0; r < a.batch * a.length; ++r) {
+        for (std::int64_t c = 0; c < 3 * a.width; ++c) {
+            bool const taken = a.kv_gradient_later != nullptr && c >= a.width;
+            a.qkv_gradient[r * 3 * a.width + c] = taken ? a.kv_gradient_later[r * 2 * a.width + c - a.width] : storage_t<Policy>{};
+        }
+    }
+    for (std::int64_t s = 0; s < a.kv_gradient_before.count && a.kv_gradient_later == nullptr; ++s) {
+        for (std::int64_t i = 0; i < a.batch * a.length * 2 * a.width; ++i) {
+            a.kv_gradient_before.of[static_cast<std::size_t>(s)][i] = 0;
         }
     }
 }
@@ -102,30 +157,30 @@ void attention_backward(attention_backward_arguments<Policy> const& a)
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
     std::int64_t const d = a.width / a.heads;
+    std::int64_t const first = a.before.count * a.length;
     compute const scale = compute(1) / std::sqrt(static_cast<compute>(d));
-    for (std::int64_t i = 0; i < a.batch * a.length * 3 * a.width; ++i) {
-        a.qkv_gradient[i] = 0;
-    }
+    attention_begin_gradients(a);
     for (std::int64_t b = 0; b < a.batch; ++b) {
         for (std::int64_t h = 0; h < a.heads; ++h) {
-            for (std::int64_t i = 0; i < a.length; ++i) {
-                std::int64_t const row = b * a.length + i;
-                std::int64_t const element = ((b * a.heads + h) * a.length + i) * a.length;
+            for (std::int64_t i = first; i < first + a.length; ++i) {
+                std::int64_t const row = b * a.length + i - first;
+                std::int64_t const element = attention_element(a, b, h, i);
                 auto const* dout = a.output_gradient + row * a.width + h * d;
                 compute mean = 0;  // of the gradient of the probabilities, = dout . out
                 for (std::int64_t c = 0; c < d; ++c) {
                     mean += compute(dout[c]) * compute(a.output[row * a.width + h * d + c]);
                 }
                 for (std::int64_t j = 0; j <= i; ++j) {
-                    std::int64_t const key = b * a.length + j;
+                    std::int64_t const key = b * a.length + j % a.length;
                     auto const* q = a.qkv + row * 3 * a.width + h * d;
-                    auto const* k = a.qkv + key * 3 * a.width + a.width + h * d;
+                    auto const* k = attention_token<Policy>(a, b, j) + a.width + h * d;
                     auto const* v = k + a.width;
                     auto* dq = a.qkv_gradient + row * 3 * a.width + h * d;
-                    auto* dk = a.qkv_gradient + key * 3 * a.width + a.width + h * d;
+                    auto* dk = j < first ? a.kv_gradient_before.of[static_cast<std::size_t>(j / a.length)] + key * 2 * a.width + h * d
+                                         : a.qkv_gradient + key * 3 * a.width + a.width + h * d;
                     auto* dv = dk + a.width;
-                    compute const p = std::exp(attention_score<Policy>(a.qkv, a.width, a.heads, h, row, key) -
-                                               a.log_sum_exp[(b * a.heads + h) * a.length + i]);
+                    compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) -
+                                               a.log_sum_exp[(b * a.heads + h) * a.length + i - first]);
                     compute dp = 0;
                     for (std::int64_t c = 0; c < d; ++c) {
                         dp += compute(dout[c]) * compute(v[c]);

@@ -19,14 +19,17 @@ constexpr std::int64_t query_block = 64;
 /// Where one head of one sequence lies.
 struct head {
     std::int64_t length;
+    std::int64_t whole;     // tokens of the sequence, of which `length` are the item's
+    std::int64_t first;     // the first of them
     std::int64_t width;
     std::int64_t size;      // of a head
     std::int64_t row;       // elements from row to row of qkv
     std::int64_t qkv;       // first element of q; k and v follow at width and 2 width
     std::int64_t output;    // first element within [rows, width]
+    std::int64_t pair;      // first element within [rows, 2 width], keys and values of another slice
     std::int64_t number;    // b * heads + h
 
-    std::int64_t element(std::int64_t i) const { return (number * length + i) * length; }
+    std::int64_t element(std::int64_t i) const { return (number * whole + first + i) * whole; }
 };
 
 template <class Arguments>
@@ -36,11 +39,14 @@ head head_of(Arguments const& a, std::int64_t number)
     std::int64_t const size = a.width / a.heads;
     std::int64_t const column = number % a.heads * size;
     return {.length = a.length,
+            .whole = a.whole == 0 ? a.length : a.whole,
+            .first = a.before.count * a.length,
             .width = a.width,
             .size = size,
             .row = 3 * a.width,
             .qkv = b * a.length * 3 * a.width + column,
             .output = b * a.length * a.width + column,
+            .pair = b * a.length * 2 * a.width + column,
             .number = number};
 }
 
@@ -51,11 +57,12 @@ struct head_rows {
     std::int64_t row;
 };
 
-/// A block of queries with the keys that its last one sees: the sizes of its three products.
+/// A block of queries with keys of one slice that its last one sees: the sizes of its three products.
 struct query_keys {
     std::int64_t queries;
     std::int64_t keys;
     std::int64_t size;  // of a head
+    std::int64_t seen;  // keys of all slices: from row to row of the scores
 };
 
 /// scores [queries, keys] = left [queries, size] right [keys, size]^T
@@ -70,19 +77,20 @@ void scores_of(query_keys const& n, head_rows<float const> left, head_rows<float
            .b = right.first,
            .b_row = right.row,
            .c = scores,
-           .c_row = n.keys});
+           .c_row = n.seen});
 }
 
-/// out [queries, size] = weights [queries, keys] rows [keys, size]
-void sum_over_keys(query_keys const& n, float const* weights, head_rows<float const> rows, head_rows<float> out)
+/// out [queries, size] = beta out + weights [queries, keys] rows [keys, size]
+void sum_over_keys(query_keys const& n, float const* weights, head_rows<float const> rows, float beta, head_rows<float> out)
 {
     sgemm({.m = n.queries,
            .n = n.size,
            .k = n.keys,
            .a = weights,
-           .a_row = n.keys,
+           .a_row = n.seen,
            .b = rows.first,
            .b_row = rows.row,
+           .beta = beta,
            .c = out.first,
            .c_row = out.row});
 }
@@ -95,7 +103,7 @@ void sum_over_queries(query_keys const& n, float const* weights, head_rows<float
            .k = n.queries,
            .a_is = transposed::yes,
            .a = weights,
-           .a_row = n.keys,
+           .a_row = n.seen,
            .b = rows.first,
            .b_row = rows.row,
            .beta = beta,
@@ -107,60 +115,92 @@ void zero(float* begin, float* end) { std::memset(begin, 0, static_cast<std::siz
 
 float scale_of(std::int64_t size) { return 1.0F / std::sqrt(static_cast<float>(size)); }
 
+/// Calls f(keys of the slice, the slice's qkv of the head, place of its keys in a row of scores, slice) for the slices before and then
+/// for the item's own, of which the block sees `own` keys.
+template <class Arguments, class F>
+void for_slices(Arguments const& a, head const& at, element_range queries, F&& f)
+{
+    auto const own = queries.begin + queries.count;
+    auto const seen = at.first + own;
+    for (std::int64_t s = 0; s < a.before.count; ++s) {
+        f(query_keys{queries.count, a.length, at.size, seen}, a.before.of[static_cast<std::size_t>(s)] + at.qkv, s * a.length, s);
+    }
+    f(query_keys{queries.count, own, at.size, seen}, a.qkv + at.qkv, at.first, a.before.count);
+}
+
+template <class Arguments>
+void expect_slices(Arguments const& a)
+{
+    expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
+    expects(a.before.count == 0 || (a.before.count + 1) * a.length <= a.whole, "slices of a sequence lie within it");
+}
+
 }  // namespace
 
 void attention_forward(tile_pool& pool, attention_forward_arguments<> const& a)
 {
-    expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
+    expect_slices(a);
     dropping const drop{a.drop};
     std::int64_t const blocks = tiles_in(a.length, query_block);
     pool.run(a.batch * a.heads * blocks, [&](std::int64_t t, int worker) {
         auto const at = head_of(a, t / blocks);
         auto const queries = range_of(t % blocks, query_block, a.length);
-        query_keys const n{.queries = queries.count, .keys = queries.begin + queries.count, .size = at.size};
-        float const* const qkv = a.qkv + at.qkv;
-        float* const p = pool.scratch_of<float>(worker, query_block * a.length, product_slot);
-        scores_of(n, {qkv + queries.begin * at.row, at.row}, {qkv + at.width, at.row}, p);
+        std::int64_t const keys = at.first + queries.begin + queries.count;
+        float const* const q = a.qkv + at.qkv + queries.begin * at.row;
+        float* const p = pool.scratch_of<float>(worker, query_block * (at.first + a.length), product_slot);
+        for_slices(a, at, queries, [&](query_keys const& n, float const* qkv, std::int64_t place, std::int64_t) {
+            scores_of(n, {q, at.row}, {qkv + at.width, at.row}, p + place);
+        });
         for (std::int64_t i = 0; i < queries.count; ++i) {
-            float* const row = p + i * n.keys;
-            std::int64_t const seen = queries.begin + i + 1;
+            float* const row = p + i * keys;
+            std::int64_t const seen = at.first + queries.begin + i + 1;
             a.log_sum_exp[at.number * a.length + queries.begin + i] = loops().softmax(seen, scale_of(at.size), row);
             if (drop.active()) {
                 loops().drop(seen, row, drop.rule(pool, worker, at.element(queries.begin + i), seen), row);
             }
-            zero(row + seen, row + n.keys);
+            zero(row + seen, row + keys);
         }
-        sum_over_keys(n, p, {qkv + 2 * at.width, at.row}, {a.output + at.output + queries.begin * a.width, a.width});
+        for_slices(a, at, queries, [&](query_keys const& n, float const* qkv, std::int64_t place, std::int64_t slice) {
+            sum_over_keys(n, p + place, {qkv + 2 * at.width, at.row}, slice == 0 ? 0.0F : 1.0F,
+                          {a.output + at.output + queries.begin * a.width, a.width});
+        });
     });
 }
 
 void attention_backward(tile_pool& pool, attention_backward_arguments<> const& a)
 {
-    expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
+    expect_slices(a);
+    expects(a.kv_gradient_before.count == a.before.count, "each slice before has gradients of its keys and values");
     dropping const drop{a.drop};
     pool.run(a.batch * a.heads, [&](std::int64_t t, int worker) {
         auto const at = head_of(a, t);
         float const scale = scale_of(at.size);
-        float* const p = pool.scratch_of<float>(worker, query_block * a.length, product_slot);
-        float* const dp = pool.scratch_of<float>(worker, query_block * a.length, second_product_slot);
-        float const* const qkv = a.qkv + at.qkv;
+        float* const p = pool.scratch_of<float>(worker, query_block * (at.first + a.length), product_slot);
+        float* const dp = pool.scratch_of<float>(worker, query_block * (at.first + a.length), second_product_slot);
         float* const gradient = a.qkv_gradient + at.qkv;
+        bool const later = a.kv_gradient_later != nullptr;
+        for (std::int64_t r = 0; r < a.length && later; ++r) {  // take over what the slices behind have added
+            float const* const from = a.kv_gradient_later + at.pair + r * 2 * a.width;
+            std::memcpy(gradient + r * at.row + at.width, from, static_cast<std::size_t>(at.size) * sizeof(float));
+            std::memcpy(gradient + r * at.row + 2 * at.width, from + at.width, static_cast<std::size_t>(at.size) * sizeof(float));
+        }
         // blocks from the last to the first: the last one sees all keys and so writes dk and dv instead of adding
-        for (std::int64_t block = tiles_in(a.length, query_block) - 1; block >= 0; --block) {
+        std::int64_t const last_block = tiles_in(a.length, query_block) - 1;
+        for (std::int64_t block = last_block; block >= 0; --block) {
             auto const queries = range_of(block, query_block, a.length);
-            query_keys const n{.queries = queries.count, .keys = queries.begin + queries.count, .size = at.size};
-            float const beta = n.keys == a.length ? 0.0F : 1.0F;
-            head_rows<float const> const q{qkv + queries.begin * at.row, at.row};
-            head_rows<float const> const k{qkv + at.width, at.row};
-            head_rows<float const> const v{qkv + 2 * at.width, at.row};
+            std::int64_t const keys = at.first + queries.begin + queries.count;
+            float const beta = block == last_block && !later ? 0.0F : 1.0F;
+            head_rows<float const> const q{a.qkv + at.qkv + queries.begin * at.row, at.row};
             head_rows<float const> const dout{a.output_gradient + at.output + queries.begin * a.width, a.width};
-            scores_of(n, q, k, p);
-            scores_of(n, dout, v, dp);
+            for_slices(a, at, queries, [&](query_keys const& n, float const* qkv, std::int64_t place, std::int64_t) {
+                scores_of(n, q, {qkv + at.width, at.row}, p + place);
+                scores_of(n, dout, {qkv + 2 * at.width, at.row}, dp + place);
+            });
             for (std::int64_t i = 0; i < queries.count; ++i) {
-                float* const row = p + i * n.keys;
-                float* const dp_row = dp + i * n.keys;
+                float* const row = p + i * keys;
+                float* const dp_row = dp + i * keys;
                 std::int64_t const query = queries.begin + i;
-                std::int64_t const seen = query + 1;
+                std::int64_t const seen = at.first + query + 1;
                 loops().probabilities(seen, scale, a.log_sum_exp[at.number * a.length + query], row);
                 float const mean = loops().dot(at.size, dout.first + i * dout.row, a.output + at.output + query * a.width);
                 if (drop.active()) {
@@ -171,13 +211,18 @@ void attention_backward(tile_pool& pool, attention_backward_arguments<> const& a
                 } else {
                     loops().score_gradient(seen, row, mean, scale, dp_row);
                 }
-                zero(row + seen, row + n.keys);
-                zero(dp_row + seen, dp_row + n.keys);
+                zero(row + seen, row + keys);
+                zero(dp_row + seen, dp_row + keys);
             }
             // dp has become ds; p is what the values were weighted with
-            sum_over_keys(n, dp, k, {gradient + queries.begin * at.row, at.row});
-            sum_over_queries(n, dp, q, beta, {gradient + at.width, at.row});
-            sum_over_queries(n, p, dout, beta, {gradient + 2 * at.width, at.row});
+            for_slices(a, at, queries, [&](query_keys const& n, float const* qkv, std::int64_t place, std::int64_t slice) {
+                bool const own = slice == a.before.count;
+                float* const keys_of = own ? gradient + at.width : a.kv_gradient_before.of[static_cast<std::size_t>(slice)] + at.pair;
+                std::int64_t const step = own ? at.row : 2 * at.width;
+                sum_over_keys(n, dp + place, {qkv + at.width, at.row}, slice == 0 ? 0.0F : 1.0F, {gradient + queries.begin * at.row, at.row});
+                sum_over_queries(n, dp + place, q, beta, {keys_of, step});
+                sum_over_queries(n, p + place, dout, beta, {keys_of + at.width, step});
+            });
         }
     });
 }

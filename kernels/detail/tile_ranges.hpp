@@ -41,13 +41,35 @@ inline constexpr int order_slot = 4;
 class dropping {
 public:
     explicit dropping(dropout const& drop)
-        : threshold_{dropout_threshold(drop)}, scale_{dropout_scale<float>(drop)}
+        : rows_{drop.rows}, threshold_{dropout_threshold(drop)}, scale_{dropout_scale<float>(drop)}
     {
         auto const stream = stream_of(drop.key);
         parts_ = {.key = {stream.key[0], stream.key[1]}, .high = {stream.high[0], stream.high[1]}};
     }
 
     bool active() const { return threshold_ != 0; }
+
+    /// The rule for one row of an item whose rows are `width` wide.
+    drop_rule row_rule(tile_pool& pool, int worker, std::int64_t row, std::int64_t width) const
+    {
+        return rule(pool, worker, rows_(row) * width, width);
+    }
+
+    /// Calls f(first, count, rule) for runs of an item's elements begin .. begin + count - 1 whose numbers follow each other.
+    template <class F>
+    void for_runs(tile_pool& pool, int worker, element_range elements, std::int64_t width, F&& f) const
+    {
+        if (rows_.is_all()) {
+            f(elements.begin, elements.count, rule(pool, worker, elements.begin, elements.count));
+            return;
+        }
+        for (auto at = elements.begin; at < elements.begin + elements.count;) {
+            auto const column = at % width;
+            auto const count = std::min(width - column, elements.begin + elements.count - at);
+            f(at, count, rule(pool, worker, rows_(at / width) * width + column, count));
+            at += count;
+        }
+    }
 
     /// The rule for elements first .. first + count - 1, valid until the worker asks again.
     drop_rule rule(tile_pool& pool, int worker, std::int64_t first, std::int64_t count) const
@@ -61,6 +83,7 @@ public:
     }
 
 private:
+    row_part rows_;
     std::uint32_t threshold_;
     float scale_;
     stream_parts parts_{};

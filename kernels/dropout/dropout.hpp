@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Dropout as a property of an operation: a probability and the key of its random numbers. Whether an element
-// stays is a function of the key and the element's index in the unfused, uncut tensor of the microbatch,
+// stays is a function of the key and the element's index in the unfused, uncut, unsliced tensor of the microbatch,
 // so backward draws the mask again instead of keeping it.
 
 #include <cstdint>
@@ -13,9 +13,23 @@
 
 namespace rheo::inline v0 {
 
+/// Which rows of the microbatch's tensor an item's rows are: of each sequence of `whole` tokens the `length` from `first` on. Row
+/// b * length + t of a slice is row b * whole + first + t of the microbatch; as it stands, all rows are their own.
+struct row_part {
+    std::int64_t length = 1;
+    std::int64_t first = 0;
+    std::int64_t whole = 1;
+
+    constexpr std::int64_t operator()(std::int64_t row) const { return row / length * whole + first + row % length; }
+    constexpr bool is_all() const { return length == whole; }
+
+    friend constexpr bool operator==(row_part const&, row_part const&) = default;
+};
+
 struct dropout {
     double probability = 0;  ///< of an element becoming zero, 0 <= p < 1
     random_key key{};
+    row_part rows{};         ///< of the unsliced tensor, whose elements draw
 
     friend constexpr bool operator==(dropout const&, dropout const&) = default;
 };
@@ -41,9 +55,12 @@ namespace definition {
 template <class Compute>
 struct dropout_factor {
     explicit dropout_factor(dropout const& drop)
-        : stream{stream_of(drop.key)}, threshold{dropout_threshold(drop)}, scale{dropout_scale<Compute>(drop)}
+        : stream{stream_of(drop.key)}, rows{drop.rows}, threshold{dropout_threshold(drop)}, scale{dropout_scale<Compute>(drop)}
     {
     }
+
+    /// Of column c in row r of an item whose rows are `width` wide.
+    Compute at(std::int64_t row, std::int64_t column, std::int64_t width) const { return (*this)(rows(row) * width + column); }
 
     Compute operator()(std::int64_t element) const
     {
@@ -54,6 +71,7 @@ struct dropout_factor {
     }
 
     random_stream stream;
+    row_part rows;
     std::uint32_t threshold;
     Compute scale;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The model's input: x = dropout(token table[token] + position table[position]). Row b * length + t has
-// position t. Backward first forms the microbatch's own gradient of a table row (rows of x that use it added
+// position first + t. Backward first forms the microbatch's own gradient of a table row (rows of x that use it added
 // in order of increasing row), then contributes it once; table rows that the microbatch does not use
 // contribute nothing.
 
@@ -18,12 +18,13 @@ namespace rheo::inline v0 {
 template <dtype_policy Policy = fp32>
 struct embedding_forward_arguments {
     std::int64_t batch;
-    std::int64_t length;      ///< tokens of a sequence
+    std::int64_t length;      ///< tokens of a sequence, or of the slice of it that the item is
+    std::int64_t first = 0;   ///< the position of the first of them
     std::int64_t width;
     std::int64_t vocabulary;
     std::int32_t const* tokens;               // [batch, length], each in 0 .. vocabulary-1
     storage_t<Policy> const* token_table;     // [vocabulary, width]
-    storage_t<Policy> const* position_table;  // [at least length, width]
+    storage_t<Policy> const* position_table;  // [at least first + length, width]
     dropout drop{};                           ///< element row * width + c
     storage_t<Policy>* output;                // [batch * length, width]
 };
@@ -32,13 +33,14 @@ template <dtype_policy Policy = fp32>
 struct embedding_backward_weight_arguments {
     std::int64_t batch;
     std::int64_t length;
+    std::int64_t first = 0;
     std::int64_t width;
     std::int64_t vocabulary;
     std::int32_t const* tokens;                // [batch, length]
     storage_t<Policy> const* output_gradient;  // [batch * length, width]
     dropout drop{};
     gradient_sum<Policy> token_gradient{};     // [vocabulary, width]; left out when sums is null
-    gradient_sum<Policy> position_gradient{};  // [at least length, width]; left out when sums is null
+    gradient_sum<Policy> position_gradient{};  // [at least first + length, width]; left out when sums is null
 };
 
 namespace definition {
@@ -52,8 +54,8 @@ void embedding_forward(embedding_forward_arguments<Policy> const& a)
         expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
         for (std::int64_t c = 0; c < a.width; ++c) {
             compute const sum = compute(a.token_table[a.tokens[r] * a.width + c]) +
-                                compute(a.position_table[r % a.length * a.width + c]);
-            a.output[r * a.width + c] = static_cast<storage_t<Policy>>(sum * factor(r * a.width + c));
+                                compute(a.position_table[(a.first + r % a.length) * a.width + c]);
+            a.output[r * a.width + c] = static_cast<storage_t<Policy>>(sum * factor.at(r, c, a.width));
         }
     }
 }
@@ -69,7 +71,7 @@ void embedding_backward_weight(embedding_backward_weight_arguments<Policy> const
             compute sum = 0;
             for (std::int64_t r = 0; r < rows; ++r) {
                 if (a.tokens[r] == v) {
-                    sum += compute(a.output_gradient[r * a.width + c]) * factor(r * a.width + c);
+                    sum += compute(a.output_gradient[r * a.width + c]) * factor.at(r, c, a.width);
                 }
             }
             contribute(a.token_gradient, v * a.width + c, sum);
@@ -79,9 +81,9 @@ void embedding_backward_weight(embedding_backward_weight_arguments<Policy> const
         for (std::int64_t c = 0; c < a.width; ++c) {
             compute sum = 0;
             for (std::int64_t r = t; r < rows; r += a.length) {
-                sum += compute(a.output_gradient[r * a.width + c]) * factor(r * a.width + c);
+                sum += compute(a.output_gradient[r * a.width + c]) * factor.at(r, c, a.width);
             }
-            contribute(a.position_gradient, t * a.width + c, sum);
+            contribute(a.position_gradient, (a.first + t) * a.width + c, sum);
         }
     }
 }

@@ -22,7 +22,7 @@ float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight
     if (!drop.active()) {
         return dy;
     }
-    loops().drop(a.width, dy, drop.rule(pool, worker, row * a.width, a.width), room);
+    loops().drop(a.width, dy, drop.row_rule(pool, worker, row, a.width), room);
     return room;
 }
 
@@ -57,9 +57,9 @@ void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& a)
         for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
             expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
             float* const out = a.output + r * a.width;
-            loops().add(a.width, a.token_table + a.tokens[r] * a.width, a.position_table + r % a.length * a.width, out);
+            loops().add(a.width, a.token_table + a.tokens[r] * a.width, a.position_table + (a.first + r % a.length) * a.width, out);
             if (drop.active()) {
-                loops().drop(a.width, out, drop.rule(pool, worker, r * a.width, a.width), out);
+                loops().drop(a.width, out, drop.row_rule(pool, worker, r, a.width), out);
             }
         }
     });
@@ -99,7 +99,7 @@ void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_argume
     if (a.position_gradient.sums != nullptr) {
         pool.run(a.length, [&](std::int64_t position, int worker) {
             exact_run run{a.position_gradient};
-            contribute_rows(pool, worker, a, drop, a.batch, [&](std::int64_t b) { return b * a.length + position; }, run, position);
+            contribute_rows(pool, worker, a, drop, a.batch, [&](std::int64_t b) { return b * a.length + position; }, run, a.first + position);
             run.merge(mutex);
         });
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A branch joins the residual stream: r = stream + dropout(branch). Element (row, c) of the microbatch
-// draws with index row * width + c. The gradient of the stream is the gradient of r itself, so backward
+// draws with index row * width + c, also where the rows are those of a slice. The gradient of the stream is the gradient of r itself, so backward
 // computes only the branch's.
 
 #include <cstdint>
@@ -39,7 +39,7 @@ void residual_add_forward(residual_add_forward_arguments<Policy> const& a)
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
     for (std::int64_t i = 0; i < a.rows * a.width; ++i) {
-        auto const kept = static_cast<storage_t<Policy>>(compute(a.branch[i]) * factor(i));
+        auto const kept = static_cast<storage_t<Policy>>(compute(a.branch[i]) * factor.at(i / a.width, i % a.width, a.width));
         a.output[i] = static_cast<storage_t<Policy>>(compute(a.stream[i]) + compute(kept));
     }
 }
@@ -50,7 +50,7 @@ void residual_add_backward(residual_add_backward_arguments<Policy> const& a)
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
     for (std::int64_t i = 0; i < a.rows * a.width; ++i) {
-        a.branch_gradient[i] = static_cast<storage_t<Policy>>(compute(a.output_gradient[i]) * factor(i));
+        a.branch_gradient[i] = static_cast<storage_t<Policy>>(compute(a.output_gradient[i]) * factor.at(i / a.width, i % a.width, a.width));
     }
 }
 

@@ -15,13 +15,12 @@ void residual_add_forward(tile_pool& pool, residual_add_forward_arguments<> cons
     std::int64_t const count = a.rows * a.width;
     pool.run(tiles_in(count, element_tile), [&](std::int64_t t, int worker) {
         auto const range = range_of(t, element_tile, count);
-        float const* const stream = a.stream + range.begin;
-        float const* const branch = a.branch + range.begin;
         if (drop.active()) {
-            loops().add_dropped(range.count, stream, branch, drop.rule(pool, worker, range.begin, range.count),
-                                a.output + range.begin);
+            drop.for_runs(pool, worker, range, a.width, [&](std::int64_t at, std::int64_t n, drop_rule const& rule) {
+                loops().add_dropped(n, a.stream + at, a.branch + at, rule, a.output + at);
+            });
         } else {
-            loops().add(range.count, stream, branch, a.output + range.begin);
+            loops().add(range.count, a.stream + range.begin, a.branch + range.begin, a.output + range.begin);
         }
     });
 }
@@ -36,8 +35,9 @@ void residual_add_backward(tile_pool& pool, residual_add_backward_arguments<> co
     pool.run(tiles_in(count, element_tile), [&](std::int64_t t, int worker) {
         auto const range = range_of(t, element_tile, count);
         if (drop.active()) {
-            loops().drop(range.count, a.output_gradient + range.begin, drop.rule(pool, worker, range.begin, range.count),
-                         a.branch_gradient + range.begin);
+            drop.for_runs(pool, worker, range, a.width, [&](std::int64_t at, std::int64_t n, drop_rule const& rule) {
+                loops().drop(n, a.output_gradient + at, rule, a.branch_gradient + at);
+            });
         } else {
             std::memcpy(a.branch_gradient + range.begin, a.output_gradient + range.begin,
                         static_cast<std::size_t>(range.count) * sizeof(float));

@@ -22,7 +22,7 @@ void residual_norm_forward(tile_pool& pool, residual_norm_forward_arguments<> co
         for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
             std::int64_t const at = r * a.width;
             if (drop.active()) {
-                loops().add_dropped(a.width, a.stream + at, a.branch + at, drop.rule(pool, worker, at, a.width), a.residual + at);
+                loops().add_dropped(a.width, a.stream + at, a.branch + at, drop.row_rule(pool, worker, r, a.width), a.residual + at);
             } else {
                 loops().add(a.width, a.stream + at, a.branch + at, a.residual + at);
             }
@@ -42,7 +42,7 @@ void residual_norm_backward(tile_pool& pool, residual_norm_backward_arguments<> 
             loops().norm_backward(a.width, a.residual + at, a.gamma, a.mean[r], a.rstd[r], a.output_gradient + at,
                                   a.bypass_gradient != nullptr ? a.bypass_gradient + at : nullptr, a.stream_gradient + at);
             if (drop.active()) {
-                loops().drop(a.width, a.stream_gradient + at, drop.rule(pool, worker, at, a.width), a.branch_gradient + at);
+                loops().drop(a.width, a.stream_gradient + at, drop.row_rule(pool, worker, r, a.width), a.branch_gradient + at);
             } else {
                 std::memcpy(a.branch_gradient + at, a.stream_gradient + at, static_cast<std::size_t>(a.width) * sizeof(float));
             }

@@ -52,7 +52,7 @@ struct step_result {
     std::vector<use_result> uses;
     loss_sum loss;
     std::vector<float> logits;
-    std::vector<std::vector<float>> input_gradients;  ///< of the stages, microbatch by microbatch, the last stage first; not compared
+    std::vector<std::vector<std::vector<float>>> input_gradients;  ///< item, stage; not compared
     std::vector<bytes> peaks;                         ///< stage -> most bytes of activations held; not compared
 
     friend bool operator==(step_result const& a, step_result const& b) { return a.uses == b.uses && a.loss == b.loss && a.logits == b.logits; }
@@ -75,9 +75,23 @@ struct options {
     std::optional<use_id> only{};    ///< the one use that contributes; none: all
     bool backward = true;
     backwards how = backwards::whole;
+    int slices = 1;                  ///< of each microbatch
+    bool stage_by_stage = false;     ///< all slices of a microbatch on a stage before the next stage has one
     int times = 1;                   ///< the whole step again, on cleared accumulators
     void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
 };
+
+/// The numbers of a slice of each sequence of a microbatch.
+inline std::vector<std::int32_t> slice_of(std::vector<std::int32_t> const& whole, microbatch_shape shape, std::size_t slice)
+{
+    std::vector<std::int32_t> part;
+    for (int row = 0; row < microbatch_rows(shape); ++row) {
+        if (static_cast<std::size_t>(row % shape.tokens / slice_tokens(shape)) == slice) {
+            part.push_back(whole[static_cast<std::size_t>(row)]);
+        }
+    }
+    return part;
+}
 
 /// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
 inline step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
@@ -87,6 +101,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
     std::vector<std::unique_ptr<resident_state>> states;
     std::vector<std::unique_ptr<stage>> stages;
     auto const microbatches = static_cast<int>(step.size());
+    microbatch_shape const shape{batch.sequences, batch.tokens, o.slices};
+    auto const slices = static_cast<std::size_t>(o.slices);
     for (std::size_t s = 0; s + 1 < o.cuts.size(); ++s) {
         layer_id const first{o.cuts[s]};
         layer_id const last{o.cuts[s + 1]};
@@ -101,7 +117,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             o.prepare(*state);
         }
         std::span const layers{model.layers};
-        stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, batch, microbatches, *state, pool));
+        stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state, pool));
         states.push_back(std::move(state));
     }
     step_result result;
@@ -110,51 +126,74 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         for (auto& state : states) {
             state->clear_accumulators(pool);
         }
-        result.input_gradients.clear();
-        std::vector<std::vector<activation>> kept(step.size());  // microbatch, stage
-        auto const item_of = [&](std::size_t m) {
-            return stage_item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{static_cast<int>(m)}, .training = o.training};
+        auto const items = step.size() * slices;
+        std::vector<std::vector<activation>> kept(items);       // item, stage
+        std::vector<std::vector<std::vector<float>>> gradient(items);  // item, stage: of the stage's input
+        for (std::size_t i = 0; i < items; ++i) {
+            for (auto const& s : stages) {
+                kept[i].emplace_back(s->layout());
+                gradient[i].emplace_back(s->input_floats());
+            }
+        }
+        auto const item_of = [&](std::size_t i) {
+            return stage_item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{static_cast<int>(i / slices)}, .training = o.training,
+                              .slice = static_cast<int>(i % slices)};
         };
-        auto const lowest_of = [&](std::size_t m) { return o.lowest.empty() ? layer_id{0} : o.lowest[m]; };
-        auto const adds = [&](std::size_t m, std::size_t s) {
-            return [&, lowest = lowest_of(m), s](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; };
+        auto const lowest_of = [&](std::size_t i) { return o.lowest.empty() ? layer_id{0} : o.lowest[i / slices]; };
+        auto const adds = [&](std::size_t i, std::size_t s) {
+            return [&, lowest = lowest_of(i), s](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; };
+        };
+        // Calls f(item, stage) for a microbatch: slices and stages up, or both down.
+        auto const walk = [&](std::size_t m, bool up, auto const& f) {
+            auto const n = stages.size();
+            for (std::size_t k = 0; k < slices * n; ++k) {
+                auto const slice = o.stage_by_stage ? k % slices : k / n;
+                auto const s = o.stage_by_stage ? k / slices : k % n;
+                f(m * slices + (up ? slice : slices - 1 - slice), up ? s : n - 1 - s);
+            }
         };
         auto const forward = [&](std::size_t m) {
-            for (std::size_t s = 0; s < stages.size(); ++s) {
-                auto& a = kept[m].emplace_back(stages[s]->layout());
-                a.tokens = step[m].tokens;
-                a.targets = step[m].targets;
-                if (s > 0) {
-                    std::memcpy(stages[s]->input(a), stages[s - 1]->output(kept[m][s - 1]), stages[s]->input_floats() * sizeof(float));
+            walk(m, true, [&](std::size_t i, std::size_t s) {
+                auto& a = kept[i][s];
+                a.tokens = slice_of(step[m].tokens, shape, i % slices);
+                a.targets = slice_of(step[m].targets, shape, i % slices);
+                a.before.clear();
+                for (auto k = i - i % slices; k < i; ++k) {
+                    a.before.push_back(&kept[k][s]);
                 }
-                stages[s]->forward(a, item_of(m), result.loss);
-            }
-            auto const* logits = stages.back()->logits(kept[m].back());
-            result.logits.assign(logits, logits + rows(batch) * model.layers.back().slot_widths.end()[-1]);
+                if (s > 0) {
+                    std::memcpy(stages[s]->input(a), stages[s - 1]->output(kept[i][s - 1]), stages[s]->input_floats() * sizeof(float));
+                }
+                stages[s]->forward(a, item_of(i), result.loss);
+            });
+            auto const* logits = stages.back()->logits(kept[(m + 1) * slices - 1].back());
+            result.logits.assign(logits, logits + rows(shape) * model.layers.back().slot_widths.end()[-1]);
         };
         auto const descend = [&](std::size_t m, auto const& through) {
-            std::vector<float> above;
-            for (std::size_t s = stages.size(); s-- > 0 && o.backward && stages[s]->last_layer() > lowest_of(m);) {
-                std::vector<float> below(stages[s]->input_floats());
-                through(s, above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data());
-                result.input_gradients.push_back(below);
-                above = std::move(below);
-            }
+            walk(m, false, [&](std::size_t i, std::size_t s) {
+                if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
+                    bool const top = s + 1 == stages.size();
+                    auto above = top ? std::vector<float>{} : gradient[i][s + 1];
+                    through(i, s, top ? nullptr : above.data(), gradient[i][s].empty() ? nullptr : gradient[i][s].data());
+                }
+            });
         };
         auto const whole_backward = [&](std::size_t m) {
-            descend(m, [&](std::size_t s, float* above, float* below) {
-                stages[s]->backward(kept[m][s], item_of(m), lowest_of(m), above, below, adds(m, s));
+            descend(m, [&](std::size_t i, std::size_t s, float* above, float* below) {
+                stages[s]->backward(kept[i][s], item_of(i), lowest_of(i), above, below, adds(i, s));
             });
         };
         auto const input_gradient = [&](std::size_t m) {
-            descend(m, [&](std::size_t s, float* above, float* below) { stages[s]->input_gradient(kept[m][s], item_of(m), lowest_of(m), above, below); });
+            descend(m, [&](std::size_t i, std::size_t s, float* above, float* below) {
+                stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), above, below);
+            });
         };
         auto const weight_gradient = [&](std::size_t m) {
-            for (std::size_t s = 0; s < stages.size() && o.backward; ++s) {
-                if (stages[s]->last_layer() > lowest_of(m)) {
-                    stages[s]->weight_gradient(kept[m][s], item_of(m), lowest_of(m), adds(m, s));
+            walk(m, true, [&](std::size_t i, std::size_t s) {
+                if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
+                    stages[s]->weight_gradient(kept[i][s], item_of(i), lowest_of(i), adds(i, s));
                 }
-            }
+            });
         };
         bool const evicts = o.how == backwards::recomputed || o.how == backwards::recomputed_split;
         bool const late = o.how == backwards::split_late || o.how == backwards::recomputed_split;
@@ -165,14 +204,13 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             } else if (o.how == backwards::split) {
                 input_gradient(m);
                 weight_gradient(m);
-            }
-            for (std::size_t s = 0; s < stages.size() && evicts; ++s) {
-                stages[s]->evict(kept[m][s]);
+            } else if (evicts) {
+                walk(m, true, [&](std::size_t i, std::size_t s) { stages[s]->evict(kept[i][s]); });
             }
         }
         for (std::size_t m = 0; m < step.size() && (late || evicts); ++m) {
-            for (std::size_t s = 0; s < stages.size() && evicts; ++s) {
-                stages[s]->recompute(kept[m][s], item_of(m));
+            if (evicts) {
+                walk(m, true, [&](std::size_t i, std::size_t s) { stages[s]->recompute(kept[i][s], item_of(i)); });
             }
             if (late) {
                 input_gradient(m);
@@ -184,14 +222,15 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             weight_gradient(m);
         }
         for (std::size_t s = 0; s < stages.size(); ++s) {
-            for (auto& of_microbatch : kept) {
-                stages[s]->release(of_microbatch[s]);
+            for (auto& of_item : kept) {
+                stages[s]->release(of_item[s]);
             }
-            expects(stages[s]->meter().held == bytes{}, "a stage whose items are done holds nothing");
+            expects(stages[s]->meter().held() == bytes{}, "a stage whose items are done holds nothing");
         }
+        result.input_gradients = std::move(gradient);
     }
     for (auto const& s : stages) {
-        result.peaks.push_back(s->meter().peak);
+        result.peaks.push_back(s->meter().peak());
     }
     for (std::size_t u = 0; u < info.uses.size(); ++u) {
         use_id const use{static_cast<int>(u)};

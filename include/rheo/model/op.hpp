@@ -57,13 +57,14 @@ constexpr std::string_view name_of(op_kind kind)
     return names[static_cast<std::size_t>(kind)];
 }
 
-/// Floats that the operation keeps for its backward beside the slots, per microbatch.
+/// Floats that the operation keeps for its backward beside the slots, per microbatch or slice of one.
 constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
 {
     switch (o.kind) {
     case op_kind::layer_norm:
     case op_kind::residual_norm: return 2 * rows(shape);            // mean and 1/deviation of each row
-    case op_kind::attention: return o.heads * rows(shape);          // log-sum-exp of each query
+    case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
+        return (o.heads + (shape.slices > 1 ? 2 * o.out_width : 0)) * rows(shape);
     case op_kind::cross_entropy: return rows(shape);                // log-sum-exp of each row
     default: return 0;
     }
@@ -78,7 +79,7 @@ constexpr flops forward_flops(op const& o, microbatch_shape shape)
     case op_kind::linear:
     case op_kind::linear_gelu:
     case op_kind::unembed: return {2 * rows(shape) * in * out};
-    case op_kind::attention: return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked
+    case op_kind::attention: return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked; of a slice: the mean
     default: return {0};
     }
 }
