@@ -20,12 +20,12 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
             if (slots.empty() && s == 0) {
                 places.push_back(take(input_floats, layer.slot_widths[s] * rows));
             } else {
-                places.push_back(s == 0 ? given : take(floats, layer.slot_widths[s] * rows));
+                places.push_back(s == 0 ? given : take(memory_floats, layer.slot_widths[s] * rows));
             }
         }
         std::vector<std::ptrdiff_t> kept;
         for (auto const& o : layer.ops) {
-            kept.push_back(take(floats, saved_floats(o, shape)));
+            kept.push_back(take(memory_floats, saved_floats(o, shape)));
         }
         std::vector<std::ptrdiff_t> for_weights(layer.slot_widths.size(), -1);
         for (auto const& o : layer.ops) {
@@ -39,6 +39,7 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
         slots.push_back(std::move(places));
         saved.push_back(std::move(kept));
     }
+    floats = input_floats + memory_floats;
 }
 
 }  // namespace rheo::inline v0

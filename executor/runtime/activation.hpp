@@ -30,8 +30,9 @@ struct activation_layout {
     std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in floats
     std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
     std::size_t input_floats = 0;
-    std::size_t floats = 0;
+    std::size_t memory_floats = 0;
     std::size_t gradient_floats = 0;
+    std::size_t floats = 0;  ///< of the input and the memory together
     std::int64_t rows = 0;
 };
 

@@ -92,8 +92,8 @@ void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
     expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
             "a slice comes after all slices before it");
     if (a.memory == nullptr) {
-        a.memory = regions_.lend(layout_.floats);
-        meter_->add(bytes_of(layout_.floats));
+        a.memory = regions_.lend(layout_.memory_floats);
+        meter_->add(bytes_of(layout_.memory_floats));
     }
     if (!std::exchange(a.holds_input, true)) {
         meter_->add(bytes_of(layout_.input_floats));
@@ -110,7 +110,7 @@ void stage::evict(activation& a)
 {
     expects(a.memory != nullptr, "only an activation that is there can be evicted");
     regions_.take_back(std::move(a.memory));
-    meter_->add(bytes{} - bytes_of(layout_.floats));
+    meter_->add(bytes{} - bytes_of(layout_.memory_floats));
 }
 
 void stage::recompute(activation& a, stage_item const& item)
