@@ -93,16 +93,18 @@ struct dataset::impl {
         }
     }
 
-    /// Fills one microbatch; `start` gives the first position of a sequence out of `positions`.
+    /// Fills one slice of a microbatch; `start` gives the first position of a sequence out of `positions`.
     template <class Start>
-    void fill(std::int64_t begin, std::int64_t end, std::span<std::int32_t> tokens, std::span<std::int32_t> targets, Start start) const
+    void fill(std::int64_t begin, std::int64_t end, int slice, std::span<std::int32_t> tokens, std::span<std::int32_t> targets, Start start) const
     {
-        auto const length = static_cast<std::size_t>(shape.tokens);
+        auto const length = static_cast<std::size_t>(slice_tokens(shape));
+        expects(slice >= 0 && slice < shape.slices, "a microbatch has no such slice");
         expects(tokens.size() == static_cast<std::size_t>(rows(shape)) && targets.size() == tokens.size(),
                 "a microbatch has sequences x tokens tokens and as many targets");
         for (int q = 0; q < shape.sequences; ++q) {
             auto const from = static_cast<std::size_t>(q) * length;
-            files.window(begin + scaled(start(q), end - begin - shape.tokens), tokens.subspan(from, length), targets.subspan(from, length));
+            auto const first = begin + scaled(start(q), end - begin - shape.tokens) + slice * slice_tokens(shape);
+            files.window(first, tokens.subspan(from, length), targets.subspan(from, length));
         }
     }
 };
@@ -116,20 +118,20 @@ dataset::dataset(data_config const& config, int vocabulary, microbatch_shape sha
 }
 
 void dataset::training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch, std::span<std::int32_t> tokens,
-                                  std::span<std::int32_t> targets) const
+                                  std::span<std::int32_t> targets, int slice) const
 {
     // No operation of a model has layer -1, so dropout never draws from this stream.
     auto const stream = stream_of({.seed = seed, .step = step, .microbatch = microbatch, .layer = layer_id{-1}, .op = op_id{-1}});
-    impl_->fill(0, impl_->training, tokens, targets, [&](int sequence) {
+    impl_->fill(0, impl_->training, slice, tokens, targets, [&](int sequence) {
         auto const at = 2 * static_cast<std::uint64_t>(sequence);
         return std::uint64_t{random_word(stream, at)} << 32 | random_word(stream, at + 1);
     });
 }
 
-void dataset::validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const
+void dataset::validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets, int slice) const
 {
     // Multiples of the golden ratio: the first n of them are evenly spread for every n.
-    impl_->fill(impl_->training, impl_->files.count(), tokens, targets, [&](int sequence) {
+    impl_->fill(impl_->training, impl_->files.count(), slice, tokens, targets, [&](int sequence) {
         auto const nth = static_cast<std::uint64_t>(microbatch.value) * static_cast<std::uint64_t>(impl_->shape.sequences) + static_cast<std::uint64_t>(sequence);
         return nth * 0x9e3779b97f4a7c15U;
     });

@@ -23,13 +23,14 @@ public:
     /// token file, a token outside the vocabulary, too few tokens for one sequence in either split.
     dataset(data_config const& config, int vocabulary, microbatch_shape shape);
 
-    /// Tokens and next tokens of training microbatch `microbatch` of `step`; both have rows(shape) elements.
+    /// Tokens and next tokens of training microbatch `microbatch` of `step`, or of a slice of each of its sequences; both have
+    /// rows(shape) elements.
     void training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch,
-                             std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const;
+                             std::span<std::int32_t> tokens, std::span<std::int32_t> targets, int slice = 0) const;
 
     /// The same of the validation split; the same ones at every evaluation.
     void validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens,
-                               std::span<std::int32_t> targets) const;
+                               std::span<std::int32_t> targets, int slice = 0) const;
 
     state_digest digest() const;        ///< of all tokens and the split; part of the fingerprint
     std::int64_t training_tokens() const;

@@ -72,6 +72,7 @@ struct job {
     int layers() const { return static_cast<int>(model.layers.size()); }
     int microbatches() const { return config.train.microbatches; }
     microbatch_shape shape() const { return config.train.microbatch; }
+    int items() const { return microbatches() * shape().slices; }  ///< of a step: contributions of a use
 };
 
 }  // namespace rheo::inline v0

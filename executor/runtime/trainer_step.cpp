@@ -146,7 +146,7 @@ void trainer::choose_scales()
 {
     for (std::size_t t = 0; t < resident_.scales.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
-        resident_.scales[t] = next_scale(maxima_[t], resident_.contributions(id, job_->microbatches()), resident_.scales[t]);
+        resident_.scales[t] = next_scale(maxima_[t], resident_.contributions(id, job_->items()), resident_.scales[t]);
     }
 }
 
@@ -196,7 +196,7 @@ protocol_event trainer::perform(update_state const& action)
     job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
                         .gradient_norm = gradient_norm_,
                         .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
-                        .tokens = job_->microbatches() * rows(job_->shape()), .duration = since(section_began_),
+                        .tokens = job_->microbatches() * microbatch_rows(job_->shape()), .duration = since(section_began_),
                         .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
                         .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_});
     if (!redone) {

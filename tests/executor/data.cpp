@@ -173,6 +173,43 @@ TEST_CASE("a mapped file reads as one that was read")
     }
 }
 
+TEST_CASE("slices of a microbatch are parts of its sequences")
+{
+    temporary_folder folder;
+    std::string text;
+    for (int i = 0; i < 3000; ++i) {
+        text += static_cast<char>((i * 7919) >> 4);
+    }
+    auto const file = folder.write("text", text);
+    microbatch_shape const whole{3, 12};
+    microbatch_shape const cut{3, 12, 4};
+    dataset const data({.paths = {file}}, 256, whole);
+    dataset const sliced({.paths = {file}}, 256, cut);
+    std::vector<std::int32_t> tokens(36), targets(36), part(9), part_targets(9);
+    for (bool const trains : {true, false}) {
+        for (int m = 0; m < 3; ++m) {
+            if (trains) {
+                data.training_microbatch(3, step_id{4}, microbatch_id{m}, tokens, targets);
+            } else {
+                data.validation_microbatch(microbatch_id{m}, tokens, targets);
+            }
+            for (int slice = 0; slice < 4; ++slice) {
+                if (trains) {
+                    sliced.training_microbatch(3, step_id{4}, microbatch_id{m}, part, part_targets, slice);
+                } else {
+                    sliced.validation_microbatch(microbatch_id{m}, part, part_targets, slice);
+                }
+                for (std::size_t i = 0; i < 9; ++i) {
+                    auto const there = i / 3 * 12 + static_cast<std::size_t>(slice) * 3 + i % 3;
+                    CHECK(part[i] == tokens[there]);
+                    CHECK(part_targets[i] == targets[there]);
+                }
+            }
+        }
+    }
+    CHECK_THROWS_AS(sliced.training_microbatch(3, step_id{4}, microbatch_id{0}, part, part_targets, 4), precondition_error);
+}
+
 TEST_CASE("unigram entropy is that of the training split")
 {
     temporary_folder folder;
