@@ -46,6 +46,10 @@ public:
         }
     }
 
+    /// Between an eviction and the recomputation only the input of an item is in use.
+    void evict(stage const& of) { in_use_ -= evicted_bytes(of); }
+    void compute_again(stage const& of) { add(evicted_bytes(of)); }
+
     /// The stage keeps gradients of an item from here on, until they are given back; their memory is the stage's.
     void take_gradients(stage const& of) { add(size_of_kept_gradients(of)); }
     void give_gradients_back(stage const& of) { in_use_ -= size_of_kept_gradients(of); }
@@ -58,6 +62,8 @@ public:
     void reset_peak() { peak_ = in_use_; }
 
 private:
+    static bytes evicted_bytes(stage const& of) { return {static_cast<std::int64_t>(of.layout().memory_floats * sizeof(float))}; }
+
     void add(bytes size)
     {
         in_use_ += size;

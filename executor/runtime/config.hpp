@@ -49,6 +49,7 @@ struct plan_config {
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
+    bool recompute = false;             ///< stages keep only the inputs of items that wait for their backward
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
     int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes

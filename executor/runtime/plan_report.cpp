@@ -143,14 +143,14 @@ std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, repl
 std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which)
 {
     auto const& pipeline = p.pipelines[at(which)];
-    std::vector<bytes> activations, kept;
+    std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
         auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        activations.push_back(activation_bytes(layers, shape));
-        kept.push_back(kept_gradient_bytes(layers, shape));
+        held.push_back({activation_bytes(layers, shape), input_bytes(layers, shape), kept_gradient_bytes(layers, shape)});
     }
-    return peak_bytes_by_rank(schedule_of(p, at(which)).compute, activations, kept);
+    auto const compute = schedule_of(p, at(which)).compute;
+    return peak_bytes_by_rank(p.recompute ? with_recomputation(compute) : compute, held);
 }
 
 bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
@@ -251,7 +251,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted)\n", config.plan.failures + 1, plural(config.plan.failures + 1));
     text += instantiations_for_people(known, all);
 
-    text += fmt::format("\nplan       {}, schedule {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule, to_string(digest_of(p)));
+    text += fmt::format("\nplan       {}, schedule {}{}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
+                        p.recompute ? " with activations computed again" : "", to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {

@@ -174,7 +174,7 @@ std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
-    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}}};
+    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute}};
     auto const layers = static_cast<int>(model.layers.size());
     auto const ready = ready_templates(model, config, ranks);
     auto sizes = config.plan.pipelines;
@@ -333,6 +333,12 @@ plan read_plan_file(std::string const& path)
         refuse(path, "no plan: 'schedule' must be a name");
     }
     plan result{.schedule = schedule.get<std::string>(), .pipelines = {}, .work = {}, .spares = {}};
+    if (auto const recompute = whole.find("recompute"); recompute != whole.end()) {
+        if (!recompute->is_boolean()) {
+            refuse(path, "no plan: 'recompute' must be true or false");
+        }
+        result.recompute = recompute->get<bool>();
+    }
     for (auto const& pipeline : list_member(whole, "pipelines", path)) {
         pipeline_instance instance;
         for (auto const& cut : list_member(pipeline, "cuts", path)) {

@@ -171,6 +171,15 @@ void worker::execute(instruction i, section const& in)
     case backward:
     case input_gradient: this->backward(i, f, in); break;
     case weight_gradient: this->weight_gradient(i, f, in); break;
+    case evict:
+        wait(f.sending_output, f.output_sent, messages);
+        here.layers->evict(*f.kept);
+        memory_.evict(*here.layers);
+        break;
+    case recompute:
+        memory_.compute_again(*here.layers);
+        here.layers->recompute(*f.kept, item_for(m, in));
+        break;
     case send_gradient:
         f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, m, f.gradient_out, messages);
         f.sending_gradient = !job_->config.run.rendezvous;

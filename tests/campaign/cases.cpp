@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
+    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -73,6 +73,9 @@ std::vector<std::string> arguments_of(job_case const& what)
     }
     if (what.where.signals) {
         result.push_back("signals=1");
+    }
+    if (what.where.recompute) {
+        result.push_back("recompute=1");
     }
     for (auto const& f : what.faults) {
         result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
@@ -188,6 +191,15 @@ std::vector<job_case> family_cases(bool all)
     cases.back().where.rendezvous = true;
     add("dualpipe", "4", 4, "8");
     cases.back().where.rendezvous = true;
+    // Activations computed again: one stage per rank, chunks, pairs computed at once, and a loss before and behind it.
+    for (auto const* family : {"1f1b", "gpipe", "zb-h1", "interleaved", "dualpipe"}) {
+        add(family, "2,2", 4, "4,4");
+        cases.back().where.recompute = true;
+    }
+    for (auto const* phase : {"forward", "backward"}) {
+        add("1f1b", "2,2", 4, "4,4", {{0, 2, -1, phase}});
+        cases.back().where.recompute = true;
+    }
     // One rank lost at each kind of instruction: one stage per rank, chunks, two copies of the model.
     for (auto const* family : {"zb-h1", "zb-v", "dualpipe", "chimera", "interleaved"}) {
         std::string_view const name{family};

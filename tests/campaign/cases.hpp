@@ -22,6 +22,7 @@ struct layout {
     int spares = 0;              ///< ranks that wait
     int failures = 1;
     bool signals = false;        ///< a rank leaves when it is told to
+    bool recompute = false;      ///< activations are evicted and computed again
 };
 
 struct fault {

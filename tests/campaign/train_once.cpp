@@ -69,6 +69,8 @@ void set(rheo::run_config& config, rheo::run_options& options, std::string_view 
         config.run.threads = number(value);
     } else if (key == "rendezvous") {
         config.run.rendezvous = number(value) != 0;
+    } else if (key == "recompute") {
+        config.plan.recompute = number(value) != 0;
     } else if (key == "min_ranks") {
         config.plan.min_ranks = number(value);
     } else if (key == "blocks") {

@@ -213,6 +213,30 @@ TEST_CASE("where the family cannot be made, what takes its place has a reason")
     CHECK(of("zb-v", 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
 }
 
+TEST_CASE("a plan that recomputes has the same programs with evictions and recomputations, another digest, and says so")
+{
+    auto const plain = test::example();
+    auto p = plain;
+    p.recompute = true;
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text, plain_text;
+    write_json(text, p);
+    write_json(plain_text, plain);
+    CHECK(text.str().find("\"recompute\": true") != std::string::npos);
+    CHECK(plain_text.str().find("recompute") == std::string::npos);
+    auto const with = programs_of(p, {}, 6);
+    auto without = with;
+    int evictions = 0;
+    for (auto& program : without) {
+        for (auto& row : program.rows) {
+            evictions += static_cast<int>(std::erase_if(row, [](instruction i) { return is_local(i.kind); }));
+        }
+    }
+    CHECK(evictions > 0);
+    CHECK(without == programs_of(plain, {}, 6));
+    CHECK(deadlock_free<rendezvous>(with).ok);
+}
+
 TEST_CASE("a schedule that nobody knows is refused")
 {
     auto p = test::example();

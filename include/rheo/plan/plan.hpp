@@ -22,6 +22,7 @@ struct plan {
     std::vector<pipeline_instance> pipelines;
     std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
     std::vector<rank_id> spares;                    ///< members without a place, ascending
+    bool recompute = false;                         ///< stages evict activations and compute them again, see schedule/recomputation.hpp
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -107,6 +108,9 @@ constexpr state_digest digest_of(plan const& p)
     mix(static_cast<std::int64_t>(p.spares.size()));
     for (auto const spare : p.spares) {
         mix(spare.value);
+    }
+    if (p.recompute) {
+        mix(1);
     }
     return sum;
 }

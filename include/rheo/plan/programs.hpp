@@ -12,17 +12,19 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/reductions.hpp"
 
 namespace rheo::inline v0 {
 
-/// One lowered program per pipeline, with reductions over `units`.
+/// One lowered program per pipeline, with recomputation where the plan wants it and with reductions over `units`.
 /// @pre the plan's schedule is known; units belong to a model of `layers` layers (none: no reductions)
 inline std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> const& units, int layers)
 {
     std::vector<program> programs;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        auto const lowered = lower(schedule_of(p, i).compute);
+        auto const compute = schedule_of(p, i).compute;
+        auto const lowered = p.recompute ? with_recomputation(lower(compute)) : lower(compute);
         programs.push_back(with_reductions(lowered, units_of_stages(units, p.pipelines[i].cuts, lowered.copies), layers));
     }
     return programs;
