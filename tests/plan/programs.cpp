@@ -7,10 +7,12 @@
 #include <array>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "catch.hpp"
 #include "examples.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/plan/json.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
 
