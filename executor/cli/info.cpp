@@ -19,6 +19,7 @@
 #include "cli/launch.hpp"
 #include "kernels/blas.hpp"
 #include "mpi/communicator.hpp"
+#include "power/found.hpp"
 #include "runtime/data.hpp"
 #include "runtime/same_command.hpp"
 
@@ -62,6 +63,25 @@ std::string mpi_version()
     return version.substr(0, version.find_first_of("\n,"));
 }
 
+/// Devices with clocks and energy, a line each.
+std::string power_lines(power::found_devices const& found)
+{
+    std::string lines;
+    for (auto const& one : found.devices) {
+        lines += fmt::format("clocks    {} ({}): {}; energy {}\n", one.name, one.key, one.sentence, one.energy.empty() ? "is read" : "is not: " + one.energy);
+    }
+    return found.devices.empty() ? fmt::format("clocks    no device: {}\n", fmt::join(found.missing, "; ")) : lines;
+}
+
+nlohmann::ordered_json power_json(power::found_devices const& found)
+{
+    nlohmann::ordered_json devices = nlohmann::json::array();
+    for (auto const& one : found.devices) {
+        devices.push_back({{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"sentence", one.sentence}, {"energy", one.energy.empty()}});
+    }
+    return {{"devices", devices}, {"missing", found.missing}};
+}
+
 }  // namespace
 
 int info(info_options const& options)
@@ -79,6 +99,7 @@ int info(info_options const& options)
         } catch (data_error const&) {  // then there is none
         }
         auto const flags = cpu_flags();
+        auto const found = power::find_devices();
         auto const active = !RHEO_HAS_ULFM ? "not compiled in"
             : !launched                    ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
             : ulfm["active"].get<bool>()   ? "active"
@@ -88,12 +109,12 @@ int info(info_options const& options)
         if (options.json) {
             nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
                                              {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
-                                             {"gpus", nlohmann::json::array()}, {"default_data", data}};
+                                             {"gpus", nlohmann::json::array()}, {"power", power_json(found)}, {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
-            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      none compiled in\ntext      {}\n", RHEO_VERSION, mpi_version(),
+            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      none compiled in\n{}text      {}\n", RHEO_VERSION, mpi_version(),
                        active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "),
-                       data.empty() ? "no C++ standard library headers found; name files with --data" : data);
+                       power_lines(found), data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }
     if (launched) {

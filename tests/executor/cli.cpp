@@ -139,8 +139,11 @@ TEST_CASE("train works without mpirun, and --json leaves nothing but the report 
 TEST_CASE("info tells what was found, also as JSON")
 {
     temporary_folder const folder;
-    CHECK(rheo(folder, "info").out.find("ULFM ") != std::string::npos);
+    auto const text = rheo(folder, "info").out;
+    CHECK(text.find("ULFM ") != std::string::npos);
+    CHECK(text.find("\nclocks ") != std::string::npos);
     auto const info = nlohmann::json::parse(rheo(folder, "info --json").out);
     CHECK(info["schema"] == 1);
     CHECK(info["ulfm"]["active"].is_null());
+    CHECK(info["power"]["devices"].size() + info["power"]["missing"].size() >= 1);
 }
