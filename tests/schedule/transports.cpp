@@ -80,24 +80,6 @@ TEST_CASE("the shortest stuck state is the circle, without those that wait behin
     CHECK(alone.culprits.size() == 1);
 }
 
-TEST_CASE("published deadlocks are refused under rendezvous, whatever was computed before")
-{
-    // pytorch/pytorch issue 172668, comments of January 2026; the lists show transfers without all computations.
-    auto const first = from_text("0SEND_F1,2RECV_F0,2F0\n1SEND_F0,1RECV_F1,1F1\n", {0, 1, 0});
-    CHECK(shortest_stuck_state<rendezvous_of_given>(first).sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
-    auto const second = from_text("2SEND_F1,0F2,0SEND_F2,2RECV_B0,2B0\n3RECV_F1,3SEND_B0,3F1,3B1,1RECV_F2,3SEND_B1,1F2\n", {0, 1, 0, 1});
-    CHECK(shortest_stuck_state<rendezvous_of_given>(second).sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 3SEND_B0");
-    CHECK_FALSE(deadlock_free<rendezvous>(first));
-    CHECK_FALSE(deadlock_free<rendezvous>(second));
-    // NVIDIA/nccl issue 479: both ranks send, then receive. Two models in opposite directions.
-    auto third = from_text("0F0,0SEND_F0,3RECV_F1,3F1\n2F1,2SEND_F1,1RECV_F0,1F0\n", {0, 1, 1, 0});
-    third.copies = 2;
-    CHECK(shortest_stuck_state<rendezvous>(third).culprits.size() == 2);
-    CHECK(deadlock_free(third, fifo{.depth = 1}));
-}
-
 namespace {
 
 /// Whether one receive could come later, or one send earlier, past something that is not its like, by trying every place.

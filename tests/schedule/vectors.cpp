@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public schedules and cases, where RHEO_SHARED names the folder with them: texts, step counts, known deadlocks, invariants.
+// Public schedules and cases, where RHEO_SHARED names the folder with them: texts, step counts, invariants.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "programs.hpp"
+#include "public_files.hpp"
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/families.hpp"
@@ -23,24 +20,9 @@
 #include "rheo/schedule/whole_backwards.hpp"
 
 using namespace rheo;
+using test::read_public;
 
 namespace {
-
-/// The text of a public file; empty, with a word, when there is none.
-std::string read(std::string const& name)
-{
-    auto const* shared = std::getenv("RHEO_SHARED");
-    if (shared == nullptr) {
-        WARN("RHEO_SHARED names no folder with public vectors: skipped");
-        return {};
-    }
-    std::ifstream file{std::filesystem::path{shared} / "vectors" / "schedules" / name};
-    INFO(name);
-    REQUIRE(file);
-    std::string text{std::istreambuf_iterator<char>{file}, {}};
-    std::erase(text, '\r');
-    return text;
-}
 
 program_grid grid_of(std::string const& text, std::vector<int> placement)
 {
@@ -54,13 +36,13 @@ program_grid grid_of(std::string const& text, std::vector<int> placement)
 
 TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and lowered so is the text")
 {
-    auto const compute = read("pytorch_zb1p_2rank_2stagep_compute.csv");
+    auto const compute = read_public("pytorch_zb1p_2rank_2stagep_compute.csv");
     if (compute.empty()) {
         return;
     }
     auto const grid = grid_of(compute, {0, 1, 0, 1});
     CHECK(to_text(without_idle(grid)) == to_text(zb1p::program({.ranks = 2, .microbatches = 8, .chunks = 2})));
-    auto const comms = without_idle(grid_of(read("pytorch_zb1p_2rank_2stagep_comms.csv"), {0, 1, 0, 1}));
+    auto const comms = without_idle(grid_of(read_public("pytorch_zb1p_2rank_2stagep_comms.csv"), {0, 1, 0, 1}));
     CHECK(to_text(lower(with_whole_backwards(without_idle(grid)))) == to_text(comms));
 }
 
@@ -69,7 +51,7 @@ TEST_CASE("every public text is the text of what was read from it")
     for (auto const* name : {"pytorch_simple_2rank_2stage_compute.csv", "pytorch_simple_2rank_2stage_comms.csv", "pytorch_v_2rank_4stage_compute.csv",
              "pytorch_v_2rank_4stage_comms.csv", "pytorch_zb1p_2rank_2stagep_compute.csv", "pytorch_zb1p_2rank_2stagep_comms.csv",
              "pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv"}) {
-        auto const text = read(name);
+        auto const text = read_public(name);
         if (!text.empty()) {
             INFO(name);
             CHECK(to_text(grid_of(text, {})) == text);
@@ -112,7 +94,7 @@ TEST_CASE("published step counts")
     };
     for (auto const& c : {counted{"pytorch_simple_2rank_2stage_comms.csv", {0, 1}, 11}, {"pytorch_v_2rank_4stage_comms.csv", {0, 1, 1, 0}, 24},
              {"pytorch_zb1p_2rank_2stagep_comms.csv", {0, 1, 0, 1}, 113}}) {
-        auto const text = read(c.file);
+        auto const text = read_public(c.file);
         if (!text.empty()) {
             INFO(c.file);
             CHECK(count_steps(without_idle(grid_of(text, c.placement))) == c.steps);
@@ -122,7 +104,7 @@ TEST_CASE("published step counts")
 
 TEST_CASE("the listing of a reported stall passes rendezvous; with each receive right before its use it hangs")
 {
-    auto const text = read("pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv");
+    auto const text = read_public("pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv");
     if (text.empty()) {
         return;
     }

@@ -5,7 +5,7 @@
 // 1960): the instruction that could end first names a rank, and every instruction of that rank that could
 // begin before that end is tried next. A branch is left when the head + work + tail of some rank, counted
 // from where the branch stands, is no better than the best schedule so far. Microbatches are alike, so
-// the first stage takes them in order.
+// the first stage of a copy takes its own in order; which copy each one takes is settled, as for the list schedule.
 //
 // Under a memory cap a forward that fits need not come first even if it delays nobody, since what it holds may be in the way.
 // So where a forward could end first, it is tried as well that none of these comes next: they are barred until
@@ -19,6 +19,7 @@
 
 #include "rheo/schedule/cost.hpp"
 #include "rheo/schedule/list_schedule.hpp"
+#include "rheo/schedule/precedence.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/timeline.hpp"
 #include "rheo/units/expects.hpp"
@@ -45,6 +46,9 @@ public:
     {
         auto const kinds = static_cast<std::size_t>(request.split ? 3 : 2);
         stages_ = request.placement.size();
+        chain_ = stages_ / static_cast<std::size_t>(request.copies);
+        form_ = placed_program(request.ranks, request.placement, request.copies);
+        form_.slices = request.slices;
         items_ = static_cast<std::size_t>(request.microbatches) * static_cast<std::size_t>(request.slices);
         for (std::size_t kind = 0; kind < kinds; ++kind) {
             for (std::size_t s = 0; s < stages_; ++s) {
@@ -58,7 +62,10 @@ public:
             for (std::size_t s = 0; s < stages_; ++s) {
                 for (std::size_t m = 0; m < items_; ++m) {
                     auto const item = kind == 1 ? m / slices * slices + slices - 1 - m % slices : m;
-                    sorted_.push_back(index(kind, kind == 1 ? stages_ - 1 - s : s, item));
+                    auto const stage = kind == 1 ? stages_ - 1 - s : s;
+                    if (stage / chain_ == copy_of(item)) {
+                        sorted_.push_back(index(kind, stage, item));
+                    }
                 }
             }
         }
@@ -70,7 +77,10 @@ public:
             }
         }
         ends_.resize(operations_.size());
-        placed_.resize(operations_.size(), 0);
+        placed_.resize(operations_.size(), 1);
+        for (auto const k : sorted_) {  // a microbatch runs through one copy: on the others its operations count as done
+            placed_[k] = 0;
+        }
         barred_.resize(operations_.size(), 0);
         clocks_.resize(static_cast<std::size_t>(request.ranks));
         held_.resize(clocks_.size());
@@ -80,9 +90,9 @@ public:
     constexpr seconds whole_work() const
     {
         seconds sum{1.0};
-        for (auto const& o : operations_) {
-            sum += o.time;
-            for (auto const& n : o.after) {
+        for (auto const k : sorted_) {
+            sum += operations_[k].time;
+            for (auto const& n : operations_[k].after) {
                 sum += n.lag;
             }
         }
@@ -116,44 +126,34 @@ private:
         std::vector<need> after;
     };
 
-    constexpr std::size_t index(std::size_t kind, std::size_t s, std::size_t m) const { return (kind * stages_ + s) * items_ + m; }
+    constexpr std::size_t copy_of(std::size_t item) const
+    {
+        return item / static_cast<std::size_t>(request_->slices) % static_cast<std::size_t>(request_->copies);
+    }
+
+    constexpr std::size_t index(std::size_t kind, std::size_t s, std::size_t m) const
+    {
+        return part_index(static_cast<work_part>(kind), s, m, stages_, items_);
+    }
 
     constexpr operation make_operation(std::size_t kind, std::size_t s, std::size_t m) const
     {
         auto const whole = request_->split ? instruction_kind::input_gradient : instruction_kind::backward;
         auto const k = kind == 0 ? instruction_kind::forward : kind == 1 ? whole : instruction_kind::weight_gradient;
         auto const slices = static_cast<std::size_t>(request_->slices);
+        auto const between = slices * static_cast<std::size_t>(request_->copies);  // from a microbatch to the copy's next
         auto const activation = request_->activations.empty() ? bytes{1} : request_->activations[s];
         operation o{make_instruction(k, stage_id{static_cast<int>(s)}, microbatch_id{static_cast<int>(m)}),
             static_cast<std::size_t>(request_->placement[s]), {}, kind == 0 ? activation : bytes{},
             kind == (request_->split ? 2U : 1U) ? activation : bytes{}, {}};
         o.time = cost_of(request_->costs, o.what);
-        if (kind == 0 && s > 0) {
-            o.after.push_back({index(0, s - 1, m), lag(s - 1, s)});
+        if (kind == 0 && s % chain_ == 0 && m % slices == 0 && m >= between) {
+            o.after.push_back({index(0, s, m - between), {}});
         }
-        if (kind == 0 && m % slices > 0) {
-            o.after.push_back({index(0, s, m - 1), {}});
-        } else if (kind == 0 && s == 0 && m > 0) {
-            o.after.push_back({index(0, 0, m - slices), {}});
-        }
-        if (kind > 0) {
-            o.after.push_back({index(kind - 1, s, m), {}});
-        }
-        if (kind == 1 && m % slices + 1 < slices) {
-            o.after.push_back({index(1, s, m + 1), {}});
-        }
-        if (kind == 1 && s + 1 < stages_) {
-            o.after.push_back({index(1, s + 1, m), lag(s + 1, s)});
-        }
+        for_each_need(form_, request_->costs, static_cast<work_part>(kind), s, m, [&](work_part part, std::size_t stage, std::size_t item, seconds lag) {
+            o.after.push_back({index(static_cast<std::size_t>(part), stage, item), lag});
+        });
         return o;
-    }
-
-    constexpr seconds lag(std::size_t from, std::size_t to) const
-    {
-        if (request_->placement[from] == request_->placement[to]) {
-            return {};
-        }
-        return to > from ? request_->costs[from].send_activation : request_->costs[from].send_gradient;
     }
 
     /// Head + work + tail of every rank from where the search stands.
@@ -202,10 +202,9 @@ private:
         if (++best_.nodes > most_nodes_) {
             return;
         }
-        if (count == operations_.size()) {
+        if (count == sorted_.size()) {
             best_.makespan = *std::max_element(clocks_.begin(), clocks_.end());
-            best_.what = placed_program(request_->ranks, request_->placement);
-            best_.what.slices = request_->slices;
+            best_.what = form_;
             for (auto const k : order_) {
                 best_.what.rows[operations_[k].rank].push_back(operations_[k].what);
             }
@@ -282,8 +281,10 @@ private:
     }
 
     list_request const* request_;
+    program form_;
     long most_nodes_;
     std::size_t stages_ = 0;
+    std::size_t chain_ = 0;  ///< stages of a copy
     std::size_t items_ = 0;
     std::vector<operation> operations_;
     std::vector<std::size_t> sorted_;
@@ -301,24 +302,22 @@ private:
 
 /// The shortest order of the request's computations, within its memory cap, with its proof: when the search ends within
 /// `most_nodes`, the makespan is the lower bound; else the best order found stands beside the bound of the whole problem.
-/// @pre one copy of the model; costs (and activations, if any) of every stage
+/// @pre as list_schedule
 constexpr exact_answer exact_schedule(list_request const& request, long most_nodes = 1'000'000)
 {
-    expects(request.copies == 1, "the exact search knows one copy of the model");
-    expects(request.slices >= 1, "chunks, group and slices count from one");
-    detail::exact_searching searching{request, most_nodes};
-    if (request.slices > 1 && request.cap > bytes{}) {
-        auto found = searching.run({}, searching.whole_work());
-        if (found.what.rows.empty()) {
-            found.reason = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
-        }
-        return found;
-    }
     auto const known = list_schedule(request);
-    if (!known) {
+    if (known) {
+        return detail::exact_searching{request, most_nodes}.run(known.what, makespan(known.what, request.costs));
+    }
+    if (request.copies == 1) {  // no order does with less: all stages hold a whole microbatch when its first backward begins
         return {{}, {}, {}, false, 0, known.reason};
     }
-    return searching.run(known.what, makespan(known.what, request.costs));
+    detail::exact_searching searching{request, most_nodes};
+    auto found = searching.run({}, searching.whole_work());
+    if (found.what.rows.empty()) {
+        found.reason = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
+    }
+    return found;
 }
 
 }  // namespace rheo::inline v0

@@ -18,6 +18,7 @@
 #include "rheo/schedule/grid.hpp"
 #include "rheo/schedule/instruction.hpp"
 #include "rheo/schedule/text.hpp"
+#include "rheo/units/csv.hpp"
 
 namespace rheo::inline v0 {
 
@@ -67,17 +68,12 @@ struct parsed_grid {
 inline parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 {
     parsed_grid result{{std::move(placement), {}, 1, 1, {}}, {}};
-    while (!text.empty()) {
-        auto line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
-        line.remove_suffix(line.ends_with('\r') ? 1 : 0);
+    line_reader lines{text};
+    for (std::string_view line; lines.next(line);) {
         result.grid.rows.push_back({});
         auto& row = result.grid.rows.back();
         std::size_t number = 0;
-        for (bool more = true; more;) {
-            auto const cell = line.substr(0, line.find(','));
-            more = cell.size() < line.size();
-            line.remove_prefix(more ? cell.size() + 1 : cell.size());
+        for (auto const cell : cells_of(line)) {
             ++number;
             if (auto const parameters = detail::parameters_of_cell(cell, result.grid.rows.size() - 1, row.size())) {
                 result.grid.parameters.push_back(*parameters);
@@ -88,7 +84,7 @@ inline parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
             if (cell.empty()) {
                 row.push_back(std::nullopt);
             } else if (read.empty()) {
-                result.reason = "row " + std::to_string(result.grid.rows.size()) + ", cell " + std::to_string(number) + ": '" + std::string{cell}
+                result.reason = "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": '" + std::string{cell}
                     + "' is not an instruction like 2F0";
                 return result;
             }

@@ -6,9 +6,11 @@
 // before a forward, older microbatches before younger, deep stages before shallow, a weight gradient last. It is not optimal, but
 // never idles while it could work, except for memory.
 //
-// Memory: a forward begins only when its activation fits under the cap and leaves room for one
-// activation of each deeper stage of the rank. So the deepest stage can always go on, then the one
-// before it, and so on: a cap that holds one activation of each stage of a rank cannot lead into a hang.
+// Memory: a forward begins only when its activation fits under the cap and leaves every deeper stage of the rank what
+// one microbatch needs there, all its slices, counting what that stage holds already. So the oldest microbatch of a copy can
+// always go on: what is younger left it room, and what lies deeper is its own. (Of several copies that have stopped, the
+// one that stopped deepest is taken; stages equally deep are told apart by their copy.) A cap that holds one microbatch on
+// each stage of a rank cannot lead into a hang.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +34,7 @@ struct list_request {
     int copies = 1;                         ///< microbatch m takes copy m % copies
     bool split = false;                     ///< input and weight gradients apart
     std::vector<bytes> activations = {};  ///< stage -> held from F to B or W; none: one byte each
-    bytes cap = {};                         ///< per rank; 0: none
+    bytes cap = {};                         ///< of activations per rank; 0: none
     int slices = 1;                         ///< of each microbatch; costs and activations are a slice's
 };
 
@@ -55,27 +57,32 @@ public:
         result_.slices = request.slices;
         auto const stages = request.placement.size();
         chain_ = stages / static_cast<std::size_t>(request.copies);
-        held_.resize(static_cast<std::size_t>(request.ranks));
-        clocks_.resize(held_.size());
+        held_.resize(stages);
+        clocks_.resize(static_cast<std::size_t>(request.ranks));
         done_.resize(stages * 3, 0);
         ends_.resize(stages * 2);
-        stages_of_.resize(held_.size());
+        stages_of_.resize(clocks_.size());
         for (std::size_t s = 0; s < stages; ++s) {
             activations_.push_back(request.activations.empty() ? bytes{1} : request.activations[s]);
-            stages_of_[rank_of(s)].push_back(s);
+            whole_.push_back(activations_.back() * request.slices);
             auto const copies = static_cast<std::size_t>(request.copies);
             auto const all = static_cast<std::size_t>(request.microbatches);
             wanted_.push_back((all + copies - 1 - s / chain_) / copies * static_cast<std::size_t>(request.slices));
         }
+        for (std::size_t depth = 0; depth < chain_; ++depth) {
+            for (auto s = depth; s < stages; s += chain_) {
+                stages_of_[rank_of(s)].push_back(s);
+            }
+        }
     }
 
-    /// True when a rank can hold one activation of each of its stages.
+    /// True when every rank can hold one microbatch on each of its stages.
     constexpr bool fits() const
     {
         for (auto const& stages : stages_of_) {
             bytes sum;
             for (auto const s : stages) {
-                sum += activations_[s];
+                sum += whole_[s];
             }
             if (request_->cap > bytes{} && sum > request_->cap) {
                 return false;
@@ -137,9 +144,15 @@ private:
         if (request_->cap == bytes{}) {
             return true;
         }
-        auto need = held_[rank_of(stage)] + activations_[stage];
+        bytes need;
+        bool deeper = false;
         for (auto const other : stages_of_[rank_of(stage)]) {
-            need += other % chain_ > stage % chain_ ? activations_[other] : bytes{};
+            if (other == stage) {
+                need += std::max(held_[stage] + activations_[stage], whole_[stage]);
+                deeper = true;
+            } else {
+                need += deeper && held_[other] < whole_[other] ? whole_[other] : held_[other];
+            }
         }
         return need <= request_->cap;
     }
@@ -236,18 +249,19 @@ private:
             ends(c.stage, c.kind).push_back(end);
         }
         if (c.kind == 0) {
-            held_[rank_of(c.stage)] += activations_[c.stage];
+            held_[c.stage] += activations_[c.stage];
         } else if (c.kind == 2 || !request_->split) {
-            held_[rank_of(c.stage)] -= activations_[c.stage];
+            held_[c.stage] -= activations_[c.stage];
         }
     }
 
     list_request const* request_;
     program result_;
     std::size_t chain_ = 0;
-    std::vector<std::vector<std::size_t>> stages_of_;  ///< rank -> its stages
+    std::vector<std::vector<std::size_t>> stages_of_;  ///< rank -> its stages, shallow ones first
     std::vector<bytes> activations_;
-    std::vector<bytes> held_;
+    std::vector<bytes> whole_;                         ///< stage -> activations of one microbatch
+    std::vector<bytes> held_;                          ///< by stage
     std::vector<seconds> clocks_;
     std::vector<std::size_t> wanted_;                  ///< stage -> microbatches
     std::vector<choice> choices_;                      ///< stage -> what it could do next
@@ -259,17 +273,17 @@ private:
 }  // namespace detail
 
 /// The list schedule of the request, or why there is none. Cost: instructions x (ranks + 3 x squared stages of a rank).
-/// @pre costs (and activations, if any) of every stage of every copy; no cap, or one slice
+/// @pre costs (and activations, if any) of every stage of every copy
 constexpr list_answer list_schedule(list_request const& request)
 {
     expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");
-    expects(request.slices == 1 || request.cap == bytes{}, "a list schedule knows a memory cap for whole microbatches only");
+    expects(request.slices >= 1 && request.copies >= 1, "a list schedule needs a slice and a copy of the model");
     expects(request.costs.size() == request.placement.size(), "a list schedule needs the costs of every stage");
     expects(request.activations.empty() || request.activations.size() == request.placement.size(),
         "a list schedule needs the activations of every stage");
     detail::list_scheduling scheduling{request};
     if (!scheduling.fits()) {
-        return {{}, {}, "the memory cap does not hold one activation of each stage of a rank"};
+        return {{}, {}, "the memory cap does not hold one microbatch on each stage of a rank"};
     }
     auto what = scheduling.run();
     return {std::move(what), scheduling.makespan(), {}};

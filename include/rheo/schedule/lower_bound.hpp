@@ -11,21 +11,13 @@
 
 #include "rheo/schedule/cost.hpp"
 #include "rheo/schedule/pipeline_facts.hpp"
+#include "rheo/schedule/precedence.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
 namespace detail {
-
-/// The transfer between neighbour stages, nothing when they share a rank.
-constexpr seconds hop(program const& p, stage_costs const& costs, std::size_t from, std::size_t to)
-{
-    if (p.placement[from] == p.placement[to]) {
-        return seconds{0.0};
-    }
-    return to > from ? costs[from].send_activation : costs[from].send_gradient;
-}
 
 /// Stage -> the shortest time before one of its forwards can begin.
 constexpr std::vector<seconds> heads_of(program const& p, stage_costs const& costs)

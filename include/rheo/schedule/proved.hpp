@@ -7,6 +7,7 @@
 
 #include "rheo/schedule/complete.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "rheo/schedule/frozen.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/schedule.hpp"
 
@@ -20,13 +21,17 @@ struct order_proof {
     bool is_ordered = true;
 };
 
-/// Made apart from the lowered program's proof: each is counted against the compiler's limits by itself.
+/// The program, made once for what is proved of it: each proof is counted against the compiler's limits by itself.
+/// @pre fault_of says none
+template <Schedule S, schedule_shape Shape>
+inline constexpr auto made = freeze<[] { return S::program(Shape); }>();
+
 template <Schedule S, schedule_shape Shape>
 constexpr order_proof prove_order()
 {
     order_proof proof;
-    if (fault_of<S>(Shape) == shape_fault::none) {
-        auto const p = S::program(Shape);
+    if constexpr (fault_of<S>(Shape) == shape_fault::none) {
+        auto const p = thaw(made<S, Shape>);
         proof.is_complete = complete(p, Shape.microbatches).ok;
         proof.is_ordered = !proof.is_complete || dependencies_in_order(p).ok;
     }
@@ -59,7 +64,7 @@ struct schedule_proof {
     static_assert(order.is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");
     static constexpr bool ends = [] {
         if constexpr (fault == shape_fault::none && order.is_complete && order.is_ordered) {
-            return deadlock_free<Transport>(Lowering::lowered(S::program(Shape))).ok;
+            return deadlock_free<Transport>(Lowering::lowered(thaw(made<S, Shape>))).ok;
         } else {
             return true;
         }

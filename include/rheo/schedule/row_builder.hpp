@@ -5,6 +5,7 @@
 // to the work that is asked for. Leaving out a backward that nobody needs keeps an acyclic order acyclic: the only
 // instruction that would wait for it, the backward one stage below, is left out as well.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -46,6 +47,26 @@ constexpr void add_overlapped(program& p, instruction forward, instruction backw
     row.push_back({instruction_kind::overlap, forward.stage, forward.item});
     row.push_back(forward);
     row.push_back(backward);
+}
+
+/// Units of at most so many microbatches, one after the other on every rank; `make(count)` is the program of one.
+template <class Make>
+constexpr program in_units(int microbatches, int unit, Make const& make)
+{
+    auto result = make(std::min(unit, microbatches));
+    auto next = result;
+    for (auto first = unit; first < microbatches; first += unit) {
+        if (microbatches - first < unit) {
+            next = make(microbatches - first);
+        }
+        for (std::size_t row = 0; row < next.rows.size(); ++row) {
+            for (auto i : next.rows[row]) {
+                i.item += first * next.slices;
+                result.rows[row].push_back(i);
+            }
+        }
+    }
+    return result;
 }
 
 /// The schedule of a whole step turned into one of `work`, whose k-th entry takes the place of microbatch k. A backward

@@ -15,7 +15,6 @@
 #include "rheo/schedule/row_builder.hpp"
 #include "rheo/schedule/shape_fault.hpp"
 #include "rheo/schedule/stage_work.hpp"
-#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -76,13 +75,11 @@ constexpr shape_fault fault_of(schedule_shape shape)
 
 namespace detail {
 
-/// Throws the sentence of fault_of. That of no ranks stands here in words: the compiler shows the words that it finds here.
+/// Throws the sentence of fault_of.
 template <class S>
 constexpr void expect_possible(schedule_shape shape)
 {
-    expects(shape.ranks >= 1, "a schedule needs at least one rank");
-    auto const fault = fault_of<S>(shape);
-    expects(fault == shape_fault::none, sentence_of(fault));
+    expect_none(fault_of<S>(shape));
 }
 
 }  // namespace detail

@@ -7,6 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,25 +30,68 @@ enum class shape_fault : std::uint8_t {
     cyclic,
 };
 
+namespace detail {
+
+inline constexpr std::array fault_sentences{
+    "the schedule can be made",
+    "a schedule needs at least one rank",
+    "a step has no negative number of microbatches",
+    "this schedule has no choice of chunks per rank",
+    "this schedule has no groups of microbatches",
+    "this schedule does not cut sequences into slices",
+    "chunks, group and slices count from one",
+    "this schedule runs in two directions and needs an even number of ranks",
+    "this schedule runs in two directions and needs an even number of microbatches",
+    "a wave goes down the ranks and up again: it needs an even number of chunks per rank",
+    "this schedule needs at least twice as many microbatches as ranks",
+    "this schedule needs at least 2 p - 1 microbatches on p ranks",
+    "with this group of microbatches the ranks would wait for each other in a circle",
+};
+
+/// A sentence as a template argument, which is how a compiler prints it.
+template <std::size_t Length>
+struct stated {
+    char words[Length + 1]{};
+
+    constexpr explicit stated(char const* sentence)
+    {
+        for (std::size_t k = 0; k < Length; ++k) {
+            words[k] = sentence[k];
+        }
+    }
+};
+
+template <std::size_t Fault>
+constexpr auto stated_fault()
+{
+    constexpr std::string_view sentence = fault_sentences[Fault];
+    return stated<sentence.size()>{sentence.data()};
+}
+
+template <stated Sentence>
+constexpr void refuse_if(bool is_so)
+{
+    expects(!is_so, Sentence.words);
+}
+
+template <std::size_t... Faults>
+constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
+{
+    (refuse_if<stated_fault<Faults + 1>()>(fault == Faults + 1), ...);
+}
+
+/// Throws the sentence of a fault; in a constant expression the compiler shows its words.
+constexpr void expect_none(shape_fault fault)
+{
+    expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<fault_sentences.size() - 1>{});
+}
+
+}  // namespace detail
+
 /// The sentence of a fault.
 constexpr char const* sentence_of(shape_fault fault)
 {
-    constexpr std::array sentences{
-        "the schedule can be made",
-        "a schedule needs at least one rank",
-        "a step has no negative number of microbatches",
-        "this schedule has no choice of chunks per rank",
-        "this schedule has no groups of microbatches",
-        "this schedule does not cut sequences into slices",
-        "chunks, group and slices count from one",
-        "this schedule runs in two directions and needs an even number of ranks",
-        "this schedule runs in two directions and needs an even number of microbatches",
-        "a wave goes down the ranks and up again: it needs an even number of chunks per rank",
-        "this schedule needs at least twice as many microbatches as ranks",
-        "this schedule needs at least 2 p - 1 microbatches on p ranks",
-        "with this group of microbatches the ranks would wait for each other in a circle",
-    };
-    return sentences[static_cast<std::size_t>(fault)];
+    return detail::fault_sentences[static_cast<std::size_t>(fault)];
 }
 
 }  // namespace rheo::inline v0

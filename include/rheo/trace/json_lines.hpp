@@ -33,7 +33,7 @@ void write_number(std::ostream& out, Number value)
 }
 
 /// Reads one line from the left; any deviation leaves `expected` set.
-struct line_reader {
+struct event_reader {
     std::string_view rest;
     std::string expected;
 
@@ -127,7 +127,7 @@ inline trace_record read_json_lines(std::istream& in)
             break;
         }
         trace_event e{};
-        detail::line_reader reader{line, {}};
+        detail::event_reader reader{line, {}};
         reader.number(R"({"rank":)", e.rank.value);
         reader.literal(R"(,"name":")");
         reader.name(e.what);
