@@ -33,6 +33,13 @@ struct plan_options {
     std::string profile;      ///< of the layers, for the comparison or the templates; empty: as modelled
 };
 
+struct profile_options {
+    std::string config;
+    std::vector<std::string> settings;
+    std::string out;  ///< empty: standard output
+    int repeats = 5;  ///< microbatches that are measured, after one that is not
+};
+
 struct report_options {
     std::string folder;
     std::string out;  ///< empty: report.html in the folder
@@ -81,6 +88,7 @@ struct refusal : std::runtime_error {
 
 int train(train_options const& options);
 int plan(plan_options const& options);
+int profile(profile_options const& options);
 int report(report_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);

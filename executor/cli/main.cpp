@@ -87,6 +87,12 @@ int main(int argc, char** argv)
     plan_command.add_option("--profile", plan.profile, "times and sizes of the layers from a file (CSV) for the templates or the comparison, instead of the model's");
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 
+    rheo::cli::profile_options profile;
+    auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --profile");
+    add_settings(profile_command, profile.config, profile.settings);
+    profile_command.add_option("--out", profile.out, "the file to write, in place of standard output");
+    profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; times are the medians")->check(CLI::Range(1, 1000));
+
     rheo::cli::report_options report;
     auto& report_command = *app.add_subcommand("report", "one page about a run, for a browser without a network");
     report_command.add_option("run", report.folder, "the run's folder")->required();
@@ -123,6 +129,9 @@ int main(int argc, char** argv)
     }
 
     try {
+        if (profile_command.parsed()) {
+            return rheo::cli::profile(profile);
+        }
         if (schedule_command.parsed()) {
             return rheo::cli::schedule(schedule);
         }

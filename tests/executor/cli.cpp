@@ -10,26 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "executor/rheo_command.hpp"
 #include "executor/temporary_folder.hpp"
 
 namespace {
-
-struct outcome {
-    int exit_code;
-    std::string out;
-    std::string err;
-};
-
-/// Runs `rheo`, which stands next to this test's executable, in a folder.
-outcome rheo(temporary_folder const& folder, std::string const& arguments, std::string const& environment = "")
-{
-    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
-    REQUIRE(std::filesystem::exists(program));
-    auto const command = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK " + environment + " timeout 60 '" +
-        program.string() + "' " + arguments + " >out 2>err </dev/null";
-    int const status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
-}
 
 /// A config of a model that trains in no time, in the folder.
 void write_config(temporary_folder const& folder, std::string const& more = "")
@@ -52,74 +36,74 @@ TEST_CASE("a wrong command line: exit code 2")
 {
     temporary_folder const folder;
     std::string const hint = "; rheo --help and rheo train --help say what there is";
-    refused(rheo(folder, ""), 2, "A subcommand is required" + hint);
-    refused(rheo(folder, "train"), 2, "config is required" + hint);
-    refused(rheo(folder, "train c.toml --jsn"), 2, "The following argument was not expected: --jsn" + hint);
-    refused(rheo(folder, "plan c.toml --ranks 0"), 2, "--ranks: Value 0 not in range 1 to 65536" + hint);
-    CHECK(rheo(folder, "--help").exit_code == 0);
-    CHECK(rheo(folder, "--version").out.starts_with("rheo 0."));
+    refused(run_rheo(folder, ""), 2, "A subcommand is required" + hint);
+    refused(run_rheo(folder, "train"), 2, "config is required" + hint);
+    refused(run_rheo(folder, "train c.toml --jsn"), 2, "The following argument was not expected: --jsn" + hint);
+    refused(run_rheo(folder, "plan c.toml --ranks 0"), 2, "--ranks: Value 0 not in range 1 to 65536" + hint);
+    CHECK(run_rheo(folder, "--help").exit_code == 0);
+    CHECK(run_rheo(folder, "--version").out.starts_with("rheo 0."));
 }
 
 TEST_CASE("a wrong config: exit code 2, before anything starts")
 {
     temporary_folder const folder;
     write_config(folder, "shedule = \"gpipe\"\n");
-    refused(rheo(folder, "train none.toml"), 2, "none.toml: cannot be read: No such file or directory");
-    refused(rheo(folder, "train c.toml"), 2, "c.toml:15: unknown key plan.shedule; the nearest known one is plan.schedule");
+    refused(run_rheo(folder, "train none.toml"), 2, "none.toml: cannot be read: No such file or directory");
+    refused(run_rheo(folder, "train c.toml"), 2, "c.toml:15: unknown key plan.shedule; the nearest known one is plan.schedule");
     write_config(folder, "pipelines = [2, 3]\n");
-    refused(rheo(folder, "train c.toml"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 1 is started");
-    refused(rheo(folder, "plan c.toml --ranks 4"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
-    refused(rheo(folder, "train c.toml --set train.step=1"), 2, "--set train.step=1: unknown key train.step; the nearest known one is train.steps");
-    refused(rheo(folder, "train c.toml --inject kill"), 2, "--inject: the fault 'kill' is not of the form kill:rank@step[:phase]");
-    refused(rheo(folder, "train c.toml --plan none.json"), 2, "none.json: cannot be read: No such file or directory");
+    refused(run_rheo(folder, "train c.toml"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 1 is started");
+    refused(run_rheo(folder, "plan c.toml --ranks 4"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
+    refused(run_rheo(folder, "train c.toml --set train.step=1"), 2, "--set train.step=1: unknown key train.step; the nearest known one is train.steps");
+    refused(run_rheo(folder, "train c.toml --inject kill"), 2, "--inject: the fault 'kill' is not of the form kill:rank@step[:phase]");
+    refused(run_rheo(folder, "train c.toml --plan none.json"), 2, "none.json: cannot be read: No such file or directory");
     write_config(folder);
-    refused(rheo(folder, "plan c.toml"), 2, "c.toml: plan.pipelines names no ranks; say how many with --ranks");
+    refused(run_rheo(folder, "plan c.toml"), 2, "c.toml: plan.pipelines names no ranks; say how many with --ranks");
     CHECK_FALSE(std::filesystem::exists(folder.path / "runs"));
 }
 
 TEST_CASE("ranks that are started together say it once and end alike")
 {
     temporary_folder const folder;
-    auto const second = rheo(folder, "train none.toml", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
+    auto const second = run_rheo(folder, "train none.toml", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
     CHECK(second.exit_code == 2);
     CHECK(second.err.empty());
-    refused(rheo(folder, "train none.toml", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2"), 2, "none.toml: cannot be read: No such file or directory");
+    refused(run_rheo(folder, "train none.toml", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2"), 2, "none.toml: cannot be read: No such file or directory");
     write_config(folder, "pipelines = [2, 3]\n");
-    refused(rheo(folder, "train c.toml", "PMI_RANK=0 PMI_SIZE=3"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 3 are started");
+    refused(run_rheo(folder, "train c.toml", "PMI_RANK=0 PMI_SIZE=3"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 3 are started");
 }
 
 TEST_CASE("what cannot be planned: exit code 3")
 {
     temporary_folder const folder;
     write_config(folder);
-    refused(rheo(folder, "train c.toml --set plan.min_ranks=2"), 3, "c.toml: 1 rank is too few: the smallest pipeline template takes 2");
-    refused(rheo(folder, "plan c.toml --ranks 9 --set plan.min_ranks=4"), 3, "c.toml: a pipeline of plan.min_ranks = 4 ranks cannot be cut from a model of 3 layers");
-    auto const plan = rheo(folder, "plan c.toml --ranks 2 --json");
+    refused(run_rheo(folder, "train c.toml --set plan.min_ranks=2"), 3, "c.toml: 1 rank is too few: the smallest pipeline template takes 2");
+    refused(run_rheo(folder, "plan c.toml --ranks 9 --set plan.min_ranks=4"), 3, "c.toml: a pipeline of plan.min_ranks = 4 ranks cannot be cut from a model of 3 layers");
+    auto const plan = run_rheo(folder, "plan c.toml --ranks 2 --json");
     CHECK(plan.exit_code == 0);
     folder.write("plan.json", plan.out);
-    refused(rheo(folder, "train c.toml --plan plan.json"), 3, "plan.json: the plan names rank 1 twice, or it is none of the 1 ranks that are started");
+    refused(run_rheo(folder, "train c.toml --plan plan.json"), 3, "plan.json: the plan names rank 1 twice, or it is none of the 1 ranks that are started");
 }
 
 TEST_CASE("bad data: exit code 4")
 {
     temporary_folder const folder;
     write_config(folder);
-    refused(rheo(folder, "train c.toml --data none"), 4, "data: 'none' does not exist");
-    refused(rheo(folder, "train c.toml --set model.vocabulary=99"), 4, "data: 'text' has the token 99 at position 3001, but model.vocabulary = 99 ends before it");
+    refused(run_rheo(folder, "train c.toml --data none"), 4, "data: 'none' does not exist");
+    refused(run_rheo(folder, "train c.toml --set model.vocabulary=99"), 4, "data: 'text' has the token 99 at position 3001, but model.vocabulary = 99 ends before it");
 }
 
 TEST_CASE("a run folder that cannot be made: exit code 5")
 {
     temporary_folder const folder;
     write_config(folder);
-    refused(rheo(folder, "train c.toml --set run.folder=text/run"), 5, "run folder: 'text/run' cannot be made: Not a directory");
+    refused(run_rheo(folder, "train c.toml --set run.folder=text/run"), 5, "run folder: 'text/run' cannot be made: Not a directory");
 }
 
 TEST_CASE("train works without mpirun, and --json leaves nothing but the report on standard output")
 {
     temporary_folder const folder;
     write_config(folder);
-    auto const result = rheo(folder, "train c.toml --json");
+    auto const result = run_rheo(folder, "train c.toml --json");
     CHECK(result.exit_code == 0);
     CHECK(result.err.empty());
     auto const report = nlohmann::json::parse(result.out);
@@ -130,19 +114,19 @@ TEST_CASE("train works without mpirun, and --json leaves nothing but the report 
     CHECK(folder.read("runs/c/config.toml").find("steps = 2") != std::string::npos);
     CHECK(nlohmann::json::parse(folder.read("runs/c/trace.json"))["traceEvents"].size() > 10);
 
-    auto const plan = rheo(folder, "plan c.toml --ranks 1 --json");
+    auto const plan = run_rheo(folder, "plan c.toml --ranks 1 --json");
     folder.write("plan.json", plan.out);
-    auto const again = rheo(folder, "train c.toml --json --plan plan.json --set run.folder=again --set plan.schedule=gpipe");
+    auto const again = run_rheo(folder, "train c.toml --json --plan plan.json --set run.folder=again --set plan.schedule=gpipe");
     CHECK(nlohmann::json::parse(again.out)["digest"] == report["digest"]);
 }
 
 TEST_CASE("info tells what was found, also as JSON")
 {
     temporary_folder const folder;
-    auto const text = rheo(folder, "info").out;
+    auto const text = run_rheo(folder, "info").out;
     CHECK(text.find("ULFM ") != std::string::npos);
     CHECK(text.find("\nclocks ") != std::string::npos);
-    auto const info = nlohmann::json::parse(rheo(folder, "info --json").out);
+    auto const info = nlohmann::json::parse(run_rheo(folder, "info --json").out);
     CHECK(info["schema"] == 1);
     CHECK(info["ulfm"]["active"].is_null());
     CHECK(info["power"]["devices"].size() + info["power"]["missing"].size() >= 1);

@@ -10,24 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "executor/rheo_command.hpp"
 #include "executor/temporary_folder.hpp"
 
 namespace {
 
-struct outcome {
-    int exit_code;
-    std::string out;
-    std::string err;
-};
-
 outcome frontier(temporary_folder const& folder, std::string const& arguments)
 {
-    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
-    REQUIRE(std::filesystem::exists(program));
-    auto const command = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK timeout 60 '" + program.string()
-        + "' frontier " + arguments + " >out 2>err </dev/null";
-    int const status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
+    return run_rheo(folder, "frontier " + arguments);
 }
 
 /// Two stages at three clocks.

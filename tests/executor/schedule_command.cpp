@@ -10,32 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "executor/rheo_command.hpp"
 #include "executor/temporary_folder.hpp"
-
-namespace {
-
-struct outcome {
-    int exit_code;
-    std::string out;
-    std::string err;
-};
-
-/// Runs `rheo`, which stands next to this test's executable, in a folder.
-outcome run(temporary_folder const& folder, std::string const& arguments)
-{
-    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
-    REQUIRE(std::filesystem::exists(program));
-    int const status = std::system(
-        ("cd '" + folder.path.string() + "' && timeout 60 '" + program.string() + "' " + arguments + " >out 2>err </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
-}
-
-}  // namespace
 
 TEST_CASE("a schedule is drawn with its figures and its proof")
 {
     temporary_folder const folder;
-    auto const shown = run(folder, "schedule zb-h1 --ranks 3 --microbatches 4");
+    auto const shown = run_rheo(folder, "schedule zb-h1 --ranks 3 --microbatches 4");
     CHECK(shown.exit_code == 0);
     CHECK(shown.out == R"(zb-h1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.2
 0 | F0 F1 F2 .  .  I0 W0 F3 I1 W1 I2 W2 I3 W3
@@ -56,14 +37,14 @@ TEST_CASE("a schedule is drawn with its figures and its proof")
 TEST_CASE("a schedule written to a file is read back; a mistake in it is named by file, row and cell")
 {
     temporary_folder const folder;
-    auto const written = run(folder, "schedule zb-v --ranks 3 --microbatches 5 --format pytorch");
+    auto const written = run_rheo(folder, "schedule zb-v --ranks 3 --microbatches 5 --format pytorch");
     REQUIRE(written.exit_code == 0);
     folder.write("mine.csv", written.out);
-    auto const read = run(folder, "schedule mine.csv --format pytorch");
+    auto const read = run_rheo(folder, "schedule mine.csv --format pytorch");
     CHECK(read.exit_code == 0);
     CHECK(read.out == written.out);
     folder.write("wrong.csv", "0F0,0B0\n1F0,1X0\n");
-    auto const wrong = run(folder, "schedule wrong.csv");
+    auto const wrong = run_rheo(folder, "schedule wrong.csv");
     CHECK(wrong.exit_code == 2);
     CHECK(wrong.err == "rheo: wrong.csv: row 2, cell 2: '1X0' is not an instruction like 2F0\n");
 }
@@ -71,25 +52,25 @@ TEST_CASE("a schedule written to a file is read back; a mistake in it is named b
 TEST_CASE("what cannot be is refused with the compiler's sentence")
 {
     temporary_folder const folder;
-    auto const odd = run(folder, "schedule dualpipe --ranks 3 --microbatches 8");
+    auto const odd = run_rheo(folder, "schedule dualpipe --ranks 3 --microbatches 8");
     CHECK(odd.exit_code == 3);
     CHECK(odd.err == "rheo: dualpipe on 3 ranks with 8 microbatches: this schedule runs in two directions and needs an even number of ranks\n");
-    CHECK(run(folder, "schedule zbv --ranks 3 --microbatches 8").exit_code == 2);
-    CHECK(run(folder, "schedule zb-v").err == "rheo: how large is zb-v to be? Say --ranks P and --microbatches M\n");
-    CHECK(run(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,x,1").exit_code == 2);
-    CHECK(run(folder, "schedule 1f1b --ranks 2 --microbatches 2 --chunks 2").err
+    CHECK(run_rheo(folder, "schedule zbv --ranks 3 --microbatches 8").exit_code == 2);
+    CHECK(run_rheo(folder, "schedule zb-v").err == "rheo: how large is zb-v to be? Say --ranks P and --microbatches M\n");
+    CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,x,1").exit_code == 2);
+    CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --chunks 2").err
         == "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
 }
 
 TEST_CASE("a schedule as JSON and as a picture, and the list of all")
 {
     temporary_folder const folder;
-    auto const json = nlohmann::json::parse(run(folder, "schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --format json").out);
+    auto const json = nlohmann::json::parse(run_rheo(folder, "schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --format json").out);
     CHECK(json["makespan_bubble"] == 4.5);
     CHECK(json["lower_bound_met"] == true);
     CHECK(json["program"].size() == 4);
-    CHECK(run(folder, "schedule interleaved --ranks 4 --microbatches 8 --format svg").out.starts_with("<svg "));
-    auto const list = run(folder, "schedule --list").out;
+    CHECK(run_rheo(folder, "schedule interleaved --ranks 4 --microbatches 8 --format svg").out.starts_with("<svg "));
+    auto const list = run_rheo(folder, "schedule --list").out;
     CHECK(std::count(list.begin(), list.end(), '\n') == 17);
 }
 
@@ -97,7 +78,7 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
-    auto const all = run(folder, "plan c.toml --ranks 2 --schedule all --json");
+    auto const all = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --json");
     CHECK(all.exit_code == 0);
     auto const json = nlohmann::json::parse(all.out);
     CHECK(json["schedules"].size() == 17);
@@ -105,10 +86,10 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
         INFO(row.dump());
         CHECK((row.contains("cannot") || row["makespan_s"].get<double>() >= row["lower_bound_s"].get<double>() * (1 - 1e-9)));
     }
-    CHECK(run(folder, "plan c.toml --ranks 2 --schedule all --memory 0.01").exit_code == 3);
-    CHECK(run(folder, "plan c.toml --ranks 2 --schedule zb-h1").exit_code == 0);
-    CHECK(run(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1").exit_code == 0);
-    auto const refused = run(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b");
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --schedule all --memory 0.01").exit_code == 3);
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --schedule zb-h1").exit_code == 0);
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1").exit_code == 0);
+    auto const refused = run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b");
     CHECK(refused.exit_code == 2);
     CHECK(refused.err.find("'seq1f1b' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices") != refused.err.npos);
 }
@@ -117,23 +98,23 @@ TEST_CASE("a schedule in a file is compared like a family; what is wrong in it i
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
-    auto const text = run(folder, "schedule v-half --ranks 2 --microbatches 4 --format pytorch").out;
+    auto const text = run_rheo(folder, "schedule v-half --ranks 2 --microbatches 4 --format pytorch").out;
     folder.write("mine.csv", text);
-    auto const by_name = nlohmann::json::parse(run(folder, "plan c.toml --ranks 2 --schedule v-half --json").out)["schedules"][0];
-    auto by_file = nlohmann::json::parse(run(folder, "plan c.toml --ranks 2 --schedule mine.csv --json").out)["schedules"][0];
+    auto const by_name = nlohmann::json::parse(run_rheo(folder, "plan c.toml --ranks 2 --schedule v-half --json").out)["schedules"][0];
+    auto by_file = nlohmann::json::parse(run_rheo(folder, "plan c.toml --ranks 2 --schedule mine.csv --json").out)["schedules"][0];
     CHECK(by_file["schedule"] == "mine.csv");
     by_file["schedule"] = "v-half";
     CHECK(by_file == by_name);
-    auto const other_size = run(folder, "plan c.toml --ranks 3 --schedule mine.csv");
+    auto const other_size = run_rheo(folder, "plan c.toml --ranks 3 --schedule mine.csv");
     CHECK(other_size.exit_code == 3);
     CHECK(other_size.err == "rheo: mine.csv: a schedule of 2 ranks and 4 microbatches, but the plan has 3 and 4\n");
     folder.write("wrong.csv", "0F0,,0B0\n0F1,0X1\n");
-    auto const wrong = run(folder, "plan c.toml --ranks 2 --schedule wrong.csv");
+    auto const wrong = run_rheo(folder, "plan c.toml --ranks 2 --schedule wrong.csv");
     CHECK(wrong.exit_code == 2);
     CHECK(wrong.err == "rheo: wrong.csv: row 2, cell 2: '0X1' is not an instruction like 2F0\n");
     folder.write("twice.csv", "0F0,,0B0\n,0F1\n");
-    CHECK(run(folder, "plan c.toml --ranks 2 --schedule twice.csv").err == "rheo: twice.csv: row 2, cell 2: stage 0 already lives in row 1\n");
-    CHECK(run(folder, "plan c.toml --ranks 2 --schedule none.csv").err == "rheo: none.csv: no such file\n");
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --schedule twice.csv").err == "rheo: twice.csv: row 2, cell 2: stage 0 already lives in row 1\n");
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --schedule none.csv").err == "rheo: none.csv: no such file\n");
 }
 
 TEST_CASE("the user's own layer times and sizes replace the model's, and the shortest that fits the cap is picked")
@@ -145,7 +126,7 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
         profile += std::to_string(l) + ",1,2,0," + std::to_string(1 << 20) + ",0\n";
     }
     folder.write("layers.csv", profile);
-    auto const all = run(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --json");
+    auto const all = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --json");
     CHECK(all.exit_code == 0);
     auto const json = nlohmann::json::parse(all.out);
     auto const row = [&](std::string const& name) {
@@ -160,19 +141,19 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
     CHECK(row("gpipe")["memory_bytes"] == 4 << 20);
     CHECK(row("1f1b")["lower_bound_s"].get<double>() == Approx(18.0).epsilon(1e-4));
     CHECK(row("seq1f1b")["makespan_s"].get<double>() < 18.0);
-    auto const capped = run(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --memory 3");
+    auto const capped = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --memory 3");
     CHECK(capped.exit_code == 0);
     CHECK(capped.out.find("over the cap") != capped.out.npos);
     CHECK(capped.out.find("times of layers.csv") != capped.out.npos);
     CHECK(capped.out.find("shortest within 3 MiB per rank: seq1f1b") != capped.out.npos);
     folder.write("short.csv", profile.substr(0, profile.rfind("3,1")));
-    auto const shorter = run(folder, "plan c.toml --ranks 2 --schedule all --profile short.csv");
+    auto const shorter = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile short.csv");
     CHECK(shorter.exit_code == 4);
     CHECK(shorter.err == "rheo: short.csv: a profile of 3 layers, but the model has 4\n");
-    auto const templates = run(folder, "plan c.toml --ranks 2 --profile layers.csv");
+    auto const templates = run_rheo(folder, "plan c.toml --ranks 2 --profile layers.csv");
     CHECK(templates.out.find("templates (as profiled, at 1 microbatches)") != templates.out.npos);
     CHECK(templates.out.find("  2       12000.020 ms    proved") != templates.out.npos);  // one microbatch through four layers, and two messages
-    CHECK(run(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
         == "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }
 
@@ -182,9 +163,9 @@ TEST_CASE("every family written to a file is the same schedule when it is read: 
     for (std::string const name : {"gpipe", "interleaved", "v-half", "dualpipe", "chimera", "bitpipe", "seq1f1b"}) {
         INFO(name);
         auto const size = " --ranks 2 --microbatches 4";
-        folder.write("mine.csv", run(folder, "schedule " + name + size + " --format pytorch").out);
-        auto written = nlohmann::json::parse(run(folder, "schedule " + name + size + " --format json").out);
-        auto read = nlohmann::json::parse(run(folder, "schedule mine.csv --format json" + std::string{name == "seq1f1b" ? " --slices 2" : ""}).out);
+        folder.write("mine.csv", run_rheo(folder, "schedule " + name + size + " --format pytorch").out);
+        auto written = nlohmann::json::parse(run_rheo(folder, "schedule " + name + size + " --format json").out);
+        auto read = nlohmann::json::parse(run_rheo(folder, "schedule mine.csv --format json" + std::string{name == "seq1f1b" ? " --slices 2" : ""}).out);
         for (auto* const j : {&written, &read}) {
             j->erase("schedule");
             j->erase("source");

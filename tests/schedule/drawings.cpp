@@ -18,6 +18,12 @@ std::string drawing(std::string_view name, schedule_shape shape)
 
 }  // namespace
 
+TEST_CASE("the lines of ten and more ranks begin alike")
+{
+    CHECK(drawing("gpipe", {11, 1, 0, 0, 0}).find("\n 9 | .  .") != std::string::npos);
+    CHECK(drawing("gpipe", {11, 1, 0, 0, 0}).find("\n10 | .  .") != std::string::npos);
+}
+
 TEST_CASE("the drawing of eager-1f1b")
 {
     CHECK(drawing("eager-1f1b", {4, 6, 0, 0, 0}) == R"(
@@ -144,8 +150,8 @@ TEST_CASE("the drawing of bitpipe")
 TEST_CASE("the drawing of hanayo")
 {
     CHECK(drawing("hanayo", {3, 3, 2, 0, 0}) == R"(
-0 | 0F0 0F1 0F2 .   .   5F0 5B0 =   5F1 5B1 =   5F2 5B2 =   .   .   0B0 =   .   .   0B1 =   .   .   0B2 =
-1 | .   1F0 1F1 1F2 4F0 .   4F1 .   4B0 =   4F2 4B1 =   .   1B0 =   4B2 =   1B1 =   .   .   1B2 =   .   .
+0 | 0F0 0F1 0F2 .   .   5F0 5B0 =   5F1 5B1 =   5F2 5B2 =   .   .   .   .   0B0 =   0B1 =   .   .   0B2 =
+1 | .   1F0 1F1 1F2 4F0 .   4F1 .   4B0 =   4F2 4B1 =   .   4B2 =   1B0 =   1B1 =   .   .   1B2 =   .   .
 2 | .   .   2F0 3F0 2F1 3F1 2F2 3F2 .   .   3B0 =   2B0 =   3B1 =   2B1 =   3B2 =   2B2 =   .   .   .   .
 )");
 }

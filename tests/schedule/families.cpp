@@ -85,6 +85,41 @@ TEST_CASE("a list of microbatches is done as deep as asked and no deeper")
     }
 }
 
+TEST_CASE("where a family says so, no rank has less in flight with a further microbatch, whatever its stages weigh")
+{
+    std::mt19937 draw{11};
+    int said = 0;
+    for (auto const family : schedule_families) {
+        if (!family->peaks_grow) {
+            continue;
+        }
+        ++said;
+        for (int round = 0; round < 12; ++round) {
+            auto const ranks = 1 + round % 6;
+            std::vector<bytes> weights(64);
+            for (auto& weight : weights) {
+                weight = bytes{1 + static_cast<std::int64_t>(draw() % 9)};
+            }
+            std::vector<bytes> before(static_cast<std::size_t>(ranks));
+            for (int m = 1; m <= 4 * ranks; ++m) {
+                if (fault_of(family, {.ranks = ranks, .microbatches = m}) != shape_fault::none) {
+                    continue;
+                }
+                auto const p = make_program(family, {.ranks = ranks, .microbatches = m});
+                auto activations = weights;
+                activations.resize(p.placement.size());
+                auto const peaks = peak_bytes_by_rank(p, activations);
+                for (std::size_t r = 0; r < peaks.size(); ++r) {
+                    CAPTURE(name_of(family), ranks, m, r);
+                    CHECK(peaks[r] >= before[r]);
+                }
+                before = peaks;
+            }
+        }
+    }
+    CHECK(said == 11);
+}
+
 TEST_CASE("whole work in order is the undisturbed step")
 {
     for (auto const& family : schedule_families) {

@@ -59,16 +59,28 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, std
     return most;
 }
 
-/// How many microbatches a pipeline with these cuts can run in a step on devices of so much memory, at most `most`; 0: not even one.
-/// Numbers that the schedule cannot have are passed over. Source of the bisection: under no family does a further microbatch
-/// lower what is in flight. @pre most >= 1. Cost: that of about log2(most) programs.
+/// How many microbatches, and any number below, a pipeline with these cuts can run in a step on devices of so much memory, at most
+/// `most`; 0: not even one. Numbers that the schedule cannot have are passed over. Found by bisection where a further microbatch
+/// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
+/// log2(most) programs, or of so many as fit.
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, std::span<layer_id const> cuts, std::span<int const> devices,
                                     int ranks, bytes device_memory, int most)
 {
     expects(most >= 1, "a step needs at least one microbatch");
     auto const possible = [&](int m) { return fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none; };
+    auto const fits_in = [&](int m) {
+        return fullest_device(prices, make_program(schedule, {.ranks = ranks, .microbatches = m}), cuts, devices) <= device_memory;
+    };
     int fits = 0;
     int beyond = most + 1;
+    if (!schedule->peaks_grow) {
+        for (int m = 1; m < beyond; ++m) {
+            if (possible(m)) {
+                (fits_in(m) ? fits : beyond) = m;
+            }
+        }
+        return fits;
+    }
     while (beyond - fits > 1) {
         auto const middle = fits + (beyond - fits) / 2;
         auto tried = middle;
@@ -84,8 +96,7 @@ constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule con
                 break;
             }
         }
-        auto const p = make_program(schedule, {.ranks = ranks, .microbatches = tried});
-        (fullest_device(prices, p, cuts, devices) <= device_memory ? fits : beyond) = tried;
+        (fits_in(tried) ? fits : beyond) = tried;
     }
     return fits;
 }

@@ -22,6 +22,7 @@ struct schedule_family {
     std::string_view source;
     shape_fault (*fault)(schedule_shape);
     rheo::program (*program)(schedule_shape);
+    bool peaks_grow;
 };
 
 template <Schedule S>
@@ -34,7 +35,17 @@ constexpr std::string_view source_of_family()
 }
 
 template <Schedule S>
-inline constexpr schedule_family family_of{S::name, source_of_family<S>(), &fault_of<S>, static_cast<rheo::program (*)(schedule_shape)>(&S::program)};
+constexpr bool peaks_of_family_grow()
+{
+    if constexpr (requires { S::peaks_grow; }) {
+        return S::peaks_grow;
+    }
+    return false;
+}
+
+template <Schedule S>
+inline constexpr schedule_family family_of{S::name, source_of_family<S>(), &fault_of<S>, static_cast<rheo::program (*)(schedule_shape)>(&S::program),
+    peaks_of_family_grow<S>()};
 
 }  // namespace detail
 

@@ -69,7 +69,8 @@ std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0
     }
     std::string picture;
     for (std::size_t rank = 0; rank < grid.size(); ++rank) {
-        picture += std::to_string(rank) + " |";
+        auto const number = std::to_string(rank);
+        picture += std::string(std::to_string(grid.size() - 1).size() - number.size(), ' ') + number + " |";
         for (auto const& cell : grid[rank]) {
             picture += " " + cell + std::string(width - cell.size(), ' ');
         }

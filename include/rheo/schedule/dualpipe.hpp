@@ -18,6 +18,7 @@ namespace rheo::inline v0 {
 struct dualpipe {
     static constexpr std::string_view name = "dualpipe";
     static constexpr std::string_view source = "DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.2.1; order of the repository deepseek-ai/DualPipe";
+    static constexpr bool peaks_grow = true;
 
     /// Two directions, and enough microbatches to fill both.
     static constexpr shape_fault fault(schedule_shape shape)

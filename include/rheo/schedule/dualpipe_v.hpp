@@ -16,6 +16,7 @@ namespace rheo::inline v0 {
 struct dualpipe_v {
     static constexpr std::string_view name = "dualpipe-v";
     static constexpr std::string_view source = "Qi et al., DualPipe could be better without the Dual, Sea AI Lab 2025; order of the repository deepseek-ai/DualPipe";
+    static constexpr bool peaks_grow = true;
 
     /// Enough microbatches to fill both arms of the V.
     static constexpr shape_fault fault(schedule_shape shape)

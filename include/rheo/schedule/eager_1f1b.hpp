@@ -14,6 +14,7 @@ namespace rheo::inline v0 {
 struct eager_1f1b {
     static constexpr std::string_view name = "eager-1f1b";
     static constexpr std::string_view source = "Zhuang et al., On Optimizing the Communication of Model Parallelism, MLSys 2023, section 4";
+    static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre fault_of says none
     static constexpr rheo::program program(schedule_shape shape)

@@ -16,6 +16,7 @@ namespace rheo::inline v0 {
 struct gpipe {
     static constexpr std::string_view name = "gpipe";
     static constexpr std::string_view source = "Huang et al., GPipe, NeurIPS 2019, section 2.3";
+    static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre ranks >= 1, microbatches >= 0
     static constexpr rheo::program program(schedule_shape shape)

@@ -17,6 +17,7 @@ namespace rheo::inline v0 {
 struct looped_bfs {
     static constexpr std::string_view name = "looped-bfs";
     static constexpr std::string_view source = "Lamy-Poirier, Breadth-First Pipeline Parallelism, MLSys 2023, section 3";
+    static constexpr bool peaks_grow = true;
 
     static constexpr schedule_options takes{.chunks = true};
 

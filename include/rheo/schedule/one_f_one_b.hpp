@@ -16,6 +16,7 @@ namespace rheo::inline v0 {
 struct one_f_one_b {
     static constexpr std::string_view name = "1f1b";
     static constexpr std::string_view source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 2.2";
+    static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre ranks >= 1, microbatches >= 0
     static constexpr rheo::program program(schedule_shape shape)

@@ -3,7 +3,8 @@
 
 // What a schedule is: a type with a name that makes a program of compute instructions for a whole step. It decides the
 // compute order and the placement; lowering, transport and cost are other policies. It may say where it
-// comes from (`source`), which options it takes (`takes`) and which sizes it cannot have (`fault`). The program of a list
+// comes from (`source`), which options it takes (`takes`), which sizes it cannot have (`fault`), and that no rank has ever
+// less in flight at most with a further microbatch (`peaks_grow`). The program of a list
 // of microbatches, some of which need only part of their backward, is the whole step's without what nobody needs.
 
 #include <concepts>

@@ -17,6 +17,7 @@ namespace rheo::inline v0 {
 struct seq1f1b {
     static constexpr std::string_view name = "seq1f1b";
     static constexpr std::string_view source = "Ao et al., Seq1F1B: Efficient Sequence-Level Pipeline Parallelism, arXiv 2406.03488, section 3.2";
+    static constexpr bool peaks_grow = true;
 
     static constexpr schedule_options takes{.slices = true};
 

@@ -15,6 +15,7 @@ namespace rheo::inline v0 {
 struct zb_h1 {
     static constexpr std::string_view name = "zb-h1";
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.2";
+    static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre fault_of says none
     static constexpr rheo::program program(schedule_shape shape)

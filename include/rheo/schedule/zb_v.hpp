@@ -15,6 +15,7 @@ namespace rheo::inline v0 {
 struct zb_v {
     static constexpr std::string_view name = "zb-v";
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6";
+    static constexpr bool peaks_grow = true;
 
     /// Fewer microbatches than 2 p - 1 do not fill the V.
     static constexpr shape_fault fault(schedule_shape shape)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/measured_layers.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "kernels/tiles.hpp"
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/units/expects.hpp"
+#include "runtime/resident_state.hpp"
+#include "runtime/stage.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// How long a call takes.
+template <class Call>
+double seconds_of(Call const& call)
+{
+    auto const begin = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+seconds median(std::vector<double> times)
+{
+    auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return {*middle};
+}
+
+}  // namespace
+
+std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats)
+{
+    expects(repeats >= 1, "a measurement takes at least one microbatch");
+    auto const shape = config.train.microbatch;
+    auto const info = state_of(model);
+    tile_pool pool{config.run.threads};
+    resident_state state{info};
+    for (auto const t : tensors_of(info, layer_id{0}, layer_id{static_cast<int>(model.layers.size())})) {
+        if (info.tensors[at(t)].is_parameter) {
+            initialise(state, t, config.train.seed, pool);
+        }
+    }
+    std::vector<std::unique_ptr<stage>> stages;
+    std::vector<activation> kept;
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+        auto& made = *stages.emplace_back(std::make_unique<stage>(std::span{model.layers}.subspan(l, 1), layer_id{static_cast<int>(l)}, shape, repeats + 1, state, pool));
+        auto& a = kept.emplace_back(made.layout());
+        for (std::size_t r = 0; r < a.tokens.size(); ++r) {
+            auto const drawn = [&](std::uint64_t which) {
+                return static_cast<std::int32_t>((r * 2654435761U + which * 40503U) % static_cast<std::uint64_t>(config.model.vocabulary));
+            };
+            a.tokens[r] = drawn(1);
+            a.targets[r] = drawn(2);
+        }
+    }
+    std::vector<std::vector<double>> forward(stages.size());
+    std::vector<std::vector<double>> backward(stages.size());
+    for (int m = 0; m <= repeats; ++m) {
+        stage_item const item{.seed = config.train.seed, .step = step_id{0}, .microbatch = microbatch_id{m}};
+        loss_sum loss{};
+        for (std::size_t l = 0; l < stages.size(); ++l) {
+            if (l > 0) {
+                std::memcpy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_floats() * sizeof(float));
+            }
+            forward[l].push_back(seconds_of([&] { stages[l]->forward(kept[l], item, loss); }));
+        }
+        std::vector<float> above;
+        for (std::size_t l = stages.size(); l-- > 0;) {
+            std::vector<float> below(stages[l]->input_floats());
+            backward[l].push_back(seconds_of([&] {
+                stages[l]->backward(kept[l], item, stages[l]->first_layer(), above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
+                                    [](use_id) { return true; });
+            }));
+            above = std::move(below);
+        }
+    }
+    std::vector<layer_profile> result;
+    for (std::size_t l = 0; l < stages.size(); ++l) {
+        forward[l].erase(forward[l].begin());
+        backward[l].erase(backward[l].begin());
+        result.push_back({median(forward[l]), median(backward[l]), persistent_bytes(model.layers[l]), activation_bytes(model.layers[l], shape),
+                          boundary_bytes(model.layers[l], shape), {}});
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0

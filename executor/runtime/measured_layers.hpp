@@ -1,0 +1,20 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What each layer really takes here: its forward and backward on one process, with the kernels, threads and microbatch
+// shape of a run. Memory and messages are known from the model.
+
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "runtime/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// The layers of the model, each on a stage of its own, `repeats` microbatches one after the other through all of them; times are
+/// the medians, without the first microbatch. No data is read: tokens are drawn. Holds the whole model's state.
+/// @pre repeats >= 1
+std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats);
+
+}  // namespace rheo::inline v0
