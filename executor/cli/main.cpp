@@ -91,7 +91,7 @@ int main(int argc, char** argv)
     auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --profile");
     add_settings(profile_command, profile.config, profile.settings);
     profile_command.add_option("--out", profile.out, "the file to write, in place of standard output");
-    profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; times are the medians")->check(CLI::Range(1, 1000));
+    profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; each time is the least of them")->check(CLI::Range(1, 1000));
 
     rheo::cli::report_options report;
     auto& report_command = *app.add_subcommand("report", "one page about a run, for a browser without a network");

@@ -12,8 +12,8 @@
 
 namespace rheo::inline v0 {
 
-/// The layers of the model, each on a stage of its own, `repeats` microbatches one after the other through all of them; times are
-/// the medians, without the first microbatch. No data is read: tokens are drawn. Holds the whole model's state.
+/// The layers of the model, each on a stage of its own, `repeats` microbatches and one before them through all of them; a layer's time
+/// is its least: what else runs on the machine only adds. No data is read: tokens are drawn. Holds the whole model's state.
 /// @pre repeats >= 1
 std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats);
 

@@ -27,25 +27,24 @@ namespace detail {
 /// The devices of each node that lost none, as places in the list of survivors, nodes by their lowest rank.
 constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdings const* const> by_rank, std::span<node_id const> node_of, int devices_per_node)
 {
-    std::vector<std::vector<std::size_t>> whole;
+    std::vector<std::vector<std::size_t>> nodes;
+    std::size_t node = 0;
     for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        std::vector<std::size_t> devices;
-        bool first = true;
-        for (std::size_t k = 0; k < by_rank.size() && first; ++k) {
-            if (node_of[k] == node_of[i]) {
-                first = k >= i;
-                devices.push_back(k);
+        if (nodes.empty() || node_of[nodes[node].front()] != node_of[i]) {  // most ranks are on the node of the rank before
+            for (node = 0; node < nodes.size() && node_of[nodes[node].front()] != node_of[i]; ++node) {
             }
         }
-        if (first && devices.size() == static_cast<std::size_t>(devices_per_node)) {
-            whole.push_back(std::move(devices));
+        if (node == nodes.size()) {
+            nodes.push_back({});
         }
+        nodes[node].push_back(i);
     }
-    return whole;
+    std::erase_if(nodes, [&](auto const& devices) { return devices.size() != static_cast<std::size_t>(devices_per_node); });
+    return nodes;
 }
 
-/// What the devices of a node miss for the places from `first` on, each device one of them, at least.
-constexpr assignment place_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
+/// What each device of a node misses for each of the places from `first` on.
+constexpr assignment_costs costs_of_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
 {
     auto const n = static_cast<int>(devices.size());
     assignment_costs matrix{n, n, {}};
@@ -54,7 +53,7 @@ constexpr assignment place_node(place_costs const& costs, std::vector<std::size_
             matrix.values.push_back(costs.of(i, places[static_cast<std::size_t>(first + s)]));
         }
     }
-    return cheapest_assignment(matrix);
+    return matrix;
 }
 
 /// The costs of the places of one pipeline: place by place, node by node.
@@ -64,7 +63,7 @@ constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& cost
     std::vector<std::int64_t> values;
     for (int first = 0; first < static_cast<int>(places.size()); first += devices_per_node) {
         for (auto const& devices : nodes) {
-            values.push_back(place_node(costs, devices, places, first).cost);
+            values.push_back(cheapest_assignment_cost(costs_of_node(costs, devices, places, first)));
         }
     }
     return values;
@@ -172,7 +171,7 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
         std::vector<rank_id> ranks;
         for (int place = 0; place < n; ++place, ++row) {
             auto const& devices = nodes[static_cast<std::size_t>(best.column_of[row])];
-            for (auto const column : detail::place_node(costs, devices, layers, place * devices_per_node).column_of) {
+            for (auto const column : cheapest_assignment(detail::costs_of_node(costs, devices, layers, place * devices_per_node)).column_of) {
                 auto const i = devices[static_cast<std::size_t>(column)];
                 placed[i] = 1;
                 ranks.push_back(by_rank[i]->rank);

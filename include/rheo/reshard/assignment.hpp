@@ -190,4 +190,29 @@ constexpr assignment cheapest_assignment(assignment_costs const& costs)
     return detail::to_assignment(m, costs);
 }
 
+/// What the cheapest assignment costs. @pre as cheapest_assignment
+/// Cost: that of reading the matrix where the rows' least costs lie in columns of their own, else that of cheapest_assignment.
+constexpr std::int64_t cheapest_assignment_cost(assignment_costs const& costs)
+{
+    auto const columns = static_cast<std::size_t>(costs.columns);
+    std::vector<char> taken(columns, 0);
+    std::int64_t sum = 0;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(costs.rows); ++row) {
+        auto best = columns;
+        for (std::size_t c = 0; c < columns; ++c) {
+            auto const cost = detail::cost_at(costs, row, c);
+            auto const least = best == columns ? cost : detail::cost_at(costs, row, best);
+            if (best == columns || cost < least || (cost == least && taken[best] != 0)) {
+                best = c;
+            }
+        }
+        if (taken[best] != 0) {
+            return cheapest_assignment(costs).cost;
+        }
+        taken[best] = 1;
+        sum += detail::cost_at(costs, row, best);
+    }
+    return sum;
+}
+
 }  // namespace rheo::inline v0
