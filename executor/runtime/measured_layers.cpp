@@ -39,7 +39,8 @@ seconds least(std::vector<double> const& times)
 std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats)
 {
     expects(repeats >= 1, "a measurement takes at least one microbatch");
-    auto const shape = config.train.microbatch;
+    auto shape = config.train.microbatch;
+    shape.slices = 1;
     auto const info = state_of(model);
     tile_pool pool{config.run.threads};
     resident_state state{info};

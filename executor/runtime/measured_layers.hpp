@@ -13,7 +13,7 @@
 namespace rheo::inline v0 {
 
 /// The layers of the model, each on a stage of its own, `repeats` microbatches and one before them through all of them; a layer's time
-/// is its least: what else runs on the machine only adds. No data is read: tokens are drawn. Holds the whole model's state.
+/// is its least: what else runs on the machine only adds. Microbatches are taken whole, tokens are drawn. Holds the whole model's state.
 /// @pre repeats >= 1
 std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats);
 

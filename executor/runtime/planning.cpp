@@ -276,7 +276,7 @@ std::string why_not(plan const& p, model_description const& model, run_config co
         }
         for (auto const& stage : pipeline.stages) {
             if (stage.size() != 1) {
-                return "a stage has one rank";
+                return "a stage of several devices can be planned but not run yet: a stage has one rank";
             }
         }
         for (auto const rank : ranks_of(pipeline)) {

@@ -50,6 +50,7 @@ TEST_CASE("the assignment is the cheapest, ties to the lexicographically smalles
         }
         CAPTURE(rows, columns, costs.values);
         REQUIRE(cheapest_assignment(costs) == best_of_all(costs));
+        REQUIRE(cheapest_assignment_cost(costs) == best_of_all(costs).cost);
     }
 }
 
