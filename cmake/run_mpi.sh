@@ -33,8 +33,8 @@ ours() { # the processes that carry our mark: this shell got it only after its s
   done < <(grep -lszx "RHEO_TEST_RUN=$RHEO_TEST_RUN" "${files[@]}")
 }
 end_all() {
-  local pids i
-  for i in 1 2 3 4 5; do
+  local pids
+  for _ in 1 2 3 4 5; do
     pids=$(ours)
     [[ -z $pids ]] && return
     # shellcheck disable=SC2086

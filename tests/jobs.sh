@@ -24,6 +24,7 @@ plan.pipelines = [2, 2]
 END
   cat >>job.toml
 }
+: "${rheo:?the program}"
 train() { # <run folder> <ranks> [arguments]: what it says goes to <run folder>.out, or $out.out
   local folder=$1 ranks=$2
   shift 2

@@ -20,14 +20,14 @@ trap 'rm -rf "$work"' EXIT
 export CCACHE_DISABLE=1 LC_ALL=C TIMEFORMAT='%U %S %R'
 
 measure() { # <compiler> <name> <file> [flags...]: one line of the table
-  local compiler=$1 name=$2 file=$3 best="" real="" i took u s r flags
+  local compiler=$1 name=$2 file=$3 best="" real="" took u s r flags
   shift 3
   if [[ $compiler == *nvcc* ]]; then
     flags=(-std=c++20 -x cu -O2 -c -Xcudafe --diag_suppress=177)
   else
     flags=(-std=c++20 -O2 -c)
   fi
-  for i in 1 2 3; do
+  for _ in 1 2 3; do
     if ! { took=$( { time "$compiler" "${flags[@]}" "-I$root/include" "$@" "$file" -o "$work/out.o" >"$work/log" 2>&1; } 2>&1 ); }; then
       best=""
       break

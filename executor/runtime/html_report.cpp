@@ -29,7 +29,7 @@ using nlohmann::json;
 
 constexpr char style[] = R"(
 body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 0 auto; padding: 12px 20px 40px; }
-h1 { font-size: 24px; margin: 12px 0 4px; } h2 { font-size: 18px; margin: 28px 0 6px; }
+h1 { font-size: 24px; margin: 12px 0 4px; overflow-wrap: anywhere; } h2 { font-size: 18px; margin: 28px 0 6px; }
 p { margin: 6px 0; } .note { color: #666; font-size: 13px; }
 .picture { overflow-x: auto; } .picture svg { display: block; width: 100%; min-width: 640px; height: auto; }
 table { border-collapse: collapse; font-size: 14px; } td, th { padding: 3px 14px 3px 0; text-align: left; font-weight: normal; vertical-align: top; }

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 mkdir -p "$folder" && cd "$folder" || exit 1
 
-flags=(-std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+flags=(-std=c++20 -O1 -g "-fsanitize=fuzzer,address,undefined" -fno-sanitize-recover=all -fno-omit-frame-pointer)
 if [[ ! -e usable ]]; then
   echo 'extern "C" int LLVMFuzzerTestOneInput(unsigned char const*, unsigned long) { return 0; }' >probe.cpp
   "$compiler" "${flags[@]}" probe.cpp -o probe 2>probe.log || { echo "skipped: $compiler has no libFuzzer ($(head -1 probe.log))"; exit 77; }
@@ -20,6 +20,7 @@ sources=("$here"/{libfuzzer,readers,text_readers}.cpp "$root"/executor/runtime/{
 stale() { # an object that is missing, or older than a file that it was made of
   [[ -e $1 && -e ${1%.o}.d ]] || return 0
   local file
+  # shellcheck disable=SC2013 # names without blanks, several in a line
   for file in $(sed 's/^[^:]*: //; s/\\$//' "${1%.o}.d"); do
     [[ $file -nt $1 || ! -e $file ]] && return 0
   done

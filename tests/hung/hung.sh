@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# hung.sh <rheo> <work folder>: jobs with a rank that stands still end, without it, with the bits of the undisturbed job.
+# hung.sh <rheo> <work folder>: jobs with a rank that stands still end, without it, with the bits of the undisturbed job; and nobody comes
+# back who was left behind.
 set -u
 rheo=$1
 # shellcheck source=tests/jobs.sh
@@ -42,5 +43,16 @@ judge twice 'rank 0 on the same host .* is killed'
 train hangs 4 --inject hang:1@30:backward
 expect "the job with a hanging rank ends" 0 $?
 judge hangs 'rank 1: an operation has taken .* its deadline is .* the rank ends itself'
+
+# The network was cut in two halves and the other one was first: these can neither commit nor write, and end.
+train cut 4 &
+job=$!
+reached cut 20
+echo "the other half" >cut/after-1
+kill -KILL "$(pid_of cut 3)"
+wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has nobody to take a code from
+expect "the half that came second ends without a report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
+expect "and without a checkpoint" "" "$(cd cut && compgen -G 'step-*')"
+expect "the first half's word stands" "the other half" "$(cat cut/after-1)"
 
 exit $((failures > 0))

@@ -37,9 +37,9 @@ reached run $(($(steps run) + 20))
 rm second.out
 out=second train run 2 --set plan.pipelines=[2]
 refused "a launch after a loss" $? "$first"
-kill -TERM "$(pid_of run 1)"
+kill -USR1 "$(pid_of run 1)"
 wait $job
-expect "the first job ends by SIGTERM" 75 $?
+expect "the first job ends by SIGUSR1" 75 $?
 
 # All of a job is killed: the next one takes its place at once.
 train run 4 &

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Only one membership ends a generation; whoever comes second is told, and so is whoever comes back.
+#include "runtime/fence.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "temporary_folder.hpp"
+
+using namespace rheo;
+
+namespace {
+
+link_generation ending(int generation, std::uint64_t launch, std::vector<rank_id> members)
+{
+    return {.launch = launch_id{launch}, .ended = generation_id{generation}, .members = std::move(members)};
+}
+
+}  // namespace
+
+TEST_CASE("the first membership has the generation, its own ranks alike, any other not")
+{
+    temporary_folder folder;
+    auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});
+    CHECK(link_generation_file(folder.path, first, rank_id{2}));
+    CHECK(folder.read("after-1") == "rheo generation 2\nlaunch 7\nmembers 0 2\n");
+    CHECK(link_generation_file(folder.path, first, rank_id{0}));
+    CHECK_FALSE(link_generation_file(folder.path, ending(1, 7, {rank_id{1}, rank_id{3}}), rank_id{1}));
+    CHECK_FALSE(link_generation_file(folder.path, ending(1, 8, {rank_id{0}, rank_id{2}}), rank_id{0}));  // of another launch
+    CHECK(folder.read("after-1") == "rheo generation 2\nlaunch 7\nmembers 0 2\n");
+    CHECK(link_generation_file(folder.path, ending(2, 7, {rank_id{0}}), rank_id{0}));
+    CHECK(std::distance(std::filesystem::directory_iterator{folder.path}, {}) == 2);  // nothing else is left
+}
+
+TEST_CASE("the next launch counts on from the last generation that anybody began")
+{
+    temporary_folder folder;
+    CHECK(last_generation(folder.path) == generation_id{0});
+    CHECK(last_generation(folder.path / "not-there") == generation_id{0});
+    for (auto const* name : {"after-0", "after-11", "after-2", "after-x", "after-99x", "before-50"}) {
+        folder.write(name, "");
+    }
+    CHECK(last_generation(folder.path) == generation_id{12});
+}
+
+TEST_CASE("a folder that cannot be used is a sentence")
+{
+    temporary_folder folder;
+    CHECK_THROWS_AS(link_generation_file(folder.path / "not-there", ending(0, 1, {rank_id{0}}), rank_id{0}), folder_error);
+}
