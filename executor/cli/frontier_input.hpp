@@ -19,7 +19,7 @@ seconds time_option(std::string const& name, std::string const& text);
 
 struct frontier_input {
     any_schedule schedule;
-    profile measured;
+    rheo::profile measured;  // profile alone is the command
     frontier_request request;
 };
 
