@@ -241,6 +241,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         record->flush();
         if (end.reason == leave_reason::drained) {
             result.drained = true;
+            // Communicators end with the process: freeing one may wait for those who go on, and they wait for this rank's end.
+            static_cast<void>(training->release_members().release());
             return result;
         }
         watchdog::wait const waits{&watch};  // also for whoever writes the report
