@@ -71,13 +71,14 @@ std::vector<std::string> arguments_of(job_case const& what)
     if (what.where.failures != 1) {
         result.push_back("failures=" + std::to_string(what.where.failures));
     }
-    if (what.where.signals) {
-        result.push_back("signals=1");
-    }
     if (what.where.recompute) {
         result.push_back("recompute=1");
     }
     for (auto const& f : what.faults) {
+        if (f.phase == "leaves") {
+            result.push_back("inject=drain:" + std::to_string(f.rank) + '@' + std::to_string(f.step));
+            continue;
+        }
         result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
                          + ':' + f.phase);
     }

@@ -21,7 +21,6 @@ struct layout {
     bool rendezvous = false;     ///< stages meet for every message
     int spares = 0;              ///< ranks that wait
     int failures = 1;
-    bool signals = false;        ///< a rank leaves when it is told to
     bool recompute = false;      ///< activations are evicted and computed again
 };
 
@@ -29,7 +28,7 @@ struct fault {
     int rank;
     int step;
     int attempt;                 ///< -1: whichever comes first
-    std::string phase;
+    std::string phase;           ///< "leaves": in order, after the step
 };
 
 struct job_case {

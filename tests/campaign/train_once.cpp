@@ -53,7 +53,7 @@ rheo::run_config small_job()
     return config;
 }
 
-void set(rheo::run_config& config, rheo::run_options& options, std::string_view key, std::string const& value)
+void set(rheo::run_config& config, std::string_view key, std::string const& value)
 {
     if (key == "folder") {
         config.run.folder = value;
@@ -83,8 +83,6 @@ void set(rheo::run_config& config, rheo::run_options& options, std::string_view 
         config.plan.spares = number(value);
     } else if (key == "failures") {
         config.plan.failures = number(value);
-    } else if (key == "signals") {
-        options.stop_on_signals = number(value) != 0;
     } else if (key == "inject") {
         config.run.inject.push_back(value);
     } else {
@@ -97,12 +95,11 @@ void set(rheo::run_config& config, rheo::run_options& options, std::string_view 
 int main(int argc, char** argv)
 {
     auto config = small_job();
-    rheo::run_options options{.quiet = true};
     try {
         for (int i = 1; i < argc; ++i) {
             std::string const argument = argv[i];
             auto const equals = std::min(argument.find('='), argument.size() - 1);
-            set(config, options, std::string_view{argument}.substr(0, equals), argument.substr(equals + 1));
+            set(config, std::string_view{argument}.substr(0, equals), argument.substr(equals + 1));
         }
     } catch (std::invalid_argument const& wrong) {
         std::cerr << "train_once: " << wrong.what() << '\n';
@@ -111,7 +108,7 @@ int main(int argc, char** argv)
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // before the first communicator is made of it
-    auto const result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, options);
+    auto const result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, {.quiet = true});
     if (result.speaks) {
         int survivors = 0;
         if (result.survivors != MPI_COMM_NULL) {

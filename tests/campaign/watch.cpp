@@ -40,15 +40,4 @@ int attempts_of(std::filesystem::path const& run_folder)
     return count;
 }
 
-int gone_of(std::filesystem::path const& run_folder)
-{
-    std::size_t count = 0;
-    std::ifstream file{run_folder / "metrics.jsonl"};
-    for (std::string line; std::getline(file, line);) {
-        auto const object = line.starts_with(R"({"kind":"recovery")") ? nlohmann::json::parse(line, nullptr, false) : nlohmann::json{};
-        count += object.is_object() ? object.at("lost").size() + object.at("left").size() : 0;
-    }
-    return static_cast<int>(count);
-}
-
 }  // namespace campaign

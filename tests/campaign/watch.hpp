@@ -18,7 +18,4 @@ std::vector<pid_t> ranks_of(trial& run);
 /// The attempts that are in the job's metrics.
 int attempts_of(std::filesystem::path const& run_folder);
 
-/// The ranks that were lost or have left, as the job's metrics say.
-int gone_of(std::filesystem::path const& run_folder);
-
 }  // namespace campaign
