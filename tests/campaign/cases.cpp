@@ -219,8 +219,9 @@ std::vector<job_case> family_cases(bool all)
 
 std::vector<job_case> no_replica_cases()
 {
-    layout const pair{.pipelines = "2", .ranks = 2, .shares = "8"};
-    layout const four{.pipelines = "4", .ranks = 4, .shares = "8"};
+    // nobody keeps a second copy when no loss is to be survived
+    layout const pair{.pipelines = "2", .ranks = 2, .shares = "8", .failures = 0};
+    layout const four{.pipelines = "4", .ranks = 4, .shares = "8", .failures = 0};
     std::vector<job_case> cases;
     auto const add = [&](layout const& where, std::vector<fault> faults) {
         cases.push_back({.where = where, .faults = std::move(faults), .survives = false});
