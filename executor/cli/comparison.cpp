@@ -129,13 +129,20 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
 double milliseconds(seconds time) { return time.count * 1e3; }
 double mebibytes_of(bytes size) { return static_cast<double>(size.count) / (1024.0 * 1024.0); }
 
+/// A family that ranks run, or a file.
+bool ranks_run(std::string const& name)
+{
+    auto const family = parse_schedule(name);
+    return !family || runs_on_workers(*family.schedule);
+}
+
 void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pick, run_config const& config, comparison_options const& options)
 {
     auto all = nlohmann::ordered_json::array();
     for (auto const& row : rows) {
         if (row.why_not.empty()) {
             all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
-                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", why_not_run(row.name).empty()}});
+                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", ranks_run(row.name)}});
         } else {
             all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
         }
@@ -183,7 +190,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
         throw refusal{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
-    auto const runs = why_not_run(rows[*pick].name).empty() ? "" : "; ranks do not run it yet";
+    auto const runs = ranks_run(rows[*pick].name) ? "" : "; ranks do not run it yet";
     fmt::print("  shortest{}: {}{}\n", cap, rows[*pick].name, runs);
     return 0;
 }

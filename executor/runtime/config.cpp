@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/schedule/families.hpp"
 #include "runtime/config_fields.hpp"
 #include "runtime/inject.hpp"
+#include "runtime/schedule_file.hpp"
 
 namespace rheo::inline v0 {
 
@@ -84,8 +84,8 @@ std::optional<config_fault> check(run_config const& config)
         return fault;
     }
     auto const& plan = config.plan;
-    if (auto const reason = why_not_run(plan.schedule); !reason.empty()) {
-        return config_fault{"plan.schedule", reason};
+    if (auto const found = schedule_of(plan); !found || !runs_on_workers(*found.schedule)) {
+        return config_fault{"plan.schedule", found ? why_not_run(plan.schedule) : found.reason};
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/shape.hpp"
 
 namespace rheo::inline v0 {
@@ -44,12 +45,13 @@ struct optimizer_config {
 };
 
 struct plan_config {
-    std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list
+    std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list, or a file in PyTorch's text form
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
     bool recompute = false;             ///< stages keep only the inputs of items that wait for their backward
+    std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
     int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes

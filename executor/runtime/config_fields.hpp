@@ -64,7 +64,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "");
     visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "global norm of the mean gradient; 0: no clipping");
 
-    visit("plan.schedule", c.plan.schedule, field_limits{}, "a family, see rheo schedule --list");
+    visit("plan.schedule", c.plan.schedule, field_limits{}, "a family, see rheo schedule --list, or a file");
     visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "ranks of each, e.g. [2, 3]; none: chosen by the planner");
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");

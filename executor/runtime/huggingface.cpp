@@ -192,7 +192,8 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
     auto const manifest_name = (from.folder() / "manifest.json").string();
     gpt_shape shape;
     try {
-        shape = read_config(from.manifest().config, manifest_name + ", config").config.model;
+        std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
+        shape = read_config(from.manifest().config, manifest_name + ", config", any_schedule_will_do).config.model;
     } catch (config_error const& error) {
         throw checkpoint_error{error.what()};
     }

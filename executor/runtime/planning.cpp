@@ -19,6 +19,7 @@
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "runtime/plan_report.hpp"
+#include "runtime/schedule_file.hpp"
 #include "runtime/strict_json.hpp"
 
 namespace rheo::inline v0 {
@@ -116,7 +117,7 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
                                              std::optional<bytes> device_memory)
 {
     constexpr std::int64_t effort = 2'000'000;  // counted, not timed, so that every rank finds the same cuts
-    auto const schedule = parse_schedule(config.plan.schedule);
+    auto const schedule = schedule_of(config.plan);
     expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
     nodes.to = std::min(nodes.to, static_cast<int>(layers.size()));
     if (nodes.to < nodes.from) {
@@ -174,7 +175,7 @@ std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
-    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute}};
+    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute, .own = own_schedule(config.plan)}};
     auto const layers = static_cast<int>(model.layers.size());
     auto const ready = ready_templates(model, config, ranks);
     auto sizes = config.plan.pipelines;
@@ -231,12 +232,17 @@ std::optional<bytes> memory_limit(run_config const& config)
     return config.plan.memory_mib > 0 ? std::optional{bytes{static_cast<std::int64_t>(config.plan.memory_mib * 1048576.0)}} : std::nullopt;
 }
 
-int stages_per_rank(std::string const& schedule)
+int stages_per_rank(plan_config const& config, int ranks)
 {
-    auto const parsed = parse_schedule(schedule);
-    expects(static_cast<bool>(parsed), "the config names a schedule that is not known");
-    auto const form = form_of(*parsed.schedule, 2);
-    return form ? std::max<int>(1, static_cast<int>(form->where.positions.size()) / 2) : 1;
+    auto const found = schedule_of(config);
+    expects(static_cast<bool>(found), "the config names a schedule that is not known");
+    int most = 1;  // pipelines that are not of the family have one
+    for (int n : {2, ranks}) {
+        if (auto const form = found.schedule->operator->()->microbatches == 0 || n == ranks ? form_of(*found.schedule, n) : std::nullopt) {
+            most = std::max(most, (static_cast<int>(form->where.positions.size()) + n - 1) / n);
+        }
+    }
+    return most;
 }
 
 membership_rules rules_of(run_config const& config)
@@ -257,8 +263,10 @@ replanning what_ranks_know(model_description const& model, collection const& sta
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());
-    if (auto reason = why_not_run(p.schedule); !reason.empty()) {
-        return reason;
+    if (!p.own) {
+        if (auto reason = why_not_run(p.schedule); !reason.empty()) {
+            return reason;
+        }
     }
     if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
         return "a plan needs at least one pipeline";
@@ -332,7 +340,7 @@ plan read_plan_file(std::string const& path)
     if (!schedule.is_string()) {
         refuse(path, "no plan: 'schedule' must be a name");
     }
-    plan result{.schedule = schedule.get<std::string>(), .pipelines = {}, .work = {}, .spares = {}};
+    plan result{.schedule = schedule.get<std::string>(), .pipelines = {}, .work = {}, .spares = {}, .own = {}};
     if (auto const recompute = whole.find("recompute"); recompute != whole.end()) {
         if (!recompute->is_boolean()) {
             refuse(path, "no plan: 'recompute' must be true or false");
@@ -358,6 +366,9 @@ plan read_plan_file(std::string const& path)
     }
     for (auto const& rank : list_member(whole, "spares", path)) {
         result.spares.push_back(rank_id{number(rank, "spares", path)});
+    }
+    if (auto const own = find_schedule(result.schedule); own && !parse_schedule(result.schedule)) {
+        result.own = own.schedule;
     }
     if (member(whole, "digest", path) != to_string(digest_of(result))) {
         refuse(path, "the plan is not the one that its digest was made of");

@@ -51,8 +51,8 @@ struct first_plan {
 /// the loss of plan.failures nodes would lose state otherwise. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
 
-/// How many stages a rank has at most when pipelines have the schedule of that name, those of both copies of the model counted. @pre it is known
-int stages_per_rank(std::string const& schedule);
+/// How many stages a rank has at most in pipelines of the config's schedule, those of both copies of the model counted. @pre it is known
+int stages_per_rank(plan_config const& config, int ranks);
 
 /// plan.memory_mib; none when it is 0.
 std::optional<bytes> memory_limit(run_config const& config);

@@ -22,6 +22,7 @@
 #include "runtime/fingerprint.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/same_command.hpp"
+#include "runtime/schedule_file.hpp"
 #include "runtime/trainer.hpp"
 
 namespace rheo::inline v0 {
@@ -150,6 +151,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     plan first;
     if (options.first_plan) {
         first = *options.first_plan;
+        if (!first.own && first.schedule == given.plan.schedule) {
+            first.own = own_schedule(given.plan);
+        }
         if (auto const reason = why_not(first, runs, given, launched); !reason.empty()) {
             return refused({3, "the plan cannot be run: " + reason}, me.value == 0);
         }
@@ -162,7 +166,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     // Messages name a microbatch of a stage, or a part of a tensor or of a use.
-    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan.schedule);
+    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
     auto const items = std::max({stages * microbatches_in_messages(given.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return refused({5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or "

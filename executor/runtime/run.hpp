@@ -14,6 +14,7 @@
 
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 #include "runtime/records.hpp"
@@ -51,6 +52,15 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 template <described_model Model>
 run_result run(MPI_Comm comm, run_config const& config, run_options options = {})
 {
+    return run(comm, describe<Model>(), config, options);
+}
+
+/// The same with a schedule of one's own type.
+template <described_model Model, Schedule ScheduleType>
+run_result run(MPI_Comm comm, run_config config, run_options options = {})
+{
+    config.plan.schedule = ScheduleType::name;
+    config.plan.own = ScheduleType{};
     return run(comm, describe<Model>(), config, options);
 }
 

@@ -129,7 +129,7 @@ membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, member
 plan trainer::plan_in_force(section_work work) const
 {
     auto const& p = state_.plan;
-    return {first_.schedule, p.pipelines, work == section_work::remainder ? p.salvage.work : deal(p.shares), p.spares, first_.recompute};
+    return {first_.schedule, p.pipelines, work == section_work::remainder ? p.salvage.work : deal(p.shares), p.spares, first_.recompute, first_.own};
 }
 
 std::vector<program> const& trainer::programs_for(section_work work)

@@ -165,7 +165,7 @@ protocol_event trainer::perform(merge_staging const&)
     }
     staged_.clear();
     pairs_computed_ += worker_ ? worker_->contributions() : 0;
-    plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute};
+    plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own};
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
     regroup_ = would_regroup(next, known_, rules_);

@@ -67,6 +67,7 @@
 #include "rheo/schedule/v_min.hpp"
 #include "rheo/schedule/verdict.hpp"
 #include "rheo/schedule/whole_backwards.hpp"
+#include "rheo/schedule/written_schedule.hpp"
 #include "rheo/schedule/zb1p.hpp"
 #include "rheo/schedule/zb_h1.hpp"
 #include "rheo/schedule/zb_h2.hpp"

@@ -76,7 +76,7 @@ reference driver::undisturbed(int steps, int blocks)
     job_case const what{.where = {.pipelines = "1", .ranks = 1, .shares = "8", .blocks = blocks}, .steps = steps};
     auto alone = start(what);
     auto const found = alone.finish();
-    reference expected{found.digest, found.attempts.empty() ? 0 : found.attempts.begin()->second};
+    reference expected{found.digest, found.attempts.empty() ? 0 : found.attempts.begin()->second, found.validation};
     auto wrong = faults_of(what, found, expected);
     if (expected.pairs <= 0 || found.pairs_computed != expected.pairs * (steps + 1)) {
         wrong.push_back("the pairs of the run are not those of its attempts");

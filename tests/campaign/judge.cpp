@@ -69,6 +69,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             if (!report.at("digest").is_null() && report.at("digest") != found.digest) {
                 found.unreadable = "report.json has another digest than the result";
             }
+            found.validation = report.value("validation_loss", json{}).dump();
             for (auto const& r : report.at("recoveries")) {
                 found.recoveries.push_back({r.at("step"), r.at("attempt"), r.at("lost"), r.at("pairs_total"), r.at("pairs_salvaged"), r.at("pairs_missing"),
                                             r.at("left"), r.at("communicators"), r.at("memory_bytes")});
@@ -121,6 +122,10 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
     }
     if (!expected.digest.empty() && found.digest != expected.digest) {
         wrong.push_back(words("digest ", found.digest, ", expected ", expected.digest));
+    }
+
+    if (!expected.validation.empty() && found.validation != expected.validation) {
+        wrong.push_back(words("validation loss ", found.validation, ", expected ", expected.validation));
     }
 
     // What is computed again is what is missing: in the last section of an attempt as many contributions are made

@@ -42,6 +42,7 @@ struct evidence {
     std::string output{};
     bool has_result = false;
     std::string digest{};
+    std::string validation{};             ///< the validation loss of report.json, as it stands there
     std::string sentence{};
     int exit_code = -1;                   ///< as the job wrote it
     std::int64_t pairs_computed = 0;      ///< by all survivors, in the whole run
@@ -57,6 +58,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
 struct reference {
     std::string digest;
     std::int64_t pairs = 0;               ///< (use, microbatch) pairs of one attempt
+    std::string validation{};             ///< empty: not compared
 };
 
 /// Everything that is wrong with a run of the case. Which deaths there should have been is another question.

@@ -26,7 +26,7 @@ bool same_bits(driver& drive)
     job_case const control{.where = cases.front().where, .seed = 2};
     auto other = drive.start(control);
     auto const found = other.finish();
-    auto wrong = faults_of(control, found, {"", expected.pairs});
+    auto wrong = faults_of(control, found, {"", expected.pairs, ""});
     if (found.digest == expected.digest) {
         wrong.push_back("another seed ends with the same digest");
     }

@@ -9,6 +9,7 @@
 #include "executor/temporary_folder.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
+#include "rheo/schedule/families.hpp"
 
 using namespace rheo;
 
@@ -108,6 +109,37 @@ TEST_CASE("the config's pipelines and shares are taken, ranks in their order")
     CHECK(first_of(config_of({5}), 5).degraded);
     auto const by_speed = first_of(config_of({2, 3}), 5);
     CHECK(by_speed.what.work[0].size() < by_speed.what.work[1].size());
+}
+
+TEST_CASE("first plans of every schedule can be run, and their file holds them whole")
+{
+    temporary_folder const folder;
+    for (auto const name : schedule_names) {
+        if (!why_not_run(name).empty()) {
+            continue;
+        }
+        for (int ranks = 1; ranks <= 6; ++ranks) {
+            auto config = config_of({});
+            config.plan.schedule = name;
+            INFO(name << " on " << ranks);
+            auto const first = first_of(config, ranks);
+            REQUIRE(first);
+            REQUIRE(why_not(first.what, gpt_model(config.model), config, ranks).empty());
+            REQUIRE(read_plan_file(folder.write("plan.json", json_of(first.what))) == first.what);
+        }
+    }
+}
+
+TEST_CASE("a plan that does not fit into a rank's memory is refused")
+{
+    auto config = config_of({2}, {8});
+    config.plan.memory_mib = 0.5;
+    CHECK(first_of(config, 2).cannot == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
+    config.plan.memory_mib = 1000;
+    auto const first = first_of(config, 2);
+    REQUIRE(first);
+    config.plan.memory_mib = 0.5;
+    CHECK(why_not(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5") != std::string::npos);
 }
 
 TEST_CASE("what cannot be planned is answered with the reason")

@@ -198,8 +198,6 @@ TEST_CASE("a name chooses a family; an unknown one is answered with the nearest"
     CHECK(why_not_run("gpipe").empty());
     CHECK(why_not_run("zb-v").empty());
     CHECK(why_not_run("seq1f1b") == "'seq1f1b' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices");
-    CHECK(why_not_run("mine.csv")
-        == "'mine.csv': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet");
 }
 
 TEST_CASE("interleaving: every known group is acyclic, and another one is accepted exactly when the check finds it so")

@@ -49,9 +49,9 @@ inline std::string why_other_stages(any_schedule wanted, stage_placement const& 
 /// @pre the plan's schedule is known
 inline pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
 {
-    auto const parsed = parse_schedule(p.schedule);
-    expects(static_cast<bool>(parsed), "a plan names a schedule that is not known");
-    auto const& wanted = *parsed.schedule;
+    auto const found = p.own ? p.own : parse_schedule(p.schedule).schedule;
+    expects(found.has_value(), "a plan names a schedule that is not known");
+    auto const wanted = *found;
     auto const where = placement_of(p.pipelines[pipeline]);
     auto const ranks = position_count(where);
     auto const work = to_stage_work(p.work[pipeline], p.pipelines[pipeline].cuts);

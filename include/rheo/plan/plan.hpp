@@ -6,12 +6,14 @@
 // report. Every rank computes it from the same inputs, so there is no master; its digest shows it.
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/microbatch_work.hpp"
 
@@ -23,6 +25,7 @@ struct plan {
     std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
     std::vector<rank_id> spares;                    ///< members without a place, ascending
     bool recompute = false;                         ///< stages evict activations and compute them again, see schedule/recomputation.hpp
+    std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };

@@ -16,13 +16,14 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// What a family says of itself.
+/// What a family says of itself. The functions are given it, for schedules that are more than a type.
 struct schedule_family {
     std::string_view name;
     std::string_view source;
-    shape_fault (*fault)(schedule_shape);
-    rheo::program (*program)(schedule_shape);
+    shape_fault (*fault)(schedule_family const&, schedule_shape);
+    rheo::program (*program)(schedule_family const&, schedule_shape);
     bool peaks_grow;
+    int microbatches = 0;  ///< the only number that it can be made for; 0: it depends
 };
 
 template <Schedule S>
@@ -44,7 +45,8 @@ constexpr bool peaks_of_family_grow()
 }
 
 template <Schedule S>
-inline constexpr schedule_family family_of{S::name, source_of_family<S>(), &fault_of<S>, static_cast<rheo::program (*)(schedule_shape)>(&S::program),
+inline constexpr schedule_family family_of{S::name, source_of_family<S>(), [](schedule_family const&, schedule_shape shape) { return fault_of<S>(shape); },
+    [](schedule_family const&, schedule_shape shape) { return S::program(shape); },
     peaks_of_family_grow<S>()};
 
 }  // namespace detail
@@ -57,6 +59,10 @@ public:
     {
     }
 
+    /// @pre the family outlives it
+    constexpr explicit any_schedule(detail::schedule_family const& family) : family_{&family} {}
+
+    constexpr detail::schedule_family const& operator*() const { return *family_; }
     constexpr detail::schedule_family const* operator->() const { return family_; }
 
     friend constexpr bool operator==(any_schedule, any_schedule) = default;
@@ -72,15 +78,15 @@ constexpr std::string_view name_of(any_schedule schedule) { return schedule->nam
 constexpr std::string_view source_of(any_schedule schedule) { return schedule->source; }
 
 /// Why the family cannot be made at this size; `none` when it can.
-constexpr shape_fault fault_of(any_schedule schedule, schedule_shape shape) { return schedule->fault(shape); }
+constexpr shape_fault fault_of(any_schedule schedule, schedule_shape shape) { return schedule->fault(*schedule, shape); }
 
 /// The compute program of a whole step. @pre what the family asks for
-constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(shape); }
+constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(*schedule, shape); }
 
 /// The compute program of `work`, in its order, on `ranks` ranks. @pre what the family asks for
 constexpr program make_program(any_schedule schedule, int ranks, std::span<stage_work const> work)
 {
-    return detail::restricted(schedule->program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
+    return detail::restricted(schedule->program(*schedule, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
 }
 
 }  // namespace rheo::inline v0

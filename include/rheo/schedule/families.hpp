@@ -72,13 +72,10 @@ inline parsed_schedule parse_schedule(std::string_view name)
     return {std::nullopt, reason + "'"};
 }
 
-/// Why no rank can run the named schedule yet, or an empty string: unknown, or a family that is for planning only.
+/// Why no rank can run the named family yet, or an empty string: unknown, or for planning only.
 inline std::string why_not_run(std::string_view name)
 {
     auto const parsed = parse_schedule(name);
-    if (!parsed && name.find_first_of("./") != name.npos) {
-        return "'" + std::string{name} + "': a schedule in a file can be looked at (rheo schedule, rheo plan --schedule) but not run yet";
-    }
     if (!parsed) {
         return parsed.reason;
     }

@@ -5,6 +5,7 @@
 // backward is in two parts, into how many slices it cuts a microbatch. Templates and pipelines are made of this; where
 // the family itself cannot be made for the microbatches at hand, an order by list scheduling has the same form.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,7 +46,8 @@ constexpr schedule_form form_of(program const& p)
 constexpr std::optional<schedule_form> form_of(any_schedule schedule, int ranks)
 {
     expects(ranks >= 1, "a schedule needs at least one rank");
-    for (int m = 1; m <= 2 * ranks + 2; ++m) {
+    auto const only = schedule->microbatches;
+    for (int m = only > 0 ? only : 1; m <= std::max(only, 2 * ranks + 2); ++m) {
         schedule_shape const shape{.ranks = ranks, .microbatches = m};
         if (fault_of(schedule, shape) == shape_fault::none) {
             return form_of(make_program(schedule, shape));

@@ -28,6 +28,7 @@ enum class shape_fault : std::uint8_t {
     fewer_than_twice_the_ranks,
     fewer_than_twice_the_ranks_less_one,
     cyclic,
+    written_for_another_size,
 };
 
 namespace detail {
@@ -46,6 +47,7 @@ inline constexpr std::array fault_sentences{
     "this schedule needs at least twice as many microbatches as ranks",
     "this schedule needs at least 2 p - 1 microbatches on p ranks",
     "with this group of microbatches the ranks would wait for each other in a circle",
+    "this schedule was written down for another number of ranks or microbatches",
 };
 
 /// A sentence as a template argument, which is how a compiler prints it.

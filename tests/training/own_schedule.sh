@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# own_schedule.sh <rheo> <work folder>    a schedule in a file trains with the bits of 1f1b, also when a rank is lost: then what is left is
+# done in another order, or by 1f1b where the file says nothing of so many ranks. What is wrong with a file is said in a sentence.
+set -u
+rheo=$1
+# shellcheck source=tests/jobs.sh
+. "$(dirname "$0")/../jobs.sh"
+begin_in "$2"
+cat >job.toml <<'EOF'
+schema = 1
+[model]
+width = 32
+heads = 2
+blocks = 4
+[data]
+paths = ["text"]
+[train]
+steps = 3
+microbatches = 6
+microbatch = { sequences = 1, tokens = 16 }
+[plan]
+pipelines = [2]
+failures = 0
+EOF
+"$rheo" schedule zb-v --ranks 2 --microbatches 6 --format pytorch >written.csv
+head -c 20 written.csv >torn.csv
+train plain 2
+expect "1f1b ends" 0 $?
+train own 2 --set plan.schedule=written.csv
+expect "a schedule from a file ends" 0 $?
+expect "with the same bits" "$(value digest plain)" "$(value digest own)"
+"$rheo" schedule interleaved --ranks 2 --microbatches 3 --format pytorch >half.csv
+for where in 1@1:backward 3@2:forward; do
+  train "lost-$where" 4 --set plan.schedule=half.csv --set 'plan.pipelines=[2, 2]' --set 'plan.shares=[3, 3]' --set plan.failures=1 --inject "kill:$where"
+  expect "with rank $where lost the job ends" 0 $?
+  expect "with the same bits, too" "$(value digest plain)" "$(value digest "lost-$where")"
+done
+"$rheo" plan job.toml --set plan.schedule=torn.csv 2>refusal
+expect "a torn file is refused" 2 $?
+expect "by its name" 1 "$(grep -c 'torn.csv: ' refusal)"
+"$rheo" plan job.toml --set plan.schedule=none.csv 2>refusal
+expect "one that is not there as well" 2 $?
+expect "and said so" 1 "$(grep -c "'none.csv': no such file" refusal)"
+exit $((failures > 0))
