@@ -6,11 +6,11 @@
 #include <chrono>
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "rheo/units/expects.hpp"
+#include "runtime/background_thread.hpp"
 
 namespace rheo::inline v0::power {
 
@@ -27,13 +27,7 @@ clock_setter::clock_setter(any_power_device device, setter_config config)
     : config_{std::move(config)}, ladder_{choose_rung(std::move(device), config_.ladder, probing::look)}, bell_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}
 {
     expects(static_cast<bool>(bell_), "there is a descriptor left for the bell of the clock setter");
-    // Signals are for the threads that expect them.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread{[this] { run(); }};
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = background_thread([this] { run(); });
 }
 
 clock_setter::~clock_setter()

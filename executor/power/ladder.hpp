@@ -67,7 +67,7 @@ private:
 /// The highest rung that works for this device, with those below it that do.
 clock_ladder choose_rung(any_power_device device, ladder_config const& config, probing how);
 
-/// The line with the placeholders filled in. Refused: a device's name that a shell would not take as one plain word.
+/// The line with the names in braces replaced. Refused: a device's name that a shell would not take as one plain word.
 answer<std::string> filled_in(std::string const& line, std::string const& device, megahertz clock);
 
 }  // namespace rheo::inline v0::power

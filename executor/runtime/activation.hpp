@@ -49,7 +49,7 @@ struct activation {
     std::vector<std::int32_t> targets;   ///< [rows], read by the loss
 };
 
-/// Bytes of activations that a rank holds, over all its stages, and the most it ever held. Forwards and backwards that run at
+/// Bytes of activations that a rank holds, over all its stages, and the most it held since the last reset_peak(). Forwards and backwards that run at
 /// once share it.
 class activation_meter {
 public:
@@ -68,6 +68,11 @@ public:
         std::lock_guard const lock{mutex_};
         held_ += count;
         peak_ = std::max(peak_, held_);
+    }
+    void reset_peak()
+    {
+        std::lock_guard const lock{mutex_};
+        peak_ = held_;
     }
 
 private:

@@ -12,9 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include <signal.h>
-
 #include "rheo/units/expects.hpp"
+#include "runtime/background_thread.hpp"
 #include "runtime/checkpoint_publish.hpp"
 
 namespace rheo::inline v0 {
@@ -176,12 +175,8 @@ checkpoint_writer::checkpoint_writer(std::filesystem::path run_folder, std::func
 {
     impl_->run_folder = std::move(run_folder);
     impl_->at = at ? std::move(at) : [](checkpoint_point) {};
-    // Signals are for the thread that trains; a write beyond a size limit then fails with a reason instead of ending the process.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    impl_->thread = std::thread{[this] { impl_->run(); }};
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    // With signals blocked a write beyond a size limit fails with a reason instead of ending the process.
+    impl_->thread = background_thread([this] { impl_->run(); });
 }
 
 checkpoint_writer::~checkpoint_writer()

@@ -44,11 +44,7 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
     auto const info = state_of(model);
     tile_pool pool{config.run.threads};
     resident_state state{info};
-    for (auto const t : tensors_of(info, layer_id{0}, layer_id{static_cast<int>(model.layers.size())})) {
-        if (info.tensors[at(t)].is_parameter) {
-            initialise(state, t, config.train.seed, pool);
-        }
-    }
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, config.train.seed, pool);
     std::vector<std::unique_ptr<stage>> stages;
     std::vector<activation> kept;
     for (std::size_t l = 0; l < model.layers.size(); ++l) {

@@ -8,6 +8,7 @@
 #include "kernels/exact/exact.hpp"
 #include "kernels/initialise/initialise.hpp"
 #include "kernels/tiles.hpp"
+#include "rheo/model/state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -80,6 +81,15 @@ void initialise(resident_state& state, tensor_id t, std::uint64_t seed, tile_poo
     } else {
         host::initialise_normal(pool, {.seed = seed, .tensor = t, .count = count, .mean = initial.mean,
                                        .deviation = initial.deviation, .values = storage.parameter.data()});
+    }
+}
+
+void initialise_layers(resident_state& state, layer_id first, layer_id last, std::uint64_t seed, tile_pool& pool)
+{
+    for (auto const t : tensors_of(state.info(), first, last)) {
+        if (state.info().tensors[at(t)].is_parameter) {
+            initialise(state, t, seed, pool);
+        }
     }
 }
 

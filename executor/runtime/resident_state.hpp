@@ -77,4 +77,7 @@ public:
 /// The first values of a tensor: a function of seed, tensor and element alone.
 void initialise(resident_state& state, tensor_id t, std::uint64_t seed, tile_pool& pool);
 
+/// The first values of all parameters that the layers in [first, last) use.
+void initialise_layers(resident_state& state, layer_id first, layer_id last, std::uint64_t seed, tile_pool& pool);
+
 }  // namespace rheo::inline v0

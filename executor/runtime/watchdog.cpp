@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/background_thread.hpp"
+
 namespace rheo::inline v0 {
 
 /// What a rank shows to the others of its host. A fresh page is all zero: nobody is there.
@@ -88,13 +90,7 @@ bool kill_exactly(std::int64_t pid, std::uint64_t started)
 
 watchdog::watchdog(watchdog_config const& config, rank_id me) : config_{config}, me_{me}
 {
-    // Signals are for the threads that expect them.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread{[this] { run(); }};
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = background_thread([this] { run(); });
 }
 
 watchdog::~watchdog()

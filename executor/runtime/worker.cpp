@@ -30,6 +30,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             here.after = rank_of(pipeline, stage_id{s + 1});
             here.after_is_mine = here.after == me;
         }
+        here.layers->count_in(meter_);
         stages_.emplace(s, std::move(here));
     }
     by_unit_.resize(about.units.size());
@@ -86,6 +87,16 @@ void worker::finish(item_key key)
     }
 }
 
+/// What a flight had is the next one's; an item that had no backward, or was given up, gives its memory back here.
+void worker::land(int number, flight f)
+{
+    if (f.kept != nullptr) {
+        stage_of(number).layers->release(*f.kept);
+    }
+    f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
+    spare_[number].push_back(std::move(f));
+}
+
 void worker::retire(mpi::messenger& messages, bool wait_for_sends)
 {
     for (std::size_t i = 0; i < leaving_.size();) {
@@ -99,9 +110,7 @@ void worker::retire(mpi::messenger& messages, bool wait_for_sends)
         };
         bool const output = finished(f.sending_output, f.output_sent);
         if (finished(f.sending_gradient, f.gradient_sent) && output) {
-            memory_.give_back(*stage_of(number).layers, std::move(f.kept));
-            f.receiving_input = f.receiving_gradient = false;
-            spare_[number].push_back(std::move(f));
+            land(number, std::move(f));
             leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
         } else {
             ++i;
@@ -116,12 +125,9 @@ void worker::reset()
     }
     flights_.clear();
     for (auto& [number, f] : leaving_) {
-        memory_.give_back(*stage_of(number).layers, std::move(f.kept));
-        f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
-        spare_[number].push_back(std::move(f));
+        land(number, std::move(f));
     }
     leaving_.clear();
-    memory_.nothing_in_use();
     for (auto& r : reductions_) {
         r.reset();
     }
@@ -148,7 +154,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
             ++todo_[{i.stage - 1, i.item}].instructions;
         }
     }
-    memory_.reset_peak();
+    meter_.reset_peak();
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     for (auto const& i : row) {

@@ -19,7 +19,6 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/trace/event.hpp"
-#include "runtime/activation_memory.hpp"
 #include "runtime/job.hpp"
 #include "runtime/reduction.hpp"
 #include "runtime/stage.hpp"
@@ -44,7 +43,7 @@ public:
     std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
     std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, microbatch) pairs
-    bytes peak_of_activations() const { return memory_.peak(); }   ///< in the last section
+    bytes peak_of_activations() const { return meter_.peak(); }   ///< in the last section
 
     /// Interprets a row that does `work`. `wanted` says whether a contribution is to be added, `contributed` is called for each
     /// that was, when the operation is complete, and `computed` once after each computation.
@@ -70,7 +69,7 @@ private:
 
     /// What is here of an item on a stage.
     struct flight {
-        std::unique_ptr<activation> kept;
+        std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
         std::vector<float> input, gradient_in, gradient_out;
         mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
@@ -101,6 +100,7 @@ private:
     mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, microbatch_id m, std::span<float> data, mpi::messenger& messages);
     void finish(item_key key);
     flight& flight_of(item_key key);
+    void land(int stage, flight f);
     place_of_stage& stage_of(int number) { return stages_.at(number); }
     stage_item item_for(microbatch_id m, section const& in) const { return {job_->config.train.seed, in.context.step, m, in.context.training}; }
     layer_id lowest_of(stage const& layers, microbatch_id m) const { return std::max(layers.first_layer(), deepest_.at(m.value)); }
@@ -113,7 +113,7 @@ private:
     std::map<int, place_of_stage> stages_;      ///< number in the program -> stage, those that live here
     resident_state* state_;
     rank_id me_;
-    activation_memory memory_;
+    activation_meter meter_;                    ///< of all stages that live here
     std::map<item_key, flight> flights_;
     std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, flight>> leaving_;  ///< with their stage: done but for their sends

@@ -36,7 +36,9 @@ void worker::forward(instruction i, flight& f, section const& in)
     auto const m = microbatch_of(i);
     wait(f.receiving_input, f.input_received, in.messages);
     began_ = job_->clock.now();
-    f.kept = memory_.take(layers);
+    if (f.kept == nullptr) {
+        f.kept = std::make_unique<activation>(layers.layout());
+    }
     auto& a = *f.kept;
     if (here.before_is_mine) {
         std::copy_n(stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_floats(), layers.input(a));
@@ -95,9 +97,7 @@ void worker::backward(instruction i, flight& f, section const& in)
     if (whole) {
         layers.backward(*f.kept, item_for(m, in), lowest, from, to, [&](use_id use) { return in.wanted(use, m); });
         count_contributions(layers, m, lowest, in);
-        memory_.give_back(layers, std::move(f.kept));
     } else {
-        memory_.take_gradients(layers);
         layers.input_gradient(*f.kept, item_for(m, in), lowest, from, to);
     }
     if (auto const before = todo_.find({i.stage - 1, i.item}); here.before_is_mine && before != todo_.end() && before->second.backward) {
@@ -114,8 +114,6 @@ void worker::weight_gradient(instruction i, flight& f, section const& in)
     auto const lowest = lowest_of(layers, m);
     layers.weight_gradient(*f.kept, item_for(m, in), lowest, [&](use_id use) { return in.wanted(use, m); });
     count_contributions(layers, m, lowest, in);
-    memory_.give_gradients_back(layers);
-    memory_.give_back(layers, std::move(f.kept));
     computed();
     job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
 }
@@ -174,12 +172,8 @@ void worker::execute(instruction i, section const& in)
     case evict:
         wait(f.sending_output, f.output_sent, messages);
         here.layers->evict(*f.kept);
-        memory_.evict(*here.layers);
         break;
-    case recompute:
-        memory_.compute_again(*here.layers);
-        here.layers->recompute(*f.kept, item_for(m, in));
-        break;
+    case recompute: here.layers->recompute(*f.kept, item_for(m, in)); break;
     case send_gradient:
         f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, m, f.gradient_out, messages);
         f.sending_gradient = !job_->config.run.rendezvous;

@@ -18,11 +18,7 @@ std::vector<use_result> steps_of_pairs(model_description const& model, std::vect
     tile_pool down{threads};
     resident_state state{info};
     std::fill(state.scales.begin(), state.scales.end(), first_scale);
-    for (std::size_t t = 0; t < info.tensors.size(); ++t) {
-        if (info.tensors[t].is_parameter) {
-            initialise(state, tensor_id{static_cast<int>(t)}, seed, up);
-        }
-    }
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed, up);
     stage all{model.layers, layer_id{0}, batch, static_cast<int>(step.size()), state, up};
     state.clear_accumulators(up);
     std::vector<activation> kept;

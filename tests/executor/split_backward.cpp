@@ -100,9 +100,7 @@ TEST_CASE("what is evicted comes back only by being computed again")
     auto const info = state_of(model);
     resident_state state{info};
     tile_pool pool{1};
-    for (auto const t : tensors_of(info, layer_id{2}, layer_id{3})) {
-        initialise(state, t, seed, pool);
-    }
+    initialise_layers(state, layer_id{2}, layer_id{3}, seed, pool);
     stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, pool};
     activation a{middle.layout()};
     std::fill_n(middle.input(a), middle.input_floats(), 0.5F);

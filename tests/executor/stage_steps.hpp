@@ -108,11 +108,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         layer_id const last{o.cuts[s + 1]};
         auto state = std::make_unique<resident_state>(info);
         std::fill(state->scales.begin(), state->scales.end(), first_scale);
-        for (auto const t : tensors_of(info, first, last)) {
-            if (info.tensors[at(t)].is_parameter) {
-                initialise(*state, t, seed, pool);
-            }
-        }
+        initialise_layers(*state, first, last, seed, pool);
         if (o.prepare != nullptr) {
             o.prepare(*state);
         }

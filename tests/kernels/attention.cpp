@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "attention_reference.hpp"
 #include "support.hpp"
 
 using namespace rheo;
@@ -21,17 +22,6 @@ constexpr shape shapes[] = {{1, 1, 4, 1}, {1, 5, 3, 1}, {2, 17, 30, 3}, {1, 64, 
 
 dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .layer = layer_id{2}, .op = op_id{1}}}; }
 
-struct reference {
-    doubles output, log_sum_exp, gradient;
-
-    reference(shape s, doubles const& qkv, doubles const& dout, dropout const& drop)
-        : output(size(s.batch * s.length * s.width)), log_sum_exp(size(s.batch * s.heads * s.length)), gradient(qkv.size())
-    {
-        definition::attention_forward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = drop, .output = output.data(), .log_sum_exp = log_sum_exp.data()});
-        definition::attention_backward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = output.data(), .log_sum_exp = log_sum_exp.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
-    }
-};
-
 }  // namespace
 
 TEST_CASE("attention: the definition's gradient is the derivative of its forward")
@@ -40,8 +30,8 @@ TEST_CASE("attention: the definition's gradient is the derivative of its forward
     auto qkv = wide(normal(s.batch * s.length * 3 * s.width, 1));
     auto const dout = wide(normal(s.batch * s.length * s.width, 2));
     for (double const p : {0.0, 0.3}) {
-        reference const r{s, qkv, dout, some_dropout(p)};
-        check_derivative(qkv, r.gradient, [&] { return dot(reference{s, qkv, dout, some_dropout(p)}.output, dout); });
+        attention_reference const r{s, qkv, dout, some_dropout(p)};
+        check_derivative(qkv, r.gradient, [&] { return dot(attention_reference{s, qkv, dout, some_dropout(p)}.output, dout); });
     }
 }
 
@@ -54,7 +44,7 @@ TEST_CASE("attention: host agrees with the definition in double")
             auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
             auto const dout = normal(s.batch * s.length * s.width, 2);
             auto const drop = some_dropout(p);
-            reference const r{s, wide(qkv), wide(dout), drop};
+            attention_reference const r{s, wide(qkv), wide(dout), drop};
             auto out = poison(s.batch * s.length * s.width);
             auto lse = poison(s.batch * s.heads * s.length);
             auto gradient = poison(std::ssize(qkv));
@@ -85,7 +75,7 @@ TEST_CASE("attention: the tolerance is far below an error that matters")
     tile_pool pool{1};
     auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
     auto const dout = normal(s.batch * s.length * s.width, 2);
-    reference const r{s, wide(qkv), wide(dout), some_dropout(0.1)};
+    attention_reference const r{s, wide(qkv), wide(dout), some_dropout(0.1)};
     auto out = poison(s.batch * s.length * s.width);
     auto lse = poison(s.batch * s.heads * s.length);
     auto gradient = poison(std::ssize(qkv));

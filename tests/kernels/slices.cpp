@@ -8,6 +8,7 @@
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
+#include "attention_reference.hpp"
 #include "support.hpp"
 
 using namespace rheo;
@@ -98,17 +99,6 @@ auto sliced_on_host(tile_pool& pool, shape const& s, floats const& qkv, floats c
                                   [&](auto const& a) { host::attention_forward(pool, a); }, [&](auto const& a) { host::attention_backward(pool, a); });
 }
 
-struct reference {
-    doubles output, log_sum_exp, gradient;
-
-    reference(shape s, doubles const& qkv, doubles const& dout, dropout const& drop)
-        : output(size(s.batch * s.length * s.width)), log_sum_exp(size(s.batch * s.heads * s.length)), gradient(qkv.size())
-    {
-        definition::attention_forward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = drop, .output = output.data(), .log_sum_exp = log_sum_exp.data()});
-        definition::attention_backward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = output.data(), .log_sum_exp = log_sum_exp.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
-    }
-};
-
 }  // namespace
 
 static_assert(row_part{}(7) == 7 && row_part{}.is_all() && row_part{.length = 2, .first = 4, .whole = 6}(3) == 11);
@@ -120,7 +110,7 @@ TEST_CASE("attention of slices: the definition is that of the whole sequence")
             INFO(s.length << " tokens in " << s.slices << " slices, dropout " << p);
             auto const qkv = wide(normal(s.batch * s.length * 3 * s.width, 1));
             auto const dout = wide(normal(s.batch * s.length * s.width, 2));
-            reference const whole{s, qkv, dout, some_dropout(p)};
+            attention_reference const whole{s, qkv, dout, some_dropout(p)};
             auto const [output, gradient] = sliced_attention<fp64>(s, qkv, dout, some_dropout(p), std::numeric_limits<double>::quiet_NaN(),
                 [](auto const& a) { definition::attention_forward<fp64>(a); }, [](auto const& a) { definition::attention_backward<fp64>(a); });
             for (std::size_t i = 0; i < output.size(); ++i) {
@@ -143,7 +133,7 @@ TEST_CASE("attention of slices: host agrees with the definition of the whole in 
             INFO(s.length << " tokens in " << s.slices << " slices, dropout " << p);
             auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
             auto const dout = normal(s.batch * s.length * s.width, 2);
-            reference const r{s, wide(qkv), wide(dout), some_dropout(p)};
+            attention_reference const r{s, wide(qkv), wide(dout), some_dropout(p)};
             auto const [output, gradient] = sliced_on_host(pool, s, qkv, dout, some_dropout(p));
             // the bounds of the whole sequence (attention.cpp), whose sums have as many terms; per slice there is one rounding more
             double const d = static_cast<double>(s.width / s.heads);

@@ -5,35 +5,15 @@
 #include <set>
 
 #include "catch.hpp"
+#include "six_layers.hpp"
 
 using namespace rheo;
 
 namespace {
 
-constexpr int layers = 6;
-
-replanning six_layers()
-{
-    replanning known;
-    known.layers = layers;
-    known.wanted = {1, 8};
-    known.element_bytes = bytes{12};
-    for (int l = 0; l < layers; ++l) {
-        known.state.tensors.push_back({"w" + std::to_string(l), {4, 4 + l}, {}, false, true, {layer_id{l}}, {use_id{l}}});
-        known.state.uses.push_back({tensor_id{l}, layer_id{l}, 0});
-    }
-    known.state.tensors.push_back({"tied", {8, 4}, {}, false, true, {layer_id{0}, layer_id{5}}, {use_id{6}, use_id{7}}});
-    known.state.uses.push_back({tensor_id{6}, layer_id{0}, 1});
-    known.state.uses.push_back({tensor_id{6}, layer_id{5}, 1});
-    std::vector<seconds> const times(layers, seconds{1});
-    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{3}, layer_id{6}}, times));
-    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}}, times));
-    return known;
-}
-
 /// Ranks 0 + 1 and 2 + 3; each layer is held twice.
 struct small_job {
-    replanning known = six_layers();
+    replanning known = six_layers::known_before();
     std::vector<pipeline_instance> pipelines;
     std::vector<rank_holdings> told;
 

@@ -7,31 +7,11 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "six_layers.hpp"
 
 using namespace rheo;
 
 namespace {
-
-constexpr int layers = 6;
-
-replanning six_layers()
-{
-    replanning known;
-    known.layers = layers;
-    known.wanted = {1, 8};
-    known.element_bytes = bytes{12};
-    for (int l = 0; l < layers; ++l) {
-        known.state.tensors.push_back({"w" + std::to_string(l), {4, 4 + l}, {}, false, true, {layer_id{l}}, {use_id{l}}});
-        known.state.uses.push_back({tensor_id{l}, layer_id{l}, 0});
-    }
-    known.state.tensors.push_back({"tied", {8, 4}, {}, false, true, {layer_id{0}, layer_id{5}}, {use_id{6}, use_id{7}}});
-    known.state.uses.push_back({tensor_id{6}, layer_id{0}, 1});
-    known.state.uses.push_back({tensor_id{6}, layer_id{5}, 1});
-    std::vector<seconds> const times(layers, seconds{1});
-    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{3}, layer_id{6}}, times));
-    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}}, times));
-    return known;
-}
 
 std::vector<layer_id> range(int first, int last)
 {
@@ -99,7 +79,7 @@ void check_complete(std::vector<rank_holdings> const& told, replanning const& kn
 
 TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complete and with the salvage")
 {
-    auto const known = six_layers();
+    auto const known = six_layers::known_before();
     for (int victim = 0; victim < 5; ++victim) {
         auto told = two_and_three(known);
         int lost_pairs = 0;
@@ -123,7 +103,7 @@ TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complet
 
 TEST_CASE("nobody lost: nothing moves")
 {
-    auto const known = six_layers();
+    auto const known = six_layers::known_before();
     auto const told = two_and_three(known);
     auto const plan = replan(told, known);
     check_complete(told, known, plan);
@@ -134,10 +114,10 @@ TEST_CASE("nobody lost: nothing moves")
 
 TEST_CASE("too few survivors cannot be planned; no copy is state lost")
 {
-    auto const known = six_layers();
+    auto const known = six_layers::known_before();
     auto all = two_and_three(known);
     std::vector<rank_holdings> one{all[0]};
-    one[0].layers = range(0, layers);
+    one[0].layers = range(0, six_layers::layers);
     CHECK_FALSE(replan(one, known).cannot.empty());
     std::vector<rank_holdings> const halves{all[0], all[2]};
     auto const plan = replan(halves, known);

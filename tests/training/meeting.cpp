@@ -46,11 +46,7 @@ int section(bool lazy, bool rendezvous_only)
     job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
                     fault_injector{{}, me}, &pool};
     resident_state resident{about.state};
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-        if (state.tensors[t].is_parameter) {
-            initialise(resident, tensor_id{static_cast<std::int32_t>(t)}, 1, pool);
-        }
-    }
+    initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1, pool);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});

@@ -70,7 +70,7 @@ struct protocol_start {
     rank_holdings holds;           ///< of this rank; `version` is where the job goes on, agreed: it is in every stamp
 };
 
-/// True when a message with the stamp is one that this rank waits for now, as far as the stamp says.
+/// True when a message with the stamp belongs to the section that this rank is in; its sender and kind are looked at elsewhere.
 template <protocol_rules Rules = protocol_rules{}, RecoveryPlan Plan>
 constexpr bool accepts(protocol_state<Plan> const& state, message_stamp stamp)
 {

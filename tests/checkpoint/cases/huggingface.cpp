@@ -24,15 +24,12 @@ namespace {
 /// A checkpoint of a GPT whose config says so.
 checkpoint write_gpt(temporary_folder const& run, gpt_shape shape)
 {
-    auto const info = state_of(gpt_model(shape));
+    auto const model = gpt_model(shape);
+    auto const info = state_of(model);
     resident_state state{info};
     tile_pool pool{1};
     std::vector<std::vector<rank_id>> holders(info.tensors.size(), {rank_id{0}});
-    for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
-        if (info.tensors[at(t)].is_parameter) {
-            initialise(state, t, 3, pool);
-        }
-    }
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 3, pool);
     run_config config;
     config.model = shape;
     config.train.microbatch.tokens = shape.context;
