@@ -36,6 +36,11 @@ struct error : std::runtime_error {
     int code;
 };
 
+/// This rank comes back to others that hold it for lost and go on without it. It may do nothing more that they would notice.
+struct left_behind : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 /// True for the error classes that a failure of a peer causes.
 inline bool is_loss([[maybe_unused]] int code)
 {

@@ -56,7 +56,7 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 /// of communicators. Every survivor calls it, whatever it knows. Somebody may be lost in the middle of it: then
 /// the generation is broken from the start, and another one follows.
 /// @param departed the same on all: members that end by themselves and do not call it; their end is waited for
-/// @throws error when the others hold this rank for lost
+/// @throws left_behind when the others hold this rank for lost; error
 generation next_generation(generation last, std::vector<rank_id> const& departed = {});
 
 /// The communicator of those who live, for whoever goes on without generations. @throws peer_lost, error

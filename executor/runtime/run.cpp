@@ -19,6 +19,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
 #include "runtime/beginning.hpp"
+#include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/same_command.hpp"
@@ -96,16 +97,6 @@ rank_id lowest_alive(mpi::generation const& members)
     mpi::acknowledge(members.recovery(), failed);
     auto const lives = [&](rank_id rank) { return std::find(failed.begin(), failed.end(), members.address_of(rank)) == failed.end(); };
     return *std::find_if(members.members.begin(), members.members.end(), lives);
-}
-
-/// Ends a rank that is in an error of its own: for the others it is lost.
-[[noreturn]] void end_alone(std::string const& sentence)
-{
-    std::fprintf(stderr, "rheo: %s\n", sentence.c_str());
-    std::fflush(stderr);
-    for (;;) {
-        kill(getpid(), SIGKILL);
-    }
 }
 
 }  // namespace
@@ -259,6 +250,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
             }
         } while (!mpi::agree(training->members().recovery(), 1).success);
         result.survivors = mpi::survivors_of(std::move(*training->release_members())).release();
+    } catch (mpi::left_behind const& error) {  // the records are the others' now
+        end_alone(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
     } catch (std::exception const& error) {
         if (record) {
             record->note(error.what());

@@ -6,13 +6,11 @@
 #include <utility>
 #include <variant>
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "runtime/end_alone.hpp"
 #include "runtime/plan_report.hpp"
 #include "runtime/planning.hpp"
 
@@ -58,7 +56,9 @@ training_end trainer::run()
     for (;;) {
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
-                kill(getpid(), SIGKILL);  // others have gone on without this rank: nothing of it may reach them
+                auto const ended = generation_->id.value - 1;
+                end_alone(fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
+                                      "more, and ends itself", me_.value, ended, job_->config.run.folder, ended));
             }
             if (end->reason == leave_reason::drained) {
                 checkpoints_.depart(generation_->members);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seven ranks, a reserve of two pairs of communicators: ranks die one by one until two are left, or two at
 // once and two more while the others agree on who is left. In every generation all members gather what
-// all members say, and agree that they did.
+// all members say, and agree that they did. `comes-back`: one rank stands still while the others give it up, and is told so when it comes back.
 #include <signal.h>
 #include <unistd.h>
 
@@ -39,12 +39,53 @@ std::vector<death> deaths_of(std::string_view how)
     return {{rank_id{3}, 2, false}, {rank_id{0}, 4, false}, {rank_id{6}, 6, false}, {rank_id{1}, 8, false}, {rank_id{2}, 9, false}};
 }
 
+/// Rank 3 stops itself and goes on a second later, when the others count it among those that have departed. It must be told, and may then only end.
+int come_back()
+{
+    auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
+    rank_id const stopped{3};
+    mpi::agree(now.recovery(), 1);  // all have begun
+    if (now.me == stopped) {
+        if (fork() == 0) {  // who wakes it
+            sleep(1);
+            kill(getppid(), SIGCONT);
+            _exit(0);
+        }
+        raise(SIGSTOP);
+        try {
+            now = mpi::next_generation(std::move(now));
+            std::printf("rank %d was not told and goes on in generation %d\n", stopped.value, now.id.value);
+            std::fflush(stdout);
+            for (;;) {  // the others wait for its end: the test's time limit ends them all
+                pause();
+            }
+        } catch (mpi::left_behind const& error) {
+            std::printf("rank %d: %s\n", stopped.value, error.what());
+            std::fflush(stdout);
+        }
+        die();
+    }
+    auto const others = now.members.size() - 1;
+    now = mpi::next_generation(std::move(now), {stopped});
+    bool const right = now.members.size() == others && !now.has(stopped) && now.complete;
+    run_result result;
+    result.speaks = now.members.front() == now.me;
+    bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
+    result.survivors = mpi::survivors_of(std::move(now)).release();
+    result.exit_code = all_right ? 0 : 1;
+    leave_job(result);
+    return result.exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (argc > 1 && std::string_view{argv[1]} == "comes-back") {
+        return come_back();
+    }
     auto const deaths = deaths_of(argc > 1 ? argv[1] : "one-by-one");
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
     auto const me = now.me;

@@ -44,15 +44,27 @@ train hangs 4 --inject hang:1@30:backward
 expect "the job with a hanging rank ends" 0 $?
 judge hangs 'rank 1: an operation has taken .* its deadline is .* the rank ends itself'
 
-# The network was cut in two halves and the other one was first: these can neither commit nor write, and end.
-train cut 4 &
+# The network was cut in two halves, and the other one, which holds these for lost, was first. One of them was stopped all the while (here nobody
+# watches) and comes back only then: neither it nor those that waited for it can commit or write; each says so and ends.
+train cut 4 --set run.watchdog.stopped_s=0 &
 job=$!
 reached cut 20
-echo "the other half" >cut/after-1
+behind=$(pid_of cut 2)
+kill -STOP "$behind"
 kill -KILL "$(pid_of cut 3)"
+echo "the other half" >cut/after-1
+sleep 0.5
+before=$(cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum)
+kill -CONT "$behind"
 wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has nobody to take a code from
-expect "the half that came second ends without a report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
-expect "and without a checkpoint" "" "$(cd cut && compgen -G 'step-*')"
-expect "the first half's word stands" "the other half" "$(cat cut/after-1)"
+for rank in 0 1 2; do
+  expect "rank $rank says that it was left behind" 1 \
+    "$(grep -c "^rheo: rank $rank: others have gone on without it after generation 1 ('cut/after-1' says who); it commits and writes nothing more, and ends itself\$" cut.out)"
+done
+expect "the one that came back is gone" 1 "$(kill -0 "$behind" 2>/dev/null; echo $?)"
+expect "nothing is written any more" "$before" "$(cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum)"
+expect "there is no report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
+expect "and no checkpoint" "" "$(cd cut && compgen -G 'step-*')"
+expect "the other half's word stands" "the other half" "$(cat cut/after-1)"
 
 exit $((failures > 0))

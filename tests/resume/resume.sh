@@ -44,8 +44,11 @@ same signal $?
 
 train time 2 --set plan.pipelines=[2] --max-time 0.2s
 expect "--max-time ends the job with 75" 75 $?
-train time 4
+before=$(grep -c '"kind":"checkpoint"' time/metrics.jsonl)
+train time 4 --set checkpoint.every_steps=0 --set checkpoint.every_minutes=0.002
 same time $?
+recorded=$(($(grep -c '"kind":"checkpoint"' time/metrics.jsonl) - before))
+expect "checkpoints by the clock, besides that of the last state" yes "$( ((recorded >= 2)) && echo yes || echo "$recorded")"
 
 # The power fails: everything is killed at once, twice.
 for step in 50 110; do
@@ -110,7 +113,8 @@ same undisturbed $?
 expect "what was there is set aside" "$kept" "$(cd undisturbed/before-1 && echo step-*)"
 
 # A flipped bit: the older checkpoint is taken, and the sentence names the file.
-printf '\xff' | dd of=power/step-200/"$(cd power/step-200 && ls model-*.safetensors | head -1)" bs=1 seek=5000 conv=notrunc status=none
+weights=(power/step-200/model-*.safetensors)
+printf '\xff' | dd of="${weights[0]}" bs=1 seek=5000 conv=notrunc status=none
 train power 4
 same power $?
 expect "it names the file" 1 "$(grep -c 'step-200/model-.*safetensors' power.out | sed 's/[1-9].*/1/')"

@@ -1,0 +1,24 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The end of a rank that must not go on while others do: in an error of its own, or left behind. A sentence, then SIGKILL: nothing that stands in
+// a buffer reaches a file, no destructor talks to a peer, and for the others it is lost like any other.
+
+#include <cstdio>
+#include <string>
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace rheo::inline v0 {
+
+[[noreturn]] inline void end_alone(std::string const& sentence)
+{
+    auto const line = "rheo: " + sentence + "\n";
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());  // one write: lines of several ranks do not mix
+    for (;;) {
+        ::kill(::getpid(), SIGKILL);
+    }
+}
+
+}  // namespace rheo::inline v0
