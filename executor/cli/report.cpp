@@ -6,13 +6,18 @@
 #include <fmt/format.h>
 
 #include "runtime/html_report.hpp"
+#include "runtime/run_folder.hpp"
 
 namespace rheo::cli {
 
 int report(report_options const& options)
 {
     auto const file = options.out.empty() ? options.folder + "/report.html" : options.out;
-    write_html_report(options.folder, file);
+    try {
+        write_html_report(options.folder, file);
+    } catch (unreadable_record const& error) {
+        throw refusal{4, error.what()};
+    }
     fmt::print("{}\n", file);
     return 0;
 }

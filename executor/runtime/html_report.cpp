@@ -49,6 +49,14 @@ std::string number_or(json const& object, char const* key, char const* format, s
     return found != object.end() && found->is_number() ? fmt::format(fmt::runtime(format), found->get<double>()) : otherwise;
 }
 
+std::int64_t count_of(json const& object, char const* key) { return object.value(key, std::int64_t{0}); }
+
+seconds duration_of(json const& object, char const* key)
+{
+    auto const found = object.find(key);
+    return {found != object.end() && found->is_number() ? found->get<double>() : 0.0};
+}
+
 std::string key_of_colours(std::initializer_list<activity> activities)
 {
     std::string text = "<p class=\"note key\">";
@@ -66,7 +74,7 @@ std::string summary(run_folder const& run)
     auto const steps = run.of_kind("step");
     std::string text = "<table>\n";
     if (r.is_object()) {
-        text += row("ended", fmt::format("{} (exit code {})", r.value("sentence", ""), r.value("exit_code", 0)));
+        text += row("ended", fmt::format("{} (exit code {})", r.value("sentence", ""), count_of(r, "exit_code")));
         text += row("loss", number_or(r, "loss", "{:.4f} nats per token"));
         if (auto const digest = r.find("digest"); digest != r.end() && digest->is_string()) {
             text += row("validation loss", number_or(r, "validation_loss", "{:.4f} nats per token"));
@@ -75,13 +83,13 @@ std::string summary(run_folder const& run)
     } else {
         text += row("ended", "not yet, or without a report");
     }
-    text += row("steps", fmt::format("{} of {}", steps.empty() ? 0 : steps.back()->value("step", 0) + 1, run.config.train.steps));
+    text += row("steps", fmt::format("{} of {}", steps.empty() ? 0 : count_of(*steps.back(), "step") + 1, run.config.train.steps));
     text += row("ranks at launch", std::to_string(run.ranks.size()));
     text += row("recoveries", std::to_string(run.of_kind("recovery").size()));
     if (auto const checkpoints = run.of_kind("checkpoint"); !checkpoints.empty()) {
         auto const& last = *checkpoints.back();
-        text += row("checkpoints", fmt::format("{}; the last one of step {}: {:.1f} MiB in {:.0f} ms", checkpoints.size(), last.value("step", std::int64_t{0}),
-                                               in_mebibytes({last.value("bytes", std::int64_t{0})}), in_milliseconds({last.value("duration_s", 0.0)})));
+        text += row("checkpoints", fmt::format("{}; the last one of step {}: {:.1f} MiB in {:.0f} ms", checkpoints.size(), count_of(last, "step"),
+                                               in_mebibytes({count_of(last, "bytes")}), in_milliseconds(duration_of(last, "duration_s"))));
     }
     auto const& m = run.config.model;
     text += row("model", fmt::format("{} blocks, width {}, {} heads, vocabulary {}", m.blocks, m.width, m.heads, m.vocabulary));
@@ -120,7 +128,7 @@ std::string curves(run_folder const& run)
 {
     std::vector<svg_mark> marks;
     for (auto const* r : run.of_kind("recovery")) {
-        marks.push_back({r->value("step", 0.0), fmt::format("lost {} in step {}", gone(*r), r->value("step", 0) + 1)});
+        marks.push_back({static_cast<double>(count_of(*r, "step")), fmt::format("lost {} in step {}", gone(*r), count_of(*r, "step") + 1)});
     }
     svg_curves loss{{curve_of(run.of_kind("step"), "loss", "loss, nats per token", "#4c78a8")}, marks};
     if (auto const evaluations = run.of_kind("evaluation"); evaluations.size() > 1) {
@@ -225,6 +233,9 @@ std::string schedules(run_folder const& run)
         }
     }
     auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
+    for (auto const& sentence : run.left_out) {
+        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(sentence));
+    }
     if (!measured) {
         return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
     }
@@ -255,9 +266,9 @@ std::string recovery_table(std::vector<json const*> const& recoveries)
     for (auto const* r : recoveries) {
         text += fmt::format("<tr><td>{}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
                             "<td class=\"number\">{:.2f} MiB</td><td class=\"number\">{} of {}</td></tr>\n",
-                            gone(*r), r->value("step", 0) + 1, r->value("ranks", 0), r->value("pipelines", 0),
-                            in_milliseconds({r->value("total_s", 0.0)}), in_mebibytes({r->value("copied_bytes", std::int64_t{0})}),
-                            r->value("pairs_salvaged", 0), r->value("pairs_total", 0));
+                            gone(*r), count_of(*r, "step") + 1, count_of(*r, "ranks"), count_of(*r, "pipelines"),
+                            in_milliseconds(duration_of(*r, "total_s")), in_mebibytes({count_of(*r, "copied_bytes")}),
+                            count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"));
     }
     return text + "</table></div>\n";
 }
@@ -307,7 +318,7 @@ std::string memory(run_folder const& run)
     bytes most{1};
     for (auto const& r : run.ranks) {
         bytes const planned = model ? memory_of(*run.first, *model, run.config.train.microbatch, rank_id{r.value("rank", 0)}) : bytes{};
-        bytes const measured{r.value("peak_memory_bytes", std::int64_t{0})};
+        bytes const measured{count_of(r, "peak_memory_bytes")};
         held.emplace_back(planned, measured);
         most = std::max({most, planned, measured});
     }

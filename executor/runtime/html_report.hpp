@@ -10,10 +10,10 @@
 
 namespace rheo::inline v0 {
 
-/// The page of the run in this folder. @throws records_error when the folder holds no run
+/// The page of the run in this folder. @throws records_error when the folder holds no run; unreadable_record, config_error for what it holds
 std::string html_report(std::string const& folder);
 
-/// Writes the page to a file, whole or not at all. @throws records_error
+/// Writes the page to a file, whole or not at all. @throws what html_report throws; records_error when it cannot be written
 void write_html_report(std::string const& folder, std::string const& file);
 
 }  // namespace rheo::inline v0

@@ -21,7 +21,9 @@
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "runtime/record_files.hpp"
+#include "runtime/record_line.hpp"
 #include "runtime/report.hpp"
+#include "runtime/strict_json.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::inline v0 {
@@ -154,16 +156,24 @@ struct records::impl {
         }
         std::pair<std::int64_t, std::int32_t> written{-1, 0};  // step and attempt
         std::istringstream lines(before);
+        std::string strange;  // of somebody else; a training does not end for it
         for (std::string line; std::getline(lines, line);) {
-            auto const object = json::parse(line, nullptr, false);
-            if (object.is_object() && (object.value("kind", "") == "step" || object.value("kind", "") == "redo")) {
-                written = std::max(written, {object.value("step", std::int64_t{-1}), object.value("attempt", std::int32_t{0})});
+            try {
+                auto const object = record_of(line);
+                if (object && (object->value("kind", "") == "step" || object->value("kind", "") == "redo")) {
+                    written = std::max(written, {object->value("step", std::int64_t{-1}), object->value("attempt", std::int32_t{0})});
+                }
+            } catch (json_refusal const& refusal) {
+                strange = fmt::format("'{}': the line \"{}\" {}, and is left as it is", path, line.substr(0, 60), refusal.what());
             }
         }
         for (auto const& r : recent) {
             if (std::pair{r.step.value, r.attempt.value} > written) {
                 write(to_json(r));
             }
+        }
+        if (!strange.empty()) {
+            fmt::print(stderr, "rheo: {}\n", strange);
         }
     }
 

@@ -2,8 +2,10 @@
 #include "runtime/run_folder.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -11,7 +13,9 @@
 
 #include "rheo/trace/json_lines.hpp"
 #include "runtime/planning.hpp"
+#include "runtime/record_line.hpp"
 #include "runtime/records.hpp"
+#include "runtime/strict_json.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::inline v0 {
@@ -31,7 +35,36 @@ std::string read_text(fs::path const& path)
     return text.str();
 }
 
-std::vector<trace_event> read_trace(fs::path const& path)
+/// A file that was written as a whole: one record. @throws unreadable_record
+nlohmann::json read_record(fs::path const& path)
+{
+    try {
+        auto object = parse_strict(read_text(path), 8);
+        expect_record(object);
+        return object;
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+    }
+}
+
+std::vector<nlohmann::json> read_metrics(fs::path const& path)
+{
+    std::vector<nlohmann::json> metrics;
+    std::istringstream lines(read_text(path));
+    int number = 1;
+    for (std::string line; std::getline(lines, line); ++number) {
+        try {
+            if (auto object = record_of(line)) {
+                metrics.push_back(std::move(*object));
+            }
+        } catch (json_refusal const& refusal) {
+            throw unreadable_record{fmt::format("'{}', line {} {}", path.string(), number, refusal.what())};
+        }
+    }
+    return metrics;
+}
+
+void read_trace(fs::path const& path, run_folder& run)
 {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     auto const size = static_cast<std::streamoff>(file.tellg());
@@ -41,7 +74,12 @@ std::vector<trace_event> read_trace(fs::path const& path)
         std::string torn;
         std::getline(file, torn);
     }
-    return read_json_lines(file).events;
+    auto const read = read_json_lines(file);
+    std::copy_if(read.events.begin(), read.events.end(), std::back_inserter(run.events),
+                 [](trace_event const& e) { return std::isfinite(e.start.count) && std::isfinite(e.end.count); });  // what comes has to be in order
+    if (!read) {
+        run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.reason));
+    }
 }
 
 /// The files of a folder with this ending.
@@ -80,24 +118,16 @@ run_folder read_run_folder(std::string const& folder)
     // A report needs no schedule of one's own, which may be gone.
     std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
     run.config = read_config_file((path / "config.toml").string(), any_schedule_will_do).config;
-    std::istringstream lines(read_text(path / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-        if (auto object = nlohmann::json::parse(line, nullptr, false); object.is_object()) {
-            run.metrics.push_back(std::move(object));
-        }
-    }
-    if (auto report = nlohmann::json::parse(read_text(path / "report.json"), nullptr, false); report.is_object()) {
-        run.report = std::move(report);
+    run.metrics = read_metrics(path / "metrics.jsonl");
+    if (fs::exists(path / "report.json")) {
+        run.report = read_record(path / "report.json");
     }
     for (auto const& file : files_of(path / "ranks", ".json")) {
-        if (auto rank = nlohmann::json::parse(read_text(file), nullptr, false); rank.is_object()) {
-            run.ranks.push_back(std::move(rank));
-        }
+        run.ranks.push_back(read_record(file));
     }
     std::sort(run.ranks.begin(), run.ranks.end(), [](auto const& a, auto const& b) { return a.value("rank", 0) < b.value("rank", 0); });
     for (auto const& file : files_of(path / "trace", ".jsonl")) {
-        auto const events = read_trace(file);
-        run.events.insert(run.events.end(), events.begin(), events.end());
+        read_trace(file, run);
     }
     std::stable_sort(run.events.begin(), run.events.end(), [](trace_event const& a, trace_event const& b) {
         return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a run left behind, read back: for the report and for people's own tools. Torn ends of files are
-// normal (a rank was killed) and leave out what is not whole.
+// normal (a rank was killed) and leave out what is not whole; a record that says something else than records do is refused.
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,25 @@
 
 namespace rheo::inline v0 {
 
+/// A file of the folder is not what a run leaves there: which one, which line, what was expected; exit code 4.
+struct unreadable_record : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 struct run_folder {
     run_config config;
     std::vector<nlohmann::json> metrics;  ///< one object per whole line of metrics.jsonl
     nlohmann::json report;                ///< report.json; null when the run has not ended
     std::vector<nlohmann::json> ranks;    ///< ranks/<r>.json, by rank
     std::vector<trace_event> events;      ///< of all ranks, by rank and start
+    std::vector<std::string> left_out;    ///< a sentence for each trace of which only the beginning could be read
     std::optional<plan> first;            ///< plan.json, the plan that the run began with
 
     /// The metrics of one kind, in their order.
     std::vector<nlohmann::json const*> of_kind(std::string const& kind) const;
 };
 
-/// Reads all of it. @throws records_error when the folder holds no run
+/// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
 run_folder read_run_folder(std::string const& folder);
 
 }  // namespace rheo::inline v0

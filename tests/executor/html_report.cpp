@@ -2,6 +2,7 @@
 // The page about a run: of a folder that `rheo train` left, of one that was killed, of one that is none.
 #include "runtime/html_report.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -71,6 +72,26 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
     std::filesystem::remove_all(run + "/trace");
     std::filesystem::remove(run + "/plan.json");
     CHECK(has(html_report(run), "The folder holds no trace of a whole step."));
+
+    // What is there, but is not what a run leaves, is refused with its file and line.
+    auto const whole = folder.read("a <run>/metrics.jsonl");
+    auto const first_lines = std::count(whole.begin(), whole.end(), '\n');
+    folder.write("a <run>/metrics.jsonl", whole + "\n" + R"({"kind":"step","step":"five","loss":2.5})" + "\n");
+    CHECK(std::system((start + "report 'a <run>' 2>sentence").c_str()) == 4 << 8);
+    CHECK(folder.read("sentence") == "rheo: 'a <run>/metrics.jsonl', line " + std::to_string(first_lines + 2)
+                                         + " has a 'step' that is no whole number from 0 to 9007199254740992\n");
+    folder.write("a <run>/metrics.jsonl", metrics);
+    folder.write("a <run>/report.json", R"({"exit_code": "0"})");
+    CHECK_THROWS_WITH(html_report(run), "'" + run + "/report.json' has a 'exit_code' that is no whole number from 0 to 9007199254740992");
+    folder.write("a <run>/report.json", "[");
+    CHECK_THROWS_WITH(html_report(run), "'" + run + "/report.json' is no JSON: byte 2 of 1 is not what JSON has there");
+    std::filesystem::remove(run + "/report.json");
+    folder.write("a <run>/ranks/0.json", R"({"rank":0,"host":7})");
+    CHECK_THROWS_WITH(html_report(run), "'" + run + "/ranks/0.json' has a 'host' that is no text");
+    folder.write("a <run>/ranks/0.json", R"({"rank":0,"host":"h"})");
+    std::filesystem::create_directories(run + "/trace");
+    folder.write("a <run>/trace/rank-0.jsonl", "{}\n");
+    CHECK(has(html_report(run), "rank-0.jsonl': line 1, column 1: expected"));
 
     CHECK_THROWS_AS(html_report(folder.path.string()), records_error);
     CHECK_THROWS_AS(write_html_report(run, folder.path.string() + "/none/page.html"), records_error);

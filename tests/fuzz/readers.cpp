@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "folder_reader.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "runtime/checkpoint.hpp"
@@ -173,7 +174,7 @@ void huggingface(std::span<std::uint8_t const> bytes)
 }
 
 constexpr reader all[] = {{"config", config}, {"plan", plan_file}, {"manifest", manifest}, {"safetensors", safetensors}, {"tokens", tokens}, {"huggingface", huggingface},
-                          {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile}, {"trace", trace_lines}};
+                          {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile}, {"trace", trace_lines}, {"records", records}};
 
 }  // namespace
 

@@ -53,7 +53,8 @@ struct range_of_values {
         least = std::min(least, value);
         most = std::max(most, value);
     }
-    double part(double value) const { return most > least ? (value - least) / (most - least) : 0.5; }
+    /// Halves, because the difference of two large values may be none.
+    double part(double value) const { return most > least ? (value / 2 - least / 2) / (most / 2 - least / 2) : 0.5; }
 };
 
 inline std::string value_for_people(double value)
@@ -117,7 +118,7 @@ inline std::string draw_curves(svg_curves const& what)
         return svg_point{{left + xs.part(s.x) * (width - left - 8)}, {bottom - ys.part(s.y) * (bottom - top)}};
     };
     for (int i = 0; i <= 4; ++i) {
-        auto const value = ys.least + (ys.most - ys.least) * i / 4;
+        auto const value = ys.least * (1 - i / 4.0) + ys.most * (i / 4.0);
         auto const y = place({xs.least, value}).y;
         picture.line({{left}, y}, {{width - 8}, y}, "#ddd");
         picture.text({{left - 6}, {y.count + 4}}, detail::value_for_people(value), svg_anchor::end);
