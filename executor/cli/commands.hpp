@@ -20,6 +20,7 @@ struct train_options {
     double max_time_s = 0;
     int node_size = 0;  ///< 0: as plan.node_size says
     bool json = false;
+    bool ended = false;  ///< only say how the run has ended
 };
 
 struct plan_options {

@@ -76,6 +76,8 @@ int main(int argc, char** argv)
     train_command.add_option("--node-size", train.node_size, "ranks of a node, in place of plan.node_size: copies of a layer go to different nodes")->check(CLI::Range(1, 1024));
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
 
+    train_command.add_flag("--ended", train.ended, "train nothing: say how the run that this command starts has ended, with its exit code; 1 when it has not");
+
     rheo::cli::plan_options plan;
     auto& plan_command = *app.add_subcommand("plan", "show what train would run on a number of ranks");
     add_settings(plan_command, plan.config, plan.settings);

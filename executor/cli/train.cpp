@@ -17,6 +17,7 @@
 #include "rheo/model/model.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/run.hpp"
+#include "runtime/run_folder.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::cli {
@@ -46,12 +47,35 @@ read_config_result read(train_options const& options)
     return read;
 }
 
+/// A launcher whose ranks were all lost has nobody to take an exit code from; the run folder knows.
+int say_how_it_ended(run_config const& config)
+{
+    try {
+        auto const end = how_it_ended(config.run.folder);
+        if (!end) {
+            fmt::print("{}: has not ended; all its ranks were lost, or it runs\n", config.run.folder);
+            return 1;
+        }
+        fmt::print("{}: {} (exit code {})\n", config.run.folder, end->sentence, end->exit_code);
+        if (end->exit_code == 0 && end->steps < config.train.steps) {
+            fmt::print("{}: has {} steps of {} now\n", config.run.folder, end->steps, config.train.steps);
+            return 1;
+        }
+        return end->exit_code;
+    } catch (unreadable_record const& error) {
+        throw refusal{4, error.what()};
+    }
+}
+
 }  // namespace
 
 int train(train_options const& options)
 {
     auto const read = cli::read(options);
     auto const& config = read.config;
+    if (options.ended) {
+        return say_how_it_ended(config);
+    }
     auto const model = gpt_model(config.model);
     run_options how;
     how.quiet = options.json;

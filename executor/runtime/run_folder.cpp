@@ -138,4 +138,18 @@ run_folder read_run_folder(std::string const& folder)
     return run;
 }
 
+std::optional<run_end> how_it_ended(std::string const& folder)
+{
+    auto const path = fs::path{folder} / "report.json";
+    if (!fs::exists(path)) {
+        return std::nullopt;
+    }
+    auto const report = read_record(path);
+    try {
+        return run_end{static_cast<int>(integer_member(report, "exit_code", {0, 255})), text_member(report, "sentence"), integer_member(report, "steps", {})};
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+    }
+}
+
 }  // namespace rheo::inline v0

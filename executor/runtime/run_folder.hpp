@@ -4,6 +4,7 @@
 // What a run left behind, read back: for the report and for people's own tools. Torn ends of files are
 // normal (a rank was killed) and leave out what is not whole; a record that says something else than records do is refused.
 
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -37,5 +38,15 @@ struct run_folder {
 
 /// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
 run_folder read_run_folder(std::string const& folder);
+
+/// How a run ended, as its report says.
+struct run_end {
+    int exit_code = 0;
+    std::string sentence;
+    std::int64_t steps = 0;  ///< committed
+};
+
+/// None when the folder has no report: the run goes on, or all its ranks were lost. @throws unreadable_record
+std::optional<run_end> how_it_ended(std::string const& folder);
 
 }  // namespace rheo::inline v0

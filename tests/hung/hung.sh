@@ -19,6 +19,10 @@ judge() { # <run folder> <sentence>: it ended with the digest of the undisturbed
 
 train undisturbed 4
 expect "the undisturbed job ends" 0 $?
+"$rheo" train job.toml --set run.folder=undisturbed --ended >ended.out
+expect "its folder says that it has ended" "0 undisturbed: all 250 steps are committed (exit code 0)" "$? $(cat ended.out)"
+"$rheo" train job.toml --set run.folder=undisturbed --set train.steps=251 --ended >ended.out
+expect "but not with a step more" 1 $?
 digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
 
@@ -64,6 +68,8 @@ done
 expect "the one that came back is gone" 1 "$(kill -0 "$behind" 2>/dev/null; echo $?)"
 expect "nothing is written any more" "$before" "$(cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum)"
 expect "there is no report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
+"$rheo" train job.toml --set run.folder=cut --ended >ended.out
+expect "whatever the launcher returned, it has not ended" "1 cut: has not ended; all its ranks were lost, or it runs" "$? $(cat ended.out)"
 expect "and no checkpoint" "" "$(cd cut && compgen -G 'step-*')"
 expect "the other half's word stands" "the other half" "$(cat cut/after-1)"
 

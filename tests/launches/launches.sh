@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# launches.sh <rheo> <work folder>: a second launch in a run folder is refused as long as any rank of the first one lives, and
-# touches nothing; a job that was killed keeps nobody out.
+# launches.sh <rheo> <work folder> <no_locks>: a second launch in a run folder is refused as long as any rank of the first one lives, and
+# touches nothing; a job that was killed keeps nobody out. Where the file system has no locks it is said, and the job runs.
 set -u
-rheo=$1
+rheo=$1 no_locks=$3
 # shellcheck source=tests/jobs.sh
 . "$(dirname "$0")/../jobs.sh"
 begin_in "$2" <<'END'
@@ -61,5 +61,15 @@ codes=$?
 wait $other
 codes="$codes $?"
 expect "one of two goes on" yes "$([[ $codes == "5 75" || $codes == "75 5" ]] && echo yes || echo "$codes")"
+
+# File systems without locks: NFS without its lock service (ENOLCK), others that refuse the call.
+for reason in 37 95; do
+  folder=unlocked-$reason
+  LD_PRELOAD=$no_locks RHEO_NO_LOCKS=$reason ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 train $folder 4 --set train.steps=3
+  expect "without locks ($reason) a job runs" 0 $?
+  words=$([[ $reason == 37 ]] && echo "No locks available" || echo "Operation not supported")
+  expect "and says so" "run folder $folder: its file system has no locks ($words), so nothing keeps a second launch out of it" "$(grep 'no locks' $folder.out)"
+  expect "also in its records" 1 "$(grep -c '"kind":"note".*has no locks' $folder/metrics.jsonl)"
+done
 
 exit $((failures > 0))

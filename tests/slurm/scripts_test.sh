@@ -16,7 +16,12 @@ done
 mkdir "$work/bin"
 cat >"$work/bin/rheo" <<'END'
 #!/usr/bin/env bash
-echo "{ \"ulfm\": { \"compiled_in\": ${FAKE_ULFM:-true} } }"
+if [[ $1 == info ]]; then
+  echo "{ \"ulfm\": { \"compiled_in\": ${FAKE_ULFM:-true} } }"
+else # train ... --ended
+  echo "$*" >"$FAKE_WORK/rheo"
+  exit "${FAKE_ENDED:-0}"
+fi
 END
 cat >"$work/bin/mpirun" <<'END'
 #!/usr/bin/env bash
@@ -44,7 +49,7 @@ export PATH="$work/bin:$PATH" FAKE_WORK=$work
 unset SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES RHEO RHEO_MPIRUN RHEO_MPIRUN_FLAGS RHEO_MOST_RESTARTS
 
 run() { # [variable=value...] : train.sbatch in the pretended environment; its exit code
-  rm -f "$work/scontrol" "$work/mpirun"
+  rm -f "$work/scontrol" "$work/mpirun" "$work/rheo"
   env "$@" sbatch "$scripts/train.sbatch" run.toml --set "data.paths=[\"a b\"]" >"$work/out" 2>"$work/err"
 }
 queue() { cat "$work/scontrol" 2>/dev/null; }
@@ -53,6 +58,15 @@ run FAKE_EXIT=0
 expect "a run that is done ends the job" "0 " "$? $(queue)"
 expect "mpirun with ULFM" '--with-ft ulfm --mca pml ob1 -n 8 rheo train run.toml --set data.paths=["a b"]' "$(cat "$work/mpirun")"
 expect "the signal before the time limit" "#SBATCH --signal=B:USR1@300" "$(grep signal "$work/sbatch")"
+expect "the run folder is asked with the same arguments" 'train run.toml --set data.paths=["a b"] --ended' "$(cat "$work/rheo")"
+run FAKE_EXIT=0 FAKE_ENDED=1
+expect "all ranks were lost, and the launcher returned 0" "1 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=0 FAKE_ENDED=1 SLURM_RESTART_COUNT=20
+expect "not for ever either" "1 " "$? $(queue)"
+run FAKE_EXIT=0 FAKE_ENDED=75
+expect "stopped with a checkpoint, and the launcher returned 0" "75 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=0 FAKE_ENDED=4
+expect "a report that cannot be read ends the job" "4 " "$? $(queue)"
 run SLURM_JOB_NUM_NODES=2 "RHEO_MPIRUN_FLAGS=--map-by node"
 expect "mpirun on several nodes" '--with-ft ulfm --mca pml ob1 --mca coll ^han,cuda --map-by node -n 8' "$(sed 's/ rheo .*//' "$work/mpirun")"
 run FAKE_ULFM=false
