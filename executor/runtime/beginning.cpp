@@ -24,8 +24,8 @@ std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id la
     return folder / fmt::format(".launch-{}", launch.value);
 }
 
-/// All ranks compare fingerprints; a mixture is refused with the line that differs.
-refusal compare_fingerprints(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
+/// All ranks compare what must be the same; a mixture is refused with the line that differs.
+refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
 {
     std::vector<std::int64_t> hashes;
     for (auto const& line : lines) {
@@ -41,7 +41,7 @@ refusal compare_fingerprints(mpi::messenger& messages, std::vector<fingerprint_l
             if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
                 auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
                 auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
-                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same for the same bits", lines[i].what, value(0),
+                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0),
                                        members[0].value, value(r), members[r].value)};
             }
         }
@@ -186,8 +186,8 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
 
 }  // namespace
 
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode,
-                       collection const& state, refusal& mine, beginning& begun)
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, state_digest planned,
+                       resume_mode mode, collection const& state, refusal& mine, beginning& begun)
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
@@ -195,7 +195,9 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
     if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
         return bad;
     }
-    if (auto const bad = compare_fingerprints(messages, fingerprint); bad.exit_code != 0) {
+    auto same = fingerprint;
+    same.push_back({"the plan (schedule files included)", to_string(planned)});
+    if (auto const bad = compare_lines(messages, same); bad.exit_code != 0) {
         mine = lowest ? bad : refusal{};
         return bad;
     }

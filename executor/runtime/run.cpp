@@ -18,6 +18,7 @@
 #include "mpi/messenger.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
+#include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
 #include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
@@ -99,9 +100,8 @@ rank_id lowest_alive(mpi::generation const& members)
     return *std::find_if(members.members.begin(), members.members.end(), lives);
 }
 
-}  // namespace
-
-run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
+/// The communicators of the ranks that begin.
+std::unique_ptr<mpi::generation> join(MPI_Comm comm)
 {
     MPI_Errhandler before = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(comm, &before);
@@ -112,86 +112,93 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
     MPI_Comm_set_errhandler(comm, before);
     MPI_Errhandler_free(&before);
-    auto const me = generation->me;
-    auto const launched = static_cast<int>(generation->members.size());
+    return generation;
+}
 
-    // What is wrong with the arguments is wrong on all ranks alike.
+/// What the arguments come to, alike on all ranks; or why no job begins with them.
+struct preparation {
+    refusal why{};
+    std::vector<fault> faults{};
+    model_description runs{};
+    collection state{};
+    std::vector<reduction_unit> units{};
+    plan first{};
+};
+
+preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
+{
+    preparation p;
+    auto const no = [&](int exit_code, std::string sentence) {
+        p.why = {exit_code, std::move(sentence)};
+        return p;
+    };
     if (auto const fault = check(model); fault.what != model_fault::kind::none) {
-        return refused({2, "the model cannot be run: " + to_string(fault)}, me.value == 0);
+        return no(2, "the model cannot be run: " + to_string(fault));
     }
     for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
         if (fault) {
-            return refused({2, fault->key + ": " + fault->sentence}, me.value == 0);
+            return no(2, fault->key + ": " + fault->sentence);
         }
     }
-    std::vector<fault> faults;
     for (auto const& text : given.run.inject) {
         auto const parsed = parse_fault(text);
         if (!parsed.what) {
-            return refused({2, parsed.reason}, me.value == 0);
+            return no(2, parsed.reason);
         }
-        faults.push_back(*parsed.what);
+        p.faults.push_back(*parsed.what);
     }
-
-    auto const runs = given.run.fuse ? fused(model) : model;
-    auto const state = state_of(runs);
-    int vocabulary = 0;
-    for (auto const& o : runs.layers.front().ops) {
-        vocabulary = o.kind == op_kind::embedding ? o.in_width : vocabulary;
-    }
-    plan first;
+    p.runs = given.run.fuse ? fused(model) : model;
+    p.state = state_of(p.runs);
+    p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
     if (options.first_plan) {
-        first = *options.first_plan;
-        if (!first.own && first.schedule == given.plan.schedule) {
-            first.own = own_schedule(given.plan);
+        p.first = *options.first_plan;
+        if (!p.first.own && p.first.schedule == given.plan.schedule) {
+            p.first.own = own_schedule(given.plan);
         }
-        if (auto const reason = why_not(first, runs, given, launched); !reason.empty()) {
-            return refused({3, "the plan cannot be run: " + reason}, me.value == 0);
+        if (auto const reason = why_not(p.first, p.runs, given, launched); !reason.empty()) {
+            return no(3, "the plan cannot be run: " + reason);
         }
     } else {
-        auto made = make_first_plan(runs, given, launched);
+        auto made = make_first_plan(p.runs, given, launched);
         if (!made) {
-            return refused({3, made.cannot}, me.value == 0);
+            return no(3, made.cannot);
         }
-        first = std::move(made.what);
+        p.first = std::move(made.what);
     }
-
     // Messages name a microbatch of a stage, or a part of a tensor or of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
-    auto const items = std::max({stages * microbatches_in_messages(given.train), 4 * std::ssize(state.tensors), 2 * std::ssize(state.uses)});
+    auto const items = std::max({stages * microbatches_in_messages(given.train), 4 * std::ssize(p.state.tensors), 2 * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
-        return refused({5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or "
-                                       "another transport of the MPI", items, mpi::messenger::largest_item())}, me.value == 0);
+        return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
+                                 "transport of the MPI", items, mpi::messenger::largest_item()));
     }
+    return p;
+}
 
-    std::optional<dataset> data;
-    refusal why;
-    try {
-        data.emplace(given.data, vocabulary, given.train.microbatch);
-    } catch (data_error const& error) {
-        why = {4, error.what()};
+/// The width of the first embedding, the number of different tokens; 0 where there is none.
+int vocabulary_of(model_description const& model)
+{
+    int vocabulary = 0;
+    for (auto const& o : model.layers.front().ops) {
+        vocabulary = o.kind == op_kind::embedding ? o.in_width : vocabulary;
     }
-    tile_pool pool{given.run.threads};
-    watchdog watch{given.run.watchdog, me};
-    std::vector<fingerprint_line> fingerprint;
-    try {
-        if (data) {
-            fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, &pool});
-        }
-    } catch (blas_error const& error) {
-        why = {5, error.what()};
-    }
-    beginning begun;
-    std::optional<records> record;
-    // Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
+    return vocabulary;
+}
+
+/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
+/// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
+refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line> const& fingerprint, state_digest planned,
+                  resume_mode mode, collection const& state, watchdog& watch, refusal& mine, beginning& begun)
+{
+    auto const launched = static_cast<int>(generation->members.size());
     for (;;) {
         refusal bad;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            bad = begin_together(messages, given, fingerprint, options.resume, state, why, begun);
+            bad = begin_together(messages, config, fingerprint, planned, mode, state, mine, begun);
         });
         if (together && bad.exit_code != 0) {
-            return refused(bad, why.exit_code != 0);
+            return bad;
         }
         if (together) {
             watch.join_host(begun.launch.launch.value, launched);
@@ -199,12 +206,45 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         watchdog::wait const waits{&watch};
         auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
         if (settled.success && (settled.bits & 1) != 0) {
-            break;
+            return {};
         }
         generation->revoke();
         generation = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation)));
     }
+}
 
+}  // namespace
+
+run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
+{
+    auto generation = join(comm);
+    auto const me = generation->me;
+    auto const launched = static_cast<int>(generation->members.size());
+    auto const [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
+    if (wrong.exit_code != 0) {
+        return refused(wrong, me.value == 0);
+    }
+
+    std::optional<dataset> data;
+    tile_pool pool{given.run.threads};
+    watchdog watch{given.run.watchdog, me};
+    std::vector<fingerprint_line> fingerprint;
+    refusal why;
+    try {
+        data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
+        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, &pool});
+    } catch (data_error const& error) {
+        why = {4, error.what()};
+    } catch (blas_error const& error) {
+        why = {5, error.what()};
+    }
+    beginning begun;
+    auto planned = digest_of(first);
+    planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
+    if (auto const bad = begin_all(generation, given, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
+        return refused(bad, why.exit_code != 0);
+    }
+    std::optional<records> record;
     watch.all_joined();
     auto config = given;
     config.run.folder = begun.folder;
@@ -213,9 +253,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     run_result result;
     try {
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
-        job const about{runs,   state,    reduction_units(state, static_cast<int>(runs.layers.size())), config,
+        job const about{runs,   state,  units,       config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        &pool,  &watch,   fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me})};
+                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me})};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;
         training_end end;

@@ -80,12 +80,8 @@ constexpr std::vector<std::vector<microbatch_work>> deal(std::span<int const> sh
 /// A digest of everything in the plan; equal plans have equal digests.
 constexpr state_digest digest_of(plan const& p)
 {
-    std::uint64_t hash = hash_text(p.schedule);
-    state_digest sum;
-    auto const mix = [&](std::int64_t value) {
-        hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U));
-        sum += {mix_bits(hash + 1), hash};
-    };
+    sequence_digest sum{p.schedule};
+    auto const mix = [&](std::int64_t value) { sum.mix(value); };
     mix(static_cast<std::int64_t>(p.pipelines.size()));
     for (auto const& pipeline : p.pipelines) {
         mix(static_cast<std::int64_t>(pipeline.cuts.size()));
@@ -115,7 +111,7 @@ constexpr state_digest digest_of(plan const& p)
     if (p.recompute) {
         mix(1);
     }
-    return sum;
+    return sum.value();
 }
 
 }  // namespace rheo::inline v0

@@ -6,6 +6,7 @@
 // loss, and, without reductions, for evaluation.
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rheo/plan/pipeline_schedule.hpp"
@@ -28,6 +29,29 @@ inline std::vector<program> programs_of(plan const& p, std::vector<reduction_uni
         programs.push_back(with_reductions(lowered, units_of_stages(units, p.pipelines[i].cuts, lowered.copies), layers));
     }
     return programs;
+}
+
+/// A digest of what ranks interpret, instruction by instruction: equal where a schedule of the same name is the same.
+constexpr state_digest digest_of(std::vector<program> const& programs)
+{
+    sequence_digest sum{"programs"};
+    for (auto const& p : programs) {
+        sum.mix(p.copies);
+        sum.mix(p.slices);
+        sum.mix(static_cast<std::int64_t>(p.placement.size()));
+        for (int const position : p.placement) {
+            sum.mix(position);
+        }
+        for (auto const& row : p.rows) {
+            sum.mix(static_cast<std::int64_t>(row.size()));
+            for (auto const& i : row) {
+                sum.mix(static_cast<std::int64_t>(i.kind));
+                sum.mix(i.stage);
+                sum.mix(i.item);
+            }
+        }
+    }
+    return sum.value();
 }
 
 }  // namespace rheo::inline v0

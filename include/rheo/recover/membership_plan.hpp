@@ -125,12 +125,8 @@ inline std::vector<copy> copies_for_keepers(membership_plan const& plan, replann
 /// A digest of all that members perform; equal plans have equal digests.
 inline state_digest digest_of(membership_plan const& p)
 {
-    state_digest sum;
-    std::uint64_t hash = hash_text("membership plan");
-    auto const mix = [&](std::int64_t value) {
-        hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U));
-        sum += {mix_bits(hash + 1), hash};
-    };
+    sequence_digest sum{"membership plan"};
+    auto const mix = [&](std::int64_t value) { sum.mix(value); };
     auto const mix_size = [&](auto const& list) { mix(static_cast<std::int64_t>(list.size())); };
     auto const mix_all = [&](auto const& indices) {
         mix_size(indices);
@@ -172,7 +168,7 @@ inline state_digest digest_of(membership_plan const& p)
     for (auto const& copy : p.kept) {
         mix(copy.layer.value), mix(copy.from.value), mix(copy.to.value);
     }
-    return sum;
+    return sum.value();
 }
 
 }  // namespace rheo::inline v0

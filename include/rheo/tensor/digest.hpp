@@ -63,6 +63,23 @@ constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std:
     return sum;
 }
 
+/// Digest of numbers in their order, of whatever is no state: a plan, a program.
+class sequence_digest {
+public:
+    constexpr explicit sequence_digest(std::string_view what) : hash_{hash_text(what)} {}
+
+    constexpr void mix(std::int64_t value)
+    {
+        hash_ = mix_bits(hash_ ^ mix_bits(static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U));
+        sum_ += {mix_bits(hash_ + 1), hash_};
+    }
+    constexpr state_digest value() const { return sum_; }
+
+private:
+    std::uint64_t hash_;
+    state_digest sum_{};
+};
+
 /// 32 hexadecimal digits.
 inline std::string to_string(state_digest digest)
 {
