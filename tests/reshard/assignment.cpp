@@ -54,6 +54,25 @@ TEST_CASE("the assignment is the cheapest, ties to the lexicographically smalles
     }
 }
 
+TEST_CASE("prices of another matrix to begin with change nothing of the answer, and prove the next one")
+{
+    std::mt19937 draw{8};
+    for (int round = 0; round < 400; ++round) {
+        auto const columns = 1 + static_cast<int>(draw() % 6);
+        std::vector<std::int64_t> prices;
+        for (int k = 0; k < 4; ++k) {
+            assignment_costs costs{static_cast<int>(draw() % static_cast<unsigned>(columns + 1)), columns, {}};
+            for (int i = 0; i < costs.rows * columns; ++i) {
+                costs.values.push_back(static_cast<std::int64_t>(draw() % 4));
+            }
+            CAPTURE(costs.rows, columns, costs.values, prices);
+            REQUIRE(cheapest_assignment(costs, prices) == best_of_all(costs));
+        }
+    }
+    std::vector<std::int64_t> too_few{1};
+    CHECK_THROWS_AS(cheapest_assignment({1, 2, {0, 0}}, too_few), precondition_error);
+}
+
 TEST_CASE("prices prove a large assignment cheapest")
 {
     std::mt19937 draw{7};

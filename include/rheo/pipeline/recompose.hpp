@@ -46,7 +46,7 @@ constexpr std::vector<rank_holdings const*> ascending(std::span<rank_holdings co
 /// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
 constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
 {
-    auto const survivors = costs.missing_before.size();
+    auto const survivors = costs.survivors;
     assignment_costs matrix{0, static_cast<int>(survivors), {}};
     for (auto const n : sizes) {
         for (auto const& layers : layers_by_position(template_of_size(ready, n))) {

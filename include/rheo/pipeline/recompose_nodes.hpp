@@ -43,17 +43,18 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdi
     return nodes;
 }
 
-/// What each device of a node misses for each of the places from `first` on.
-constexpr assignment_costs costs_of_node(place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
+/// What each device of a node misses for each of the places from `first` on. In a matrix that may have had others before.
+constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
 {
     auto const n = static_cast<int>(devices.size());
-    assignment_costs matrix{n, n, {}};
+    matrix.rows = n;
+    matrix.columns = n;
+    matrix.values.clear();
     for (int s = 0; s < n; ++s) {
         for (auto const i : devices) {
             matrix.values.push_back(costs.of(i, places[static_cast<std::size_t>(first + s)]));
         }
     }
-    return matrix;
 }
 
 /// The costs of the places of one pipeline: place by place, node by node.
@@ -61,9 +62,11 @@ constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& cost
                                                          std::span<std::vector<layer_span> const> places, int devices_per_node)
 {
     std::vector<std::int64_t> values;
+    assignment_costs matrix{};
     for (int first = 0; first < static_cast<int>(places.size()); first += devices_per_node) {
         for (auto const& devices : nodes) {
-            values.push_back(cheapest_assignment_cost(costs_of_node(costs, devices, places, first)));
+            costs_of_node(matrix, costs, devices, places, first);
+            values.push_back(cheapest_assignment_cost(matrix));
         }
     }
     return values;
@@ -142,6 +145,7 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
     constexpr std::int64_t most_work = 1 << 19;
     auto const one_assignment = static_cast<std::int64_t>(nodes.size() * nodes.size() * nodes.size());
     std::int64_t work = 0;
+    std::vector<std::int64_t> column_prices;  // choices have most places in common
     for (auto const& choice : detail::list_choices(problem, optimum, order, 64, 4096)) {
         if (!sizes.empty() && work >= most_work) {
             break;
@@ -155,7 +159,7 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
             matrix.values.insert(matrix.values.end(), row.begin(), row.end());
             matrix.rows += n;
         }
-        auto found = cheapest_assignment(matrix);
+        auto found = cheapest_assignment(matrix, column_prices);
         work += one_assignment;
         if (sizes.empty() || found.cost < best.cost) {
             sizes = choice;
@@ -164,6 +168,7 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
     }
     std::vector<pipeline_cost> prices;
     std::size_t row = 0;
+    assignment_costs inside{};
     for (auto const n : sizes) {
         auto const& shape = template_of_size(ready, n * devices_per_node);
         prices.push_back(shape.cost);
@@ -171,7 +176,8 @@ constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors
         std::vector<rank_id> ranks;
         for (int place = 0; place < n; ++place, ++row) {
             auto const& devices = nodes[static_cast<std::size_t>(best.column_of[row])];
-            for (auto const column : cheapest_assignment(detail::costs_of_node(costs, devices, layers, place * devices_per_node)).column_of) {
+            detail::costs_of_node(inside, costs, devices, layers, place * devices_per_node);
+            for (auto const column : cheapest_assignment(inside).column_of) {
                 auto const i = devices[static_cast<std::size_t>(column)];
                 placed[i] = 1;
                 ranks.push_back(by_rank[i]->rank);

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
@@ -26,13 +25,15 @@ struct shared_tensor {
 };
 
 struct place_costs {
-    std::vector<std::vector<std::int64_t>> missing_before;  ///< [survivor][layer]
-    std::vector<shared_tensor> shared;
+    std::size_t survivors = 0;
+    std::size_t bounds = 0;                    ///< layers + 1
+    std::vector<std::int64_t> missing_before{};  ///< survivor by survivor: bound of layers -> the bytes of the layers before it
+    std::vector<shared_tensor> shared{};
 
     /// @pre the spans have no layer in common
     constexpr std::int64_t of(std::size_t survivor, std::span<layer_span const> spans) const
     {
-        auto const& before = missing_before[survivor];
+        std::span const before{missing_before.data() + survivor * bounds, bounds};
         std::int64_t cost = 0;
         for (auto const span : spans) {
             cost += before[at(span.end)] - before[at(span.begin)];
@@ -53,15 +54,19 @@ struct place_costs {
 /// @pre no tensor has a layer that the model has not
 constexpr place_costs make_place_costs(std::span<rank_holdings const* const> survivors, std::span<tensor_bytes const> tensors, int layers)
 {
-    place_costs costs;
+    place_costs costs{.survivors = survivors.size(), .bounds = static_cast<std::size_t>(layers) + 1};
+    std::vector<std::int64_t> own(static_cast<std::size_t>(layers), 0);  // of each layer, what no other has
     for (auto const& tensor : tensors) {
         for (auto const l : tensor.layers) {
             expects(l.value >= 0 && l.value < layers, "a tensor names a layer that the templates do not have");
         }
         if (tensor.layers.size() > 1) {
             costs.shared.push_back({tensor.layers, tensor.size.count, {}});
+        } else if (tensor.layers.size() == 1) {
+            own[at(tensor.layers[0])] += tensor.size.count;
         }
     }
+    costs.missing_before.reserve(costs.survivors * costs.bounds);
     std::vector<char> holds(static_cast<std::size_t>(layers), 0);
     for (auto const* survivor : survivors) {
         holds.assign(holds.size(), 0);
@@ -69,16 +74,12 @@ constexpr place_costs make_place_costs(std::span<rank_holdings const* const> sur
             expects(l.value >= 0 && l.value < layers, "a rank holds a layer that the templates do not have");
             holds[at(l)] = 1;
         }
-        std::vector<std::int64_t> before(holds.size() + 1, 0);
-        for (auto const& tensor : tensors) {
-            if (tensor.layers.size() == 1 && holds[at(tensor.layers[0])] == 0) {
-                before[at(tensor.layers[0]) + 1] += tensor.size.count;
-            }
-        }
+        std::int64_t before = 0;
+        costs.missing_before.push_back(before);
         for (std::size_t l = 0; l < holds.size(); ++l) {
-            before[l + 1] += before[l];
+            before += holds[l] == 0 ? own[l] : 0;
+            costs.missing_before.push_back(before);
         }
-        costs.missing_before.push_back(std::move(before));
         for (auto& tensor : costs.shared) {
             char held = 0;
             for (auto const l : tensor.layers) {
@@ -94,7 +95,7 @@ constexpr place_costs make_place_costs(std::span<rank_holdings const* const> sur
 /// places, for k = 0, 1, ... A bound from below for k pipelines of that size.
 constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, std::span<std::vector<layer_span> const> places, int most_pipelines)
 {
-    auto const survivors = costs.missing_before.size();
+    auto const survivors = costs.survivors;
     auto const most = static_cast<std::size_t>(most_pipelines);
     std::vector<std::int64_t> least(most + 1, 0);
     std::vector<std::int64_t> cheapest;  // ascending
