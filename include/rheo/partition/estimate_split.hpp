@@ -82,7 +82,7 @@ constexpr std::int64_t reachable_estimate(stage_prices const& prices, int nodes,
         if (table.of(stages, 0, all) == no_partition) {
             continue;
         }
-        auto const [cuts, devices] = table.reconstruct(prices, allowed);
+        auto const [cuts, devices] = table.reconstruct(stage_time(prices, allowed));
         std::vector<std::int64_t> times;
         for (int s = 0; s < stages; ++s) {
             times.push_back(prices.time(layers_of(cuts, stage_id{s}), devices[static_cast<std::size_t>(s)]));

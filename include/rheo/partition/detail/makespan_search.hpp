@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Branch and bound over the cuts (and devices) of one program's stages, in lexicographic order. A partial choice is
-// pruned by two bounds from below: the slowest stage that the rest must have, and the replay of the program with the
+// pruned by three bounds from below: the slowest stage that the rest must have, the worst row that it must have, and the replay of the program with the
 // decided stages at their times and the others at the least that they can take in any answer as good as the best known.
-// The search begins from a good answer, found by moving single cuts of the partition with the least slowest stage.
+// The search begins from good answers, found by moving single cuts of the partitions with the least slowest stage and with the least worst row.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +16,7 @@
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/detail/replay.hpp"
+#include "rheo/partition/detail/row_bound.hpp"
 #include "rheo/partition/detail/slowest_table.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/split_makespan.hpp"
@@ -51,7 +52,7 @@ public:
             count_in_flight();
         }
         slowest_ = make_slowest_table(prices_, stages_, all_devices_, per_node_,
-                                      [&](layer_span span, int devices, int stage) { return fits(span, devices, stage); });
+                                      [this](layer_span span, int devices, int stage) { return fits(span, devices, stage); });
         auto const n = static_cast<std::size_t>(layers_);
         least_.resize(n + 1, {no_partition, no_partition, no_partition, 0});
         for (auto l = n; l-- > 0;) {
@@ -77,6 +78,13 @@ public:
         for (auto l = n; l-- > 0;) {
             heaviest_[l] = std::max(heaviest_[l + 1], least_before_[l] + items_ * least_time(l));
         }
+        if (whole_) {
+            for (auto const row : program_.placement) {
+                windows_.push_back(windows_of(program_.rows[static_cast<std::size_t>(row)]));
+            }
+            worst_row_ = make_slowest_table(layers_, stages_, all_devices_, per_node_, [this](layer_span span, int d, int stage) { return row_bound(span, d, stage); },
+                                            [this](layer_span span, int d) { return items_ * prices_.time(span, d); });
+        }
         part_held_.resize(static_cast<std::size_t>(stages_) + 1, 0.0);
         for (std::size_t s = 1; items_ > 0 && s < part_held_.size(); ++s) {
             part_held_[s] = part_held_[s - 1] + (1.0 - part_held_[s - 1]) / static_cast<double>(items_);
@@ -92,8 +100,13 @@ public:
     /// Improves `best` by all cuts of this program, as far as its effort goes. @pre possible()
     constexpr void run()
     {
-        auto start = slowest_.reconstruct(prices_, [&](layer_span span, int devices, int stage) { return fits(span, devices, stage); });
+        auto start = slowest_.reconstruct(
+            [this](layer_span span, int devices, int stage) { return fits(span, devices, stage) ? prices_.time(span, devices) : no_partition; });
         climb(std::move(start.first), std::move(start.second));
+        if (whole_) {
+            start = worst_row_.reconstruct([this](layer_span span, int devices, int stage) { return row_bound(span, devices, stage); });
+            climb(std::move(start.first), std::move(start.second));
+        }
         visit(0, 0, all_devices_, 0, 0);
     }
 
@@ -111,6 +124,19 @@ private:
     constexpr bool fits(layer_span span, int devices, int stage) const
     {
         return !memory_ || prices_.memory(span, devices, in_flight_[static_cast<std::size_t>(stage)]) <= *memory_;
+    }
+
+    /// What the row of a stage takes at least, with all layers and messages before and behind it at their least. @pre whole_
+    constexpr std::int64_t row_bound(layer_span span, int devices, int stage) const
+    {
+        if (!fits(span, devices, stage)) {
+            return no_partition;
+        }
+        auto const send = stages_ > 1 ? 2 * least_[0].send_activation : 0;
+        auto const before = least_before_[at(span.begin)] + stage * send;
+        auto const behind = least_before_.back() - least_before_[at(span.end)] + (stages_ - 1 - stage) * send;
+        return before + items_ * prices_.time(span, devices)
+               + idle_in(windows_[static_cast<std::size_t>(stage)], prices_.forward(span, devices), prices_.backward(span, devices), behind);
     }
 
     constexpr void count_items()
@@ -274,9 +300,13 @@ private:
                     continue;
                 }
                 longer = true;
-                auto const rest = slowest_.of(left, end, devices_left - (per_node_ > 1 ? d : 1));
+                auto const free = devices_left - (per_node_ > 1 ? d : 1);
+                auto const rest = slowest_.of(left, end, free);
                 if (rest == no_partition) {
                     continue;
+                }
+                if (whole_) {
+                    bound = std::max({bound, row_bound(span, d, stage), worst_row_.of(left, end, free)});
                 }
                 cuts_[s + 1] = layer_id{end};
                 devices_[s] = d;
@@ -307,7 +337,7 @@ private:
                 } else if (open) {
                     best_.open = std::min(best_.open, bound);
                 } else {
-                    visit(stage + 1, end, devices_left - (per_node_ > 1 ? d : 1), next_head, next_tail);
+                    visit(stage + 1, end, free, next_head, next_tail);
                 }
             }
         }
@@ -326,7 +356,9 @@ private:
     std::int64_t size_ = 0;   ///< instructions of the program
     std::int64_t items_ = 0;  ///< that each stage runs at least, with all of a microbatch
     std::vector<std::int64_t> in_flight_;
+    std::vector<std::vector<row_window>> windows_;  ///< of the stages' rows
     slowest_table slowest_;
+    slowest_table worst_row_;  ///< where whole_
     std::vector<stage_times> least_;  ///< layer -> what any stage of the layers from it on takes at least
     std::vector<std::int64_t> least_before_;  ///< layer -> what the layers before it take at least, each on the devices that suit it best
     std::vector<std::int64_t> heaviest_;  ///< layer -> the most that a layer from it on, and what passes before it, takes

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The least slowest stage of the last layers on the last devices, for every number of layers, stages and devices: the
-// table of optimal.hpp with a further dimension, because a stage may take several devices of a node.
+// table of optimal.hpp with a further dimension, because a stage may take several devices of a node. What a stage costs may
+// depend on its number, too, as the bound of its row does.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,8 +39,9 @@ struct slowest_table {
     }
 
     /// The first cuts and devices that reach the table's value. @pre there are some
-    template <class Rule>
-    constexpr std::pair<std::vector<layer_id>, std::vector<int>> reconstruct(stage_prices const& prices, Rule const& allows) const
+    /// @param cost as the table was made with
+    template <class Cost>
+    constexpr std::pair<std::vector<layer_id>, std::vector<int>> reconstruct(Cost const& cost) const
     {
         std::pair<std::vector<layer_id>, std::vector<int>> result{{layer_id{0}}, {}};
         auto const optimum = of(stages, 0, devices);
@@ -50,8 +52,7 @@ struct slowest_table {
             for (int end = left == 0 ? layers : begin + 1; !found && end + left <= layers; ++end) {
                 layer_span const span{layer_id{begin}, layer_id{end}};
                 for (int d = 1; !found && d <= per_node && d <= free; ++d) {
-                    if (same_node(free, d, per_node) && of(left, end, free - d) <= optimum && prices.time(span, d) <= optimum &&
-                        allows(span, d, stages - 1 - left)) {
+                    if (same_node(free, d, per_node) && of(left, end, free - d) <= optimum && cost(span, d, stages - 1 - left) <= optimum) {
                         result.first.push_back(layer_id{end});
                         result.second.push_back(d);
                         begin = end;
@@ -65,12 +66,12 @@ struct slowest_table {
     }
 };
 
-/// `allows` is called with a stage's layers, its devices and its number. @pre devices are a multiple of per_node, or per_node is 1
-/// and there are as many as stages
-template <class Rule>
-constexpr slowest_table make_slowest_table(stage_prices const& prices, int stages, int devices, int per_node, Rule const& allows)
+/// @param cost of a stage's layers, its devices and its number; no_partition when it is not allowed
+/// @param least what layers and devices cost at least; it does not fall when layers are added
+/// @pre devices are a multiple of per_node, or per_node is 1 and there are as many as stages
+template <class Cost, class Least>
+constexpr slowest_table make_slowest_table(int layers, int stages, int devices, int per_node, Cost const& cost, Least const& least)
 {
-    auto const layers = prices.layers();
     slowest_table table{layers, stages, devices, per_node, {}};
     auto const width = per_node == 1 ? std::size_t{1} : static_cast<std::size_t>(devices) + 1;
     table.slowest.resize(static_cast<std::size_t>(stages + 1) * static_cast<std::size_t>(layers + 1) * width, no_partition);
@@ -83,13 +84,11 @@ constexpr slowest_table make_slowest_table(stage_prices const& prices, int stage
                 for (int d = 1; d <= per_node && d <= free; ++d) {
                     for (int end = left == 1 ? layers : begin + 1; same_node(free, d, per_node) && end + left <= layers + 1; ++end) {
                         layer_span const span{layer_id{begin}, layer_id{end}};
-                        auto const mine = prices.time(span, d);
-                        if (mine >= best) {
+                        if (least(span, d) >= best) {
                             break;
                         }
-                        auto const rest = table.of(left - 1, end, free - d);
-                        if (rest < best && allows(span, d, stages - left)) {
-                            best = std::max(mine, rest);
+                        if (auto const rest = table.of(left - 1, end, free - d); rest < best) {
+                            best = std::min(best, std::max(rest, cost(span, d, stages - left)));
                         }
                     }
                 }
@@ -98,6 +97,20 @@ constexpr slowest_table make_slowest_table(stage_prices const& prices, int stage
         }
     }
     return table;
+}
+
+/// What a stage takes for a microbatch where `allows` allows it.
+template <class Rule>
+constexpr auto stage_time(stage_prices const& prices, Rule const& allows)
+{
+    return [&](layer_span span, int devices, int stage) { return allows(span, devices, stage) ? prices.time(span, devices) : no_partition; };
+}
+
+/// The table of stage_time.
+template <class Rule>
+constexpr slowest_table make_slowest_table(stage_prices const& prices, int stages, int devices, int per_node, Rule const& allows)
+{
+    return make_slowest_table(prices.layers(), stages, devices, per_node, stage_time(prices, allows), [&](layer_span span, int d) { return prices.time(span, d); });
 }
 
 }  // namespace rheo::inline v0::detail
