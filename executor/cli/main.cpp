@@ -67,7 +67,7 @@ int main(int argc, char** argv)
     auto& train_command = *app.add_subcommand("train", "train; under mpirun on all its ranks");
     add_settings(train_command, train.config, train.settings);
     train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
-    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase], or drain:rank@step; may be given several times")->expected(1)->take_all();
+    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase], drain:rank@step or slow:rank@from-to:factor; may be given several times")->expected(1)->take_all();
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
     train_command.add_option("--resume", train.resume, "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
         ->check(CLI::IsMember({"auto", "never", "fork"}));

@@ -14,10 +14,8 @@
 namespace rheo::inline v0::power {
 
 struct emulated_device::state {
-    using computation = std::pair<int, instruction_kind>;
-
     emulated_options options;
-    std::map<computation, std::vector<clock_option>> rows;  ///< highest clock first
+    std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> rows;  ///< highest clock first
     std::vector<megahertz> clocks;                          ///< highest first
 
     mutable std::mutex mutex;  // of all below
@@ -28,6 +26,19 @@ struct emulated_device::state {
     seconds busy{};            ///< spent in computations since then
     joules counted{};          ///< by them
     joules told{};
+
+    /// Keeps the options of every computation of the profile, highest clock first.
+    void take(profile const& measured)
+    {
+        rows.clear();
+        for (auto const& row : measured.rows) {
+            auto& options_here = rows[{row.stage.value, row.kind}];
+            if (options_here.empty()) {
+                options_here = options_of(measured, options.rank, row.stage, row.kind);
+                std::sort(options_here.begin(), options_here.end(), [](clock_option a, clock_option b) { return a.clock > b.clock; });
+            }
+        }
+    }
 
     /// The clock that there was at a time.
     megahertz at(seconds when) const { return when >= from ? next : clock; }
@@ -40,12 +51,8 @@ emulated_device::emulated_device(profile const& measured, emulated_options optio
     if (!s.options.now) {
         s.options.now = [] { return seconds{std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; };
     }
+    s.take(measured);
     for (auto const& row : measured.rows) {
-        auto& options_here = s.rows[{row.stage.value, row.kind}];
-        if (options_here.empty()) {
-            options_here = options_of(measured, s.options.rank, row.stage, row.kind);
-            std::sort(options_here.begin(), options_here.end(), [](clock_option a, clock_option b) { return a.clock > b.clock; });
-        }
         if (row.clock > megahertz{} && !row.throttled) {
             s.clocks.push_back(row.clock);
         }
@@ -107,25 +114,32 @@ answer<joules> emulated_device::energy() const
     return s.told;
 }
 
-seconds emulated_device::stretched(instruction_kind kind, stage_id stage, seconds took)
+void emulated_device::computes(profile const& measured)
+{
+    std::lock_guard const lock{state_->mutex};
+    state_->take(measured);
+}
+
+computation emulated_device::computed(instruction_kind kind, stage_id stage, seconds took, double slowness)
 {
     auto& s = *state_;
     std::lock_guard const lock{s.mutex};
+    auto const clock = s.at(s.options.now() - took);
     auto const found = s.rows.find({stage.value, kind});
     if (found == s.rows.end() || found->second.empty()) {
-        return took;
+        return {clock, {}, took, {}};
     }
     auto const& options = found->second;
-    auto const clock = s.at(s.options.now() - took);
     auto const* chosen = &options.front();  // the lowest that is not below the clock
     for (auto const& one : options) {
         chosen = one.clock >= clock ? &one : chosen;
     }
-    double const share = took / options.front().time;
+    double const share = s.options.pace == emulated_pace::profile ? 1.0 : took / options.front().time;
     auto const whole = chosen->time * share;
+    auto const energy = chosen->energy * share;
     s.busy += whole;
-    s.counted += chosen->energy * share;
-    return whole;
+    s.counted += energy;
+    return {clock, energy + s.options.blocking * (slowness - 1.0) * whole, whole * slowness, whole};
 }
 
 }  // namespace rheo::inline v0::power

@@ -17,11 +17,28 @@
 
 namespace rheo::inline v0::power {
 
+/// How long a computation lasts at the highest clock.
+enum class emulated_pace {
+    machine,  ///< as long as on the processor
+    profile,  ///< as long as the profile says; longer only where the processor takes longer
+};
+
+/// What a computation did to its device.
+struct computation {
+    megahertz clock{};   ///< at which it ran; 0: not known
+    joules energy{};     ///< that it drew; 0: not known
+    seconds time{};      ///< that it took
+    seconds expected{};  ///< that it would have taken by the profile; 0: not known
+
+    friend constexpr bool operator==(computation, computation) = default;
+};
+
 struct emulated_options {
     rank_id rank{0};                 ///< whose rows of the profile are taken; those of every rank stand in
     watts blocking{83.64};           ///< between computations
     seconds switch_latency{};        ///< until a clock that was locked is there
     std::function<seconds()> now{};  ///< empty: the machine's steady clock
+    emulated_pace pace = emulated_pace::machine;
 };
 
 class emulated_device {
@@ -40,10 +57,13 @@ public:
     answer<joules> energy() const;
     answer<throttling> throttled() const { return throttling{}; }
 
-    /// A computation that took so long on the processor, which stands for the highest clock, has ended: counts its energy.
-    /// @return how long it takes at the clock that was set when it began; the caller waits for the rest. What the profile
-    /// does not have takes as long as it did, at blocking power
-    seconds stretched(instruction_kind kind, stage_id stage, seconds took);
+    /// From now on it computes what this profile holds, which is by stage as the first one was. Its clocks stay.
+    void computes(profile const& measured);
+
+    /// A computation that took so long on the processor has ended: counts its energy. @param slowness it takes that many times as long,
+    /// and draws what a waiting device draws in the time that this adds. @return what it takes and draws at the clock that was set when it
+    /// began; the caller waits for the rest. What the profile does not have takes as long as it did, at blocking power
+    computation computed(instruction_kind kind, stage_id stage, seconds took, double slowness = 1.0);
 
 private:
     struct state;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/config.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,6 +79,37 @@ std::optional<config_fault> check_limits(run_config const& config, bool model)
     return visitor.fault;
 }
 
+/// A text that is none of those that a key takes.
+std::optional<config_fault> check_word(std::string key, std::string const& word, std::vector<std::string_view> const& known)
+{
+    if (std::find(known.begin(), known.end(), word) != known.end()) {
+        return std::nullopt;
+    }
+    auto sentence = fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), word);
+    return config_fault{std::move(key), std::move(sentence)};
+}
+
+std::optional<config_fault> check_power(run_config const& config)
+{
+    auto const& power = config.power;
+    if (auto fault = check_word("power.device", power.device, {"none", "emulated", "nvml", "cpu", "auto"})) {
+        return fault;
+    }
+    if (auto fault = check_word("power.pace", power.pace, {"machine", "profile"})) {
+        return fault;
+    }
+    if (power.device == "emulated" && power.profile.empty()) {
+        return config_fault{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
+    }
+    if (power.device == "none" && !power.profile.empty()) {
+        return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
+    }
+    if (!power.profile.empty() && config.plan.recompute) {
+        return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<config_fault> check(run_config const& config)
@@ -103,9 +137,16 @@ std::optional<config_fault> check(run_config const& config)
                                                            plan.shares, config.train.microbatches, sum)};
         }
     }
+    if (auto fault = check_power(config)) {
+        return fault;
+    }
     for (auto const& injection : config.run.inject) {
-        if (auto const fault = parse_fault(injection); !fault.what) {
+        auto const fault = parse_fault(injection);
+        if (!fault.what) {
             return config_fault{"run.inject", fault.reason};
+        }
+        if (fault.what->kind == fault_kind::slow && config.power.device != "emulated") {
+            return config_fault{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
         }
     }
     return std::nullopt;

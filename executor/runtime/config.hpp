@@ -72,6 +72,23 @@ struct checkpoint_config {
     bool at_end = true;                 ///< also of the last state
 };
 
+/// The device whose clock a rank sets and whose energy it reads.
+struct power_config {
+    std::string device = "none";        ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
+    std::string profile;                ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
+    double blocking_w = 83.64;          ///< what a device draws while it waits
+    double deadline_s = 0;              ///< of a step; 0: no time is lost
+    double switch_latency_s = 0;        ///< how long a change of the clock takes
+    bool straggler = true;              ///< when a rank is slow, the others need not hurry
+    std::string pace = "machine";       ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
+    std::string nvml = "libnvidia-ml.so.1";  ///< the library
+    std::string sysfs = "/sys";
+    std::string zeusd;                  ///< its socket; empty: where its own clients look for it
+    std::string lock_line;              ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
+    std::string back_line;              ///< the one that undoes it, with {device}
+    std::string guardian;               ///< the program that puts clocks back; empty: rheo-guardian next to this one
+};
+
 struct run_folder_config {
     std::string folder;                 ///< empty: runs/<config stem>
     bool trace = true;
@@ -90,6 +107,7 @@ struct run_config {
     optimizer_config optimizer;
     plan_config plan;
     checkpoint_config checkpoint;
+    power_config power;
     run_folder_config run;
 };
 

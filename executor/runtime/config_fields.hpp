@@ -79,6 +79,20 @@ void for_each_field(Config& c, Visit&& visit)
     visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "older ones are removed; 0: all are kept");
     visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "also of the last state");
 
+    visit("power.device", c.power.device, field_limits{}, "none, emulated, nvml, cpu or auto: whose clock is set and whose energy is read");
+    visit("power.profile", c.power.profile, field_limits{}, "times and energies of layers at each clock; none: clocks are left alone");
+    visit("power.blocking_w", c.power.blocking_w, at_least(0), "drawn by a device that waits");
+    visit("power.deadline_s", c.power.deadline_s, at_least(0), "of a step, for less energy; 0: no time is lost");
+    visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "of a change of the clock");
+    visit("power.straggler", c.power.straggler, field_limits{}, "when a rank is slow, the others need not hurry");
+    visit("power.pace", c.power.pace, field_limits{}, "of an emulated device: machine or profile");
+    visit("power.nvml", c.power.nvml, field_limits{}, "the library");
+    visit("power.sysfs", c.power.sysfs, field_limits{}, "");
+    visit("power.zeusd", c.power.zeusd, field_limits{}, "its socket; none: where its clients look");
+    visit("power.lock_line", c.power.lock_line, field_limits{}, "the site's command, with {device} and {mhz}");
+    visit("power.back_line", c.power.back_line, field_limits{}, "the one that undoes it, with {device}");
+    visit("power.guardian", c.power.guardian, field_limits{}, "the program; none: next to rheo");
+
     visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");
     visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");

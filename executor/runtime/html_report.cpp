@@ -15,6 +15,7 @@
 #include "rheo/simulate/plan_step.hpp"
 #include "rheo/trace/svg_curves.hpp"
 #include "rheo/trace/svg_lanes.hpp"
+#include "runtime/energy_page.hpp"
 #include "runtime/plan_report.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/records.hpp"
@@ -344,7 +345,7 @@ std::string html_report(std::string const& folder)
     auto const name = escaped(std::filesystem::path(folder).lexically_normal().string());
     auto text = fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                             "<title>rheo: {}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n", name, style, name);
-    text += summary(run) + curves(run) + schedules(run) + recoveries(run) + memory(run);
+    text += summary(run) + curves(run) + schedules(run) + recoveries(run) + energy_section(run) + memory(run);
     text += "<h2>Config</h2>\n<pre>" + escaped(to_toml(run.config)) + "</pre>\n";
     return text + "</body>\n</html>\n";
 }

@@ -36,6 +36,13 @@ bool skip(std::string_view& text, std::string_view prefix)
     return true;
 }
 
+/// Reads what follows `from` in `slow:rank@from-to:factor`.
+bool read_slowness(std::string_view text, fault& what)
+{
+    return skip(text, "-") && read_number(text, what.until.value) && skip(text, ":") && read_number(text, what.factor) && text.empty() && what.until >= what.step
+        && what.factor >= 1.0 && what.factor <= 1000.0;
+}
+
 void strike(fault const& what, attempt_id attempt, std::string_view where)
 {
     static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
@@ -69,6 +76,9 @@ parsed_fault parse_fault(std::string_view text)
     if (!skip(text, fault_kind_names[static_cast<std::size_t>(result.kind)]) || !skip(text, ":") || !read_number(text, result.rank.value) || !skip(text, "@") || !read_number(text, result.step.value)) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
+    if (result.kind == fault_kind::slow) {
+        return read_slowness(text, result) ? parsed_fault{result, {}} : refused("is not of the form slow:rank@from-to:factor, with a factor from 1 to 1000");
+    }
     if (skip(text, ".") && !read_number(text, result.attempt.emplace().value)) {
         return refused("is not of the form kill:rank@step[.attempt][:phase]");
     }
@@ -101,7 +111,7 @@ parsed_fault parse_fault(std::string_view text)
 void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault.kind != fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+        if (fault.kind < fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
             strike(fault, attempt, fault_phase_names[static_cast<std::size_t>(phase)]);
         }
     }
@@ -111,6 +121,17 @@ bool fault_injector::leaves(step_id step) const
 {
     return std::any_of(faults_.begin(), faults_.end(),
                        [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == me_ && f.step <= step; });
+}
+
+double fault_injector::slowness(step_id step) const
+{
+    double factor = 1.0;
+    for (auto const& fault : faults_) {
+        if (fault.kind == fault_kind::slow && fault.rank == me_ && fault.step <= step && step <= fault.until) {
+            factor = std::max(factor, fault.factor);
+        }
+    }
+    return factor;
 }
 
 void fault_injector::at(checkpoint_point point, step_id of_checkpoint) const

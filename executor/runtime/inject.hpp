@@ -3,7 +3,7 @@
 
 // Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
 // point of a step, which for everybody else is a process killed from outside. `drain:rank@step` makes it ask to leave in
-// order after that step. With `stop` it is SIGSTOP, and with
+// order after that step, `slow:rank@from-to:factor` makes its emulated device take so many times as long in these steps. With `stop` it is SIGSTOP, and with
 // `hang` the rank's operation does not end, as one that waits for a broken device. It says so on standard
 // error first. Without an attempt: any; without a phase: forward. A phase may also be a moment in the writing of a checkpoint
 // (runtime/checkpoint_point.hpp); the step is the checkpoint's then.
@@ -34,9 +34,9 @@ enum class fault_phase : std::uint8_t {
 
 inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
-enum class fault_kind : std::uint8_t { kill, stop, hang, drain };
+enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 
-inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang", "drain"};
+inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang", "drain", "slow"};
 
 struct fault {
     rank_id rank;
@@ -45,6 +45,8 @@ struct fault {
     std::optional<attempt_id> attempt{};  ///< none: whichever comes first
     fault_kind kind = fault_kind::kill;
     std::optional<checkpoint_point> writing{};  ///< then in place of the phase
+    step_id until{};          ///< the last step of a slow rank
+    double factor = 1.0;      ///< how many times as long it takes
 
     friend constexpr bool operator==(fault const&, fault const&) = default;
 };
@@ -54,7 +56,7 @@ struct parsed_fault {
     std::string reason;  ///< why there is none
 };
 
-/// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`.
+/// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`; or `slow:rank@from-to:factor`.
 parsed_fault parse_fault(std::string_view text);
 
 class fault_injector {
@@ -68,6 +70,9 @@ public:
 
     /// Whether this process is to leave in order, after this step or an earlier one.
     bool leaves(step_id step) const;
+
+    /// How many times as long this process's device takes in the step.
+    double slowness(step_id step) const;
 
 private:
     std::vector<fault> faults_;

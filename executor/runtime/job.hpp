@@ -16,10 +16,12 @@
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
+#include "runtime/clock_book.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
 #include "runtime/fingerprint_line.hpp"
 #include "runtime/inject.hpp"
+#include "runtime/rank_device.hpp"
 #include "runtime/records.hpp"
 #include "runtime/watchdog.hpp"
 
@@ -57,6 +59,8 @@ struct job {
     std::vector<fingerprint_line> fingerprint{};
     std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never
     std::function<bool(step_id)> asked_to_leave{};  ///< this rank alone, after this step; none: never
+    rank_device* device = nullptr;       ///< none: no clock is set, no energy is read
+    clock_book* clocks = nullptr;        ///< none: plans have no clocks
 
     /// The rank has got something done.
     void progress() const

@@ -83,6 +83,31 @@ std::vector<microbatch_work> read_work(json const& pipeline, std::string const& 
     return work;
 }
 
+/// Lists of lists of lists of numbers.
+clocks_of_rows read_clocks(json const& value, std::string const& path)
+{
+    auto const list = [&](json const& what) -> json const& {
+        if (!what.is_array()) {
+            refuse(path, "no plan: 'clocks_MHz' must hold a list per pipeline, with a list of numbers per rank");
+        }
+        return what;
+    };
+    clocks_of_rows clocks;
+    for (auto const& pipeline : list(value)) {
+        clocks.emplace_back();
+        for (auto const& row : list(pipeline)) {
+            clocks.back().emplace_back();
+            for (auto const& clock : list(row)) {
+                if (!clock.is_number() || clock.get<double>() < 0.0 || clock.get<double>() > 1e6) {
+                    refuse(path, "no plan: 'clocks_MHz' must hold numbers from 0 to 1000000");
+                }
+                clocks.back().back().push_back({clock.get<double>()});
+            }
+        }
+    }
+    return clocks;
+}
+
 /// Which rank would hold more than plan.memory_mib; empty when none does.
 std::string over_memory(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
@@ -363,6 +388,9 @@ plan read_plan_file(std::string const& path)
         }
         result.pipelines.push_back(std::move(instance));
         result.work.push_back(read_work(pipeline, path));
+    }
+    if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
+        result.clocks = read_clocks(*clocks, path);
     }
     for (auto const& rank : list_member(whole, "spares", path)) {
         result.spares.push_back(rank_id{number(rank, "spares", path)});

@@ -49,7 +49,7 @@ void expect_member(std::string const& key, json const& value)
             integer_of(rank, key.c_str(), a_rank);
         }
     }
-    bool const has_unit = key.ends_with("_s") || key.ends_with("_j") || key.ends_with("_w");
+    bool const has_unit = key.ends_with("_s") || key.ends_with("_J") || key.find("_J_per_") != key.npos;
     if ((is_one_of(numbers, key) || has_unit) && !value.is_number() && !value.is_null()) {  // null: it was not finite
         throw json_refusal{fmt::format("has a '{}' that is neither a number nor null", key)};
     }

@@ -45,6 +45,9 @@ struct step_record {
     bool skipped = false;
     bool redone = false;         ///< the attempt was not committed: the step is tried again with other scales
     std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks since the last recovery in this attempt
+    joules energy{};             ///< of all ranks since the last attempt; 0: not known
+    seconds planned_time{};      ///< of the step at the plan's clocks; 0: it has none
+    joules planned_energy{};     ///< of all ranks that have a place, then
 };
 
 struct evaluation_record {
@@ -91,6 +94,9 @@ struct final_record {
     std::int64_t pairs_computed = 0;     ///< weight-gradient contributions of all surviving ranks
     std::string sample{};        ///< generated text
     std::string plan_drawing{};
+    joules energy{};             ///< of all ranks in all attempts of this job; 0: not known
+    joules energy_per_step{};    ///< committed by this job
+    joules energy_per_token{};
 };
 
 class records {

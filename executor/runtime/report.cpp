@@ -106,10 +106,19 @@ seconds total(recovery_record const& record)
 
 json to_json(step_record const& r)
 {
-    return {{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", r.loss},
+    json object{{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", r.loss},
             {"gradient_norm", r.gradient_norm}, {"learning_rate", r.learning_rate}, {"tokens", r.tokens},
             {"duration_s", r.duration.count}, {"tokens_per_s", static_cast<double>(r.tokens) / r.duration.count},
             {"ranks", r.ranks}, {"recoveries", r.recoveries}, {"skipped", r.skipped}, {"pairs_computed", r.pairs_computed}};
+    if (r.energy.count > 0) {
+        object["energy_J"] = r.energy.count;
+        object["energy_J_per_token"] = r.energy.count / static_cast<double>(r.tokens);
+    }
+    if (r.planned_time.count > 0) {
+        object["planned_duration_s"] = r.planned_time.count;
+        object["planned_energy_J"] = r.planned_energy.count;
+    }
+    return object;
 }
 
 json to_json(evaluation_record const& r)
@@ -151,6 +160,11 @@ json to_json(final_record const& r, std::span<recovery_record const> recoveries)
     for (auto const& recovery : recoveries) {
         object["recoveries"].push_back(to_json(recovery));
     }
+    if (r.energy.count > 0) {
+        object["energy_J"] = r.energy.count;
+        object["energy_J_per_step"] = r.energy_per_step.count;
+        object["energy_J_per_token"] = r.energy_per_token.count;
+    }
     return object;
 }
 
@@ -158,7 +172,8 @@ std::string progress_line(step_record const& r)
 {
     auto const of = r.of_steps > 0 ? fmt::format("/{}", r.of_steps) : std::string{};
     auto const per_second = r.duration.count > 0 ? static_cast<double>(r.tokens) / r.duration.count : 0;
-    return fmt::format("step {}{}  loss {:.4f}  {:.0f} tokens/s  {} rank{}  {} recover{}{}", r.step.value + 1, of, r.loss, per_second, r.ranks,
+    auto const energy = r.energy.count > 0 ? fmt::format("  {:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)) : std::string{};
+    return fmt::format("step {}{}  loss {:.4f}  {:.0f} tokens/s{}  {} rank{}  {} recover{}{}", r.step.value + 1, of, r.loss, per_second, energy, r.ranks,
                        plural(r.ranks), r.recoveries, r.recoveries == 1 ? "y" : "ies", r.skipped ? "  skipped: not finite" : "");
 }
 
@@ -206,6 +221,9 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
     text += fmt::format("  {:<20}{:.4f} nats per token\n", "loss", r.loss);
     if (r.digest_known) {  // a job that ended early has not evaluated its last state
         text += fmt::format("  {:<20}{:.4f} nats per token (unigram entropy {:.4f})\n", "validation loss", r.validation_loss, r.unigram_entropy);
+    }
+    if (r.energy.count > 0) {
+        text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count, r.energy_per_token.count);
     }
     text += fmt::format("  {:<20}{}\n", "digest of the state", r.digest_known ? to_string(r.digest) : "not known");
     text += fmt::format("  {:<20}{}\n", "ended", r.sentence.empty() ? fmt::format("exit code {}", r.exit_code) : r.sentence);

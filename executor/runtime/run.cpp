@@ -20,9 +20,11 @@
 #include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
+#include "runtime/clock_book.hpp"
 #include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/planning.hpp"
+#include "runtime/rank_device.hpp"
 #include "runtime/same_command.hpp"
 #include "runtime/schedule_file.hpp"
 #include "runtime/trainer.hpp"
@@ -72,12 +74,15 @@ run_result refused(refusal const& why, bool speaks)
 
 /// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
 void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members,
-               std::vector<std::string> const& notes)
+               std::vector<std::string> const& notes, std::string const& device)
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
     for (auto const& sentence : notes) {
         record.note(sentence);
+    }
+    if (!device.empty()) {
+        record.note(device);
     }
     if (members.members.front() != members.me) {
         return;
@@ -89,6 +94,38 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
         keep_command(config.run.folder, line);
         record.note("the same command, also in " + config.run.folder + "/command: " + line);
     }
+}
+
+/// What a rank needs for clocks and energy; nothing where the config wants none.
+struct opened_power {
+    std::unique_ptr<clock_book> clocks{};
+    std::unique_ptr<rank_device> device{};
+};
+
+opened_power open_power(run_config const& config, int layers, rank_id me, refusal& why)
+{
+    opened_power power;
+    if (config.power.device == "none" || why.exit_code != 0) {
+        return power;
+    }
+    profile measured;
+    if (!config.power.profile.empty()) {
+        auto read = read_clock_profile(config.power, layers);
+        if (!read) {
+            why = {4, read.why().sentence};
+            return power;
+        }
+        measured = *read;
+        power.clocks = std::make_unique<clock_book>(measured, clock_request{.costs = {.blocking = {config.power.blocking_w}}, .deadline = {config.power.deadline_s},
+                                                                            .switching = {.latency = {config.power.switch_latency_s}}});
+    }
+    auto device = rank_device::open(config.power, measured, me, place_on_host());
+    if (device) {
+        power.device = std::move(*device);
+    } else {
+        why = {5, device.why().sentence};
+    }
+    return power;
 }
 
 /// The first member that is not known to have failed; those that have are acknowledged.
@@ -220,7 +257,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto generation = join(comm);
     auto const me = generation->me;
     auto const launched = static_cast<int>(generation->members.size());
-    auto const [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
+    auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
     if (wrong.exit_code != 0) {
         return refused(wrong, me.value == 0);
     }
@@ -237,6 +274,15 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         why = {4, error.what()};
     } catch (blas_error const& error) {
         why = {5, error.what()};
+    }
+    auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
+    first.clocks.clear();
+    if (power.clocks) {
+        auto chosen = power.clocks->choose(first, {});
+        if (!chosen && why.exit_code == 0) {
+            why = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.profile, chosen.reason)};
+        }
+        first.clocks = std::move(chosen.clocks);
     }
     beginning begun;
     auto planned = digest_of(first);
@@ -255,13 +301,13 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,  units,       config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me})};
+                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get()};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;
         training_end end;
         for (;;) {
             training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from);
-            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}));
+            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), power.device ? power.device->sentence() : std::string{});
             end = training->run();
             if (!end.goes_on_from) {
                 break;

@@ -126,10 +126,18 @@ membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, member
     return result;
 }
 
+plan trainer::whole_step(membership_plan const& p) const
+{
+    return {first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own};
+}
+
 plan trainer::plan_in_force(section_work work) const
 {
-    auto const& p = state_.plan;
-    return {first_.schedule, p.pipelines, work == section_work::remainder ? p.salvage.work : deal(p.shares), p.spares, first_.recompute, first_.own};
+    auto p = whole_step(state_.plan);
+    if (work == section_work::remainder) {
+        p.work = state_.plan.salvage.work;
+    }
+    return p;
 }
 
 std::vector<program> const& trainer::programs_for(section_work work)
@@ -141,6 +149,9 @@ std::vector<program> const& trainer::programs_for(section_work work)
             throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
         }
         programs_are_for_ = work;
+        if (work == section_work::whole) {
+            choose_clocks();
+        }
         if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
             planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline)[static_cast<std::size_t>(place.position)];
         }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mpi/messenger.hpp"
+#include "rheo/frequency/straggler.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
@@ -63,6 +64,11 @@ private:
     void copy_kept_layers();
     void pass_gradients_on();
     plan plan_in_force(section_work work) const;
+    plan whole_step(membership_plan const& p) const;
+    void choose_clocks();
+    void make_clocks_ahead();
+    void watch_for_stragglers();
+    std::span<megahertz const> clocks_of_row(plan_position place) const;
     std::vector<program> const& programs_for(section_work work);
     outcome reduce_scalars(run_section const& action);
     void evaluate(step_id step);
@@ -98,6 +104,17 @@ private:
     std::vector<program> programs_;
     std::optional<section_work> programs_are_for_;
     bytes planned_activations_;      ///< of this rank in a whole step
+
+    // clocks and energy
+    stragglers stragglers_;          ///< the same on every rank that has committed the same steps
+    chosen_clocks chosen_{};         ///< with the clocks of plan_, when it is for a whole step
+    std::string told_of_clocks_;
+    bool clocks_are_ahead_ = false;  ///< those that a loss would lead to are made, or being made
+    joules energy_before_{};         ///< of this rank, when scalars were reduced the last time
+    joules energy_;                  ///< of all ranks since then, reduced
+    joules energy_total_;            ///< in all settled attempts
+    std::int64_t tokens_total_ = 0;  ///< of committed steps
+    std::vector<double> slowness_;   ///< of each member, reduced
 
     // copies for safety, by the plan in force: all ranks know of all
     struct kept_gradient {

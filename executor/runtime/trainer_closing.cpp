@@ -78,6 +78,11 @@ void trainer::close()
     end_.steps = state_.now.step;
     end_.loss = last_loss_;
     end_.unigram_entropy = job_->data->unigram_entropy();
+    if (tokens_total_ > 0) {
+        end_.energy = energy_total_;
+        end_.energy_per_token = energy_total_ / static_cast<double>(tokens_total_);
+        end_.energy_per_step = end_.energy_per_token * static_cast<double>(job_->microbatches() * microbatch_rows(job_->shape()));
+    }
     switch (reason) {
     case leave_reason::finished:
         evaluate(state_.now.step);

@@ -102,7 +102,12 @@ protocol_event trainer::perform(tell const& action)
 /// All members must have made the same plan: they have the same inputs, and this shows it.
 void trainer::expect_same_plan()
 {
-    auto const digest = digest_of(*state_.next);
+    auto digest = digest_of(*state_.next);
+    if (job_->clocks != nullptr) {
+        auto p = whole_step(*state_.next);
+        p.clocks = job_->clocks->choose(p, slow_ranks(stragglers_)).clocks;
+        digest += digest_of(p);
+    }
     std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(digest.high), std::bit_cast<std::int64_t>(digest.low)};
     for (auto const& theirs : all_gather(*messages_, words)) {
         if (theirs != words) {
@@ -168,6 +173,10 @@ protocol_event trainer::perform(merge_staging const&)
     plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own};
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
+    clocks_are_ahead_ = false;
+    if (auto const place = position_of(where, me_); place.found && job_->device != nullptr) {
+        job_->device->computes(where.pipelines[at(place.pipeline)].cuts);
+    }
     regroup_ = would_regroup(next, known_, rules_);
     kept_ = copies_for_keepers(next, known_);
     trace(activity::merge, start);

@@ -58,7 +58,7 @@ protocol_event trainer::perform(run_section const& action)
         loss_sum unused;
         worker_->run(
             programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], plan_.work[at(place.pipeline)],
-            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true}, *messages_,
+            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place)}, *messages_,
             [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
             [this](use_id use, microbatch_id m) { note(state_, contributed{use, m}); }, unused);
     }
@@ -78,7 +78,7 @@ outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
     auto const& members = generation_->members;
-    step_scalars scalars{std::vector<double>(2 * tensors + 4 + members.size(), 0.0), std::vector<std::int64_t>(3, 0)};
+    step_scalars scalars{std::vector<double>(2 * tensors + 4 + 2 * members.size(), 0.0), std::vector<std::int64_t>(4, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
@@ -87,8 +87,11 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& save = scalars.maxima[2 * tensors + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
-    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 4);  // of each member, to leave
-    wishes[static_cast<std::size_t>(generation_->position_of(me_))] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
+    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 4, members.size());  // of each member, to leave
+    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 4 + members.size());  // of each member
+    auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
+    slowness[mine] = worker_->slowness();
+    wishes[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
         if (!resident_.has_accumulator(use)) {
@@ -114,8 +117,13 @@ outcome trainer::reduce_scalars(run_section const& action)
         }
     }
     scalars.sums[2] = worker_->contributions() - contributed_before_;
+    auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
+    scalars.sums[3] = in_whole_nanojoules(energy - energy_before_).count;
     all_reduce(*messages_, scalars);
     pairs_of_section_ = scalars.sums[2];
+    energy_before_ = energy;
+    energy_ = in_joules(nanojoules{scalars.sums[3]});
+    slowness_.assign(slowness.begin(), slowness.end());
     departing_.clear();
     for (std::size_t position = 0; position < members.size(); ++position) {
         if (wishes[position] != 0) {
@@ -190,19 +198,29 @@ protocol_event trainer::perform(update_state const& action)
     resident_.clear_accumulators(*job_->pool);
     trace(activity::update, start);
     bool const redone = action.found == outcome::redo;
+    auto const tokens = job_->microbatches() * microbatch_rows(job_->shape());
+    energy_total_ += energy_;
+    tokens_total_ += redone ? 0 : tokens;
     if (!redone) {
         last_loss_ = mean_loss(loss_);
     }
     job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
                         .gradient_norm = gradient_norm_,
                         .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
-                        .tokens = job_->microbatches() * microbatch_rows(job_->shape()), .duration = since(section_began_),
+                        .tokens = tokens, .duration = since(section_began_),
                         .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
-                        .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_});
+                        .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_, .energy = energy_,
+                        .planned_time = plan_.clocks.empty() ? seconds{} : chosen_.time, .planned_energy = plan_.clocks.empty() ? joules{} : chosen_.energy});
     if (!redone) {
         checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
     }
     checkpoints_.tell(*job_->record);
+    if (job_->device != nullptr) {
+        for (auto const& sentence : job_->device->news()) {
+            job_->record->alone(sentence);
+        }
+    }
+    watch_for_stragglers();
     if (programs_are_for_ == section_work::remainder) {
         programs_are_for_.reset();  // they were for what was left of this step
     }

@@ -14,7 +14,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
         return;
     }
     auto const& pipeline = where.pipelines[at(place_.pipeline)];
-    auto const chain = stage_count(pipeline.cuts);
+    auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         if (rank_of(pipeline, stage_id{s}) != me) {
             continue;
@@ -157,6 +157,19 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     meter_.reset_peak();
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
+    auto const sums_go_on = [&] {  // beside the computations
+        for (auto& r : reductions_) {
+            if (r.posted()) {
+                r.advance(messages);
+            }
+        }
+    };
+    auto const device_computes = [&] {
+        messages.look();
+        sums_go_on();
+        retire(messages, false);
+    };
+    clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
     for (auto const& i : row) {
         if (!is_event(i.kind)) {
             continue;  // the two that an overlap joins are computed one after the other: they share the threads of the pool
@@ -168,14 +181,11 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         began_ = job_->clock.now();
         execute(i, in);
         job_->progress();
+        auto const drew = clocks_.ended(i, job_->clock.now() - began_, device_computes);
         job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(i), .item = i.item,
                              .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
-                             .end = job_->clock.now()});
-        for (auto& r : reductions_) {  // sums go on beside the computations
-            if (r.posted()) {
-                r.advance(messages);
-            }
-        }
+                             .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
+        sums_go_on();
         if (!is_reduction(i.kind)) {
             if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
                 finish({i.stage - 1, i.item});

@@ -19,6 +19,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/trace/event.hpp"
+#include "runtime/instruction_clocks.hpp"
 #include "runtime/job.hpp"
 #include "runtime/reduction.hpp"
 #include "runtime/stage.hpp"
@@ -31,6 +32,7 @@ struct section_context {
     step_id step;
     attempt_id attempt;
     bool training = true;
+    std::span<megahertz const> clocks{};  ///< of the row's computations; none: the highest
 };
 
 class worker {
@@ -51,6 +53,9 @@ public:
     void run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
              std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed,
              loss_sum& evaluation);
+
+    /// How many times as long as by their profile the computations of the last section took; 0: not known.
+    double slowness() const { return clocks_.slowness(); }
 
     /// Gives up what a section left half done, after its messages have been drained.
     void reset();
@@ -110,6 +115,7 @@ private:
 
     job const* job_;
     plan_position place_;
+    int stages_per_copy_ = 1;                   ///< of the pipeline
     std::map<int, place_of_stage> stages_;      ///< number in the program -> stage, those that live here
     resident_state* state_;
     rank_id me_;
@@ -122,6 +128,7 @@ private:
     std::map<item_key, todo> todo_;
     std::map<int, layer_id> deepest_;           ///< microbatch -> the lowest layer that its backward reaches
     std::int64_t contributions_ = 0;
+    instruction_clocks clocks_;      ///< of the row at hand
     seconds began_;  ///< the instruction in progress, what it waited for not counted
 };
 

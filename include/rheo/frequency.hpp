@@ -20,6 +20,7 @@
 #include "rheo/frequency/split_backward.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/frequency/steady_state.hpp"
+#include "rheo/frequency/straggler.hpp"
 #include "rheo/frequency/svg.hpp"
 #include "rheo/frequency/switching.hpp"
 #include "rheo/frequency/trade_off.hpp"

@@ -4,4 +4,5 @@
 // Choices that belong together: templates and clocks.
 
 #include "rheo/planner/pipelines_and_clocks.hpp"
+#include "rheo/planner/plan_clocks.hpp"
 #include "rheo/planner/templates_and_clocks.hpp"

@@ -19,6 +19,12 @@ TEST_CASE("a fault names what, who, when and where")
     }
     CHECK(parse_fault("drain:3@5").what == fault{.rank = rank_id{3}, .step = step_id{5}, .phase = fault_phase::forward, .kind = fault_kind::drain});
     CHECK(parse_fault("drain:3@5:copy").reason == "the fault 'drain:3@5:copy' is not of the form drain:rank@step: a rank leaves between two steps");
+    CHECK(parse_fault("slow:3@5-9:1.25").what
+          == fault{.rank = rank_id{3}, .step = step_id{5}, .phase = fault_phase::forward, .kind = fault_kind::slow, .until = step_id{9}, .factor = 1.25});
+    for (auto const* text : {"slow:3@5", "slow:3@5-9", "slow:3@9-5:2", "slow:3@5-9:0.5", "slow:3@5-9:nan", "slow:3@5-9:2x", "slow:3@5-9:2000", "slow:3@5:forward"}) {
+        CAPTURE(text);
+        CHECK(parse_fault(text).reason.find("is not of the form slow:rank@from-to:factor") != std::string::npos);
+    }
     CHECK(parse_fault("stop:1@2:comit").reason == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
 }
 
@@ -30,4 +36,17 @@ TEST_CASE("a rank that is to leave wants it from its step on, others never")
     CHECK(one.leaves(step_id{4}));
     CHECK(one.leaves(step_id{9}));  // the round in which it wanted to leave may have come to nothing
     CHECK_FALSE(fault_injector{faults, rank_id{2}}.leaves(step_id{4}));
+}
+
+TEST_CASE("a device is slow in the steps that were named, the slower of two wishes counts")
+{
+    std::vector<fault> const faults{*parse_fault("slow:1@4-6:2").what, *parse_fault("slow:1@6-8:1.5").what, *parse_fault("slow:2@0-9:3").what};
+    fault_injector const one{faults, rank_id{1}};
+    CHECK(one.slowness(step_id{3}) == 1.0);
+    CHECK(one.slowness(step_id{4}) == 2.0);
+    CHECK(one.slowness(step_id{6}) == 2.0);
+    CHECK(one.slowness(step_id{8}) == 1.5);
+    CHECK(one.slowness(step_id{9}) == 1.0);
+    CHECK(fault_injector{faults, rank_id{0}}.slowness(step_id{4}) == 1.0);
+    one.at(fault_phase::forward, step_id{4}, attempt_id{0});  // nobody ends for that
 }

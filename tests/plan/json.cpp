@@ -37,6 +37,21 @@ TEST_CASE("a plan on disk")
 )");
 }
 
+TEST_CASE("clocks stand at the end of a plan that has some, and in its digest")
+{
+    auto p = test::example();
+    auto const before = digest_of(p);
+    p.clocks = {{{{1410.0}, {705.0}}, {}}, {{{1000.0}}, {}, {}}};
+    CHECK_THAT(written(p), Catch::Matchers::ContainsSubstring("\"spares\": [3],\n  \"clocks_MHz\": [[[1410, 705], []], [[1000], [], []]]\n}"));
+    CHECK(digest_of(p) != before);
+    auto other = p;
+    other.clocks[0][0][1] = {720.0};
+    CHECK(digest_of(other) != digest_of(p));
+    other = p;
+    other.clocks = {{{{1410.0}}, {{705.0}}}, {{{1000.0}}, {}, {}}};  // the same clocks at other places
+    CHECK(digest_of(other) != digest_of(p));
+}
+
 TEST_CASE("a stage of several ranks, a pipeline without work, no spares")
 {
     plan p;

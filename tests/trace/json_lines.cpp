@@ -54,6 +54,21 @@ trace_record read(std::string const& text)
 
 }  // namespace
 
+TEST_CASE("clock and energy stand at the end of the line where they are known, and come back")
+{
+    auto event = example();
+    event.clock = {1410.0};
+    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410})" "\n"));
+    CHECK(read(text_of({event})).events == std::vector{event});
+    event.energy = {0.125};
+    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410,"energy_J":0.125})" "\n"));
+    auto alone = example();
+    alone.energy = {1e-3};
+    CHECK(read(text_of({event, alone, example()})).events == std::vector{event, alone, example()});
+    CHECK_THAT(read(R"({"rank":0,"name":"F","pipeline":0,"stage":0,"item":0,"generation":0,"step":0,"attempt":0,"start_s":0,"end_s":1,"clock_MHz":x})" "\n").reason,
+               Catch::Matchers::ContainsSubstring("a number after ',\"clock_MHz\":'"));
+}
+
 TEST_CASE("an event is one line with its units in the keys")
 {
     CHECK(text_of({example()})

@@ -33,7 +33,7 @@ void write_list(std::ostream& out, List const& list, Write write)
 }  // namespace detail
 
 /// Writes the plan as one JSON object. Microbatches with all of their backward are plain numbers, others
-/// are [microbatch, deepest layer].
+/// are [microbatch, deepest layer]. Clocks stand there when the plan has some: by pipeline, position and computation.
 inline void write_json(std::ostream& out, plan const& p)
 {
     using detail::write_list;
@@ -58,6 +58,12 @@ inline void write_json(std::ostream& out, plan const& p)
     }
     out << "\n  ],\n  \"spares\": ";
     write_list(out, p.spares, [&](rank_id rank) { out << rank.value; });
+    if (!p.clocks.empty()) {
+        out << ",\n  \"clocks_MHz\": ";
+        write_list(out, p.clocks, [&](auto const& pipeline) {
+            write_list(out, pipeline, [&](auto const& row) { write_list(out, row, [&](megahertz clock) { out << clock.count; }); });
+        });
+    }
     out << "\n}\n";
 }
 

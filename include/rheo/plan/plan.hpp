@@ -16,8 +16,12 @@
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
+
+/// Pipeline -> position -> the clock of each computation of that row of a whole step, in their order; 0 where none matters.
+using clocks_of_rows = std::vector<std::vector<std::vector<megahertz>>>;
 
 struct plan {
     std::string schedule;                           ///< name of the family, see schedule/families.hpp
@@ -26,6 +30,7 @@ struct plan {
     std::vector<rank_id> spares;                    ///< members without a place, ascending
     bool recompute = false;                         ///< stages evict activations and compute them again, see schedule/recomputation.hpp
     std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
+    clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -110,6 +115,18 @@ constexpr state_digest digest_of(plan const& p)
     }
     if (p.recompute) {
         mix(1);
+    }
+    if (!p.clocks.empty()) {
+        mix(-1);
+    }
+    for (auto const& pipeline : p.clocks) {
+        mix(static_cast<std::int64_t>(pipeline.size()));
+        for (auto const& row : pipeline) {
+            mix(static_cast<std::int64_t>(row.size()));
+            for (auto const clock : row) {
+                mix(static_cast<std::int64_t>(clock.count * 1e3));
+            }
+        }
     }
     return sum.value();
 }

@@ -107,6 +107,14 @@ inline void write_chrome_trace(std::ostream& out, std::span<trace_event const> e
         detail::write_number(out, e.step.value);
         out << R"(,"attempt":)";
         detail::write_number(out, e.attempt.value);
+        if (e.clock.count > 0.0) {
+            out << R"(,"clock_MHz":)";
+            detail::write_number(out, e.clock.count);
+        }
+        if (e.energy.count > 0.0) {
+            out << R"(,"energy_J":)";
+            detail::write_number(out, e.energy.count);
+        }
         out << "}}";
     }
     out << "\n]}\n";

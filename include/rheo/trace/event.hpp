@@ -110,6 +110,8 @@ struct trace_event {
     attempt_id attempt;
     seconds start;  ///< since launch, as is the end
     seconds end;
+    megahertz clock{};  ///< at which it was computed; 0: not known
+    joules energy{};    ///< that it drew; 0: not known
 
     friend constexpr bool operator==(trace_event const&, trace_event const&) = default;
 };

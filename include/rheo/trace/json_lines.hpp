@@ -64,6 +64,14 @@ struct event_reader {
         rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     }
 
+    template <class Number>
+    void number_if_there(std::string_view key, Number& value)
+    {
+        if (expected.empty() && rest.starts_with(key)) {
+            number(key, value);
+        }
+    }
+
     void name(activity& what)
     {
         auto const length = rest.find('"');
@@ -96,6 +104,12 @@ inline void write_json_line(std::ostream& out, trace_event const& e)
     field(R"(,"attempt":)", e.attempt.value);
     field(R"(,"start_s":)", e.start.count);
     field(R"(,"end_s":)", e.end.count);
+    if (e.clock.count > 0.0) {
+        field(R"(,"clock_MHz":)", e.clock.count);
+    }
+    if (e.energy.count > 0.0) {
+        field(R"(,"energy_J":)", e.energy.count);
+    }
     out << "}\n";
 }
 
@@ -139,6 +153,8 @@ inline trace_record read_json_lines(std::istream& in)
         reader.number(R"(,"attempt":)", e.attempt.value);
         reader.number(R"(,"start_s":)", e.start.count);
         reader.number(R"(,"end_s":)", e.end.count);
+        reader.number_if_there(R"(,"clock_MHz":)", e.clock.count);
+        reader.number_if_there(R"(,"energy_J":)", e.energy.count);
         reader.literal("}");
         if (reader.expected.empty() && !reader.rest.empty()) {
             reader.expected = "the end of the line";

@@ -40,7 +40,7 @@ struct bench {
     double run(instruction_kind kind, int stage, double took)
     {
         now += seconds{took};
-        auto const whole = device.stretched(kind, stage_id{stage}, {took});
+        auto const whole = device.computed(kind, stage_id{stage}, {took}).time;
         now += whole - seconds{took};
         return whole.count;
     }
@@ -95,7 +95,7 @@ TEST_CASE("time between computations, and of what the profile does not have, is 
     CHECK(one.energy() == Approx(70.0 + 20.0));
     // Counted at its end on the processor, before the rest of the stretched time has passed.
     one.now += seconds{0.1};
-    auto const whole = one.device.stretched(forward, stage_id{0}, {0.1});
+    auto const whole = one.device.computed(forward, stage_id{0}, {0.1}).time;
     double last = one.energy();
     for (int k = 0; k < 10; ++k) {
         one.now += seconds{(whole.count - 0.1) / 10};
@@ -124,4 +124,43 @@ TEST_CASE("a clock is there after the latency; a computation runs at the clock o
     one.now += seconds{0.02};
     CHECK(*one.device.clock_now() == megahertz{1000.0});
     CHECK(one.device.original().empty());
+}
+
+TEST_CASE("at the profile's pace a computation takes what the profile says, however fast the processor was")
+{
+    bench one{{.blocking = {80.0}, .pace = emulated_pace::profile}};
+    for (double const took : {0.001, 0.02, 0.1}) {
+        CHECK(one.run(forward, 0, took) == Approx(0.10));
+    }
+    CHECK(one.energy() == Approx(3 * 40.0));
+    REQUIRE(one.device.lock({1000.0}));
+    CHECK(one.run(backward, 0, 0.01) == Approx(0.26));
+    CHECK(one.energy() == Approx(120.0 + 70.0));
+    one.now += seconds{0.5};
+    CHECK(one.energy() == Approx(190.0 + 40.0));
+}
+
+TEST_CASE("a slow device takes longer and waits in between; what it took without that is told as well")
+{
+    bench one{{.blocking = {80.0}}};
+    REQUIRE(one.device.lock({700.0}));
+    one.now += seconds{0.1};
+    auto const account = one.device.computed(forward, stage_id{0}, {0.1}, 1.5);
+    CHECK(account.clock == megahertz{700.0});
+    CHECK(account.expected.count == Approx(0.20));
+    CHECK(account.time.count == Approx(0.30));
+    CHECK(account.energy.count == Approx(28.0 + 80.0 * 0.1));
+    one.now += account.time - seconds{0.1};
+    CHECK(one.energy() == Approx(account.energy.count));
+}
+
+TEST_CASE("another profile takes the place of the first one, the clock stays")
+{
+    bench one;
+    REQUIRE(one.device.lock({1000.0}));
+    one.device.computes({{{.stage = stage_id{0}, .kind = forward, .clock = {1400.0}, .time = {0.5}, .energy = {9.0}},
+                          {.stage = stage_id{0}, .kind = forward, .clock = {1000.0}, .time = {0.7}, .energy = {5.0}}}});
+    CHECK(one.run(forward, 0, 0.5) == Approx(0.7));
+    CHECK(one.energy() == Approx(5.0));
+    CHECK(one.device.clocks()->size() == 3);
 }

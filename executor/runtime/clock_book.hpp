@@ -1,0 +1,51 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The frontiers of this job's pipelines, each made once: for the plan in force, and, on a thread of its own while training goes on, for
+// the plans that the next loss would lead to, so that after it the plan comes with its clocks at once. Frontiers are
+// pure, so it changes nothing but the time whether one was made ahead.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "rheo/frequency/profile.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/planner/plan_clocks.hpp"
+
+namespace rheo::inline v0 {
+
+class clock_book {
+public:
+    clock_book(profile layers, clock_request request) : layers_{std::move(layers)}, request_{request} {}
+    ~clock_book();
+    clock_book(clock_book const&) = delete;
+    clock_book& operator=(clock_book const&) = delete;
+
+    /// The clocks of a plan, the same on every rank. @pre the plan's schedule is known
+    chosen_clocks choose(plan const& p, std::span<slow_rank const> slow);
+
+    /// Begins to make the frontiers of all plans that `plans` returns, which is called on the other thread; what was begun before is given up.
+    void make_ahead(std::function<std::vector<plan>()> plans);
+
+    /// Waits until what was begun is done. @return frontiers that there are
+    std::size_t made();
+
+private:
+    std::shared_ptr<pipeline_frontier const> frontier_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow);
+    void give_up();
+
+    profile layers_;
+    clock_request request_;
+    std::mutex mutex_;  // of the map
+    std::map<pipeline_frontier_key, std::shared_ptr<pipeline_frontier const>> frontiers_;
+    std::stop_source ahead_ends_;
+    std::thread ahead_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,213 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The clocks of a plan: every pipeline has a frontier of its own, all end their step together, and each runs at the
+// least energy for that common time. The profile is by layer, so one serves the plans of every number of survivors.
+// A pure function of plan, profile and request: whoever makes it, ahead of time or at once, makes the same.
+//
+// A rank that is slower than it was measured makes the step longer, to T'. Then the others need not hurry, neither those of
+// other pipelines nor its own neighbours: the frontier of its pipeline is made with its computations as long as they are; in
+// the time that this adds it draws what a waiting device draws (Chung et al., Perseus, SOSP 2024, section 3.3, where the
+// straggler's own pipeline is left as it is).
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/frequency/clock_plan.hpp"
+#include "rheo/frequency/event_network.hpp"
+#include "rheo/frequency/frontier.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/profile.hpp"
+#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/frequency/straggler.hpp"
+#include "rheo/frequency/switching.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+/// What clocks are chosen for.
+struct clock_request {
+    frontier_request costs;
+    seconds deadline{};         ///< of a step; one that is earlier than the fastest plan asks for no loss of time
+    switching_rule switching{};
+
+    friend constexpr bool operator==(clock_request, clock_request) = default;
+};
+
+/// What the frontier of a pipeline follows from, besides profile and request.
+struct pipeline_frontier_key {
+    std::vector<layer_id> cuts;
+    std::uint64_t program = 0;    ///< program_digest
+    std::vector<double> factors;  ///< of each position
+
+    friend bool operator==(pipeline_frontier_key const&, pipeline_frontier_key const&) = default;
+    friend auto operator<=>(pipeline_frontier_key const&, pipeline_frontier_key const&) = default;
+};
+
+/// The frontier of a pipeline of a plan with the options of its curves; or the reason why there is none.
+struct pipeline_frontier {
+    frontier curve;
+    std::vector<std::vector<clock_option>> options;  ///< curve -> what is behind it
+    std::string reason;
+
+    explicit operator bool() const { return reason.empty(); }
+};
+
+/// The answer of choose_clocks: clocks for a plan, or the reason why there are none.
+struct chosen_clocks {
+    clocks_of_rows clocks;
+    seconds fastest;     ///< of a step at the highest clocks
+    joules at_highest;   ///< that all ranks with a place draw in it then
+    seconds time;        ///< of a step at these clocks
+    joules energy;       ///< that all ranks with a place draw in it, waiting included
+    std::string reason;
+
+    explicit operator bool() const { return reason.empty(); }
+};
+
+namespace detail {
+
+constexpr double factor_of(std::span<slow_rank const> slow, rank_id rank)
+{
+    for (auto const& s : slow) {
+        if (s.rank == rank) {
+            return s.factor;
+        }
+    }
+    return 1.0;
+}
+
+/// The stages' profile with the rows of slow positions as they take now.
+constexpr profile with_slow_positions(profile stages, std::span<double const> factors, program const& p, watts blocking)
+{
+    auto const measured = stages.rows;
+    for (std::size_t position = 0; position < factors.size(); ++position) {
+        if (factors[position] == 1.0) {
+            continue;
+        }
+        for (auto row : measured) {
+            bool here = false;
+            for (std::size_t s = 0; s < p.placement.size(); ++s) {
+                here = here || (s % static_cast<std::size_t>(stages_per_copy(p)) == at(row.stage) && p.placement[s] == static_cast<int>(position));
+            }
+            if (here && is_compute(row.kind)) {
+                auto const more = (factors[position] - 1.0) * row.time;
+                row.rank = rank_id{static_cast<std::int32_t>(position)};
+                row.time += more;
+                row.energy += blocking * more;
+                stages.rows.push_back(row);
+            }
+        }
+    }
+    return stages;
+}
+
+/// The time from `from` to `to` at which pipelines that end together draw least: where one of their frontiers has a corner.
+inline seconds least_energy_time(std::span<pipeline_frontier const* const> pipelines, seconds from, seconds to)
+{
+    auto const energy_at = [&](seconds time) {
+        joules sum{};
+        for (auto const* p : pipelines) {
+            sum += total_energy(p->curve, cost_within(p->curve, time), time);
+        }
+        return sum;
+    };
+    auto best = from;
+    auto least = energy_at(from);
+    auto const look_at = [&](seconds time) {
+        if (time > from && time <= to) {
+            if (auto const energy = energy_at(time); energy < least) {
+                best = time;
+                least = energy;
+            }
+        }
+    };
+    look_at(to);
+    for (auto const* p : pipelines) {
+        for (auto const& vertex : p->curve.vertices) {
+            look_at(time_of(p->curve, vertex.time));
+        }
+    }
+    return best;
+}
+
+}  // namespace detail
+
+/// What a pipeline of the plan needs a frontier of. @pre the plan's schedule is known
+inline pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow)
+{
+    pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(schedule_of(p, pipeline).compute), {}};
+    for (auto const rank : ranks_of(p.pipelines[pipeline])) {
+        key.factors.push_back(detail::factor_of(slow, rank));
+    }
+    return key;
+}
+
+/// The frontier of one pipeline of the plan, for times that others make longer, too.
+/// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
+inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request, std::span<slow_rank const> slow)
+{
+    auto const key = frontier_key_of(p, pipeline, slow);
+    auto const compute = schedule_of(p, pipeline).compute;
+    auto stages = profile_of_stages(layers, key.cuts);
+    if (!stages) {
+        return {{}, {}, stages.reason};
+    }
+    auto const measured = detail::with_slow_positions(std::move(stages.what), key.factors, compute, request.costs.blocking);
+    auto made = make_project(make_event_network(std::span{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
+    if (!made) {
+        return {{}, {}, made.reason};
+    }
+    auto const waiting = request.costs.blocking * static_cast<double>(compute.rows.size());
+    return {make_frontier(std::move(made.what), waiting, frontier_begin::slowest), std::move(made.options), {}};
+}
+
+/// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
+/// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of realise per pipeline, and of a look-up per corner.
+inline chosen_clocks choose_clocks(std::span<pipeline_frontier const* const> pipelines, clock_request const& request)
+{
+    chosen_clocks result{};
+    for (auto const* p : pipelines) {
+        if (!*p) {
+            result.reason = p->reason;
+            return result;
+        }
+        result.fastest = std::max(result.fastest, fastest_time(p->curve));
+    }
+    auto wanted = result.fastest;
+    if (request.deadline > wanted) {
+        wanted = detail::least_energy_time(pipelines, wanted, request.deadline);
+    }
+    joules cost{};
+    watts waiting{};
+    joules highest{};
+    for (auto const* p : pipelines) {
+        auto const real = realise(p->curve, p->options, request.costs.blocking, wanted, request.switching);
+        if (!real) {
+            result.reason = real.reason;
+            return result;
+        }
+        result.time = std::max(result.time, real.plan.time);
+        cost += in_joules(real.plan.cost);
+        waiting += p->curve.waiting;
+        auto& rows = result.clocks.emplace_back(static_cast<std::size_t>(p->curve.what.network.rows));
+        for (std::size_t k = 0; k < real.plan.options.size(); ++k) {
+            auto const& fastest = p->options[static_cast<std::size_t>(p->curve.what.curve_of[k])].front();
+            rows[static_cast<std::size_t>(p->curve.what.network.operations[k].row)].push_back(real.plan.options[k].clock);
+            highest += fastest.energy - request.costs.blocking * fastest.time;
+        }
+    }
+    result.at_highest = highest + waiting * result.fastest;
+    result.energy = cost + waiting * result.time;
+    return result;
+}
+
+}  // namespace rheo::inline v0
