@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "rheo/model/model.hpp"
-#include "rheo/plan/json.hpp"
+#include "runtime/plan_json.hpp"
 #include "runtime/plan_report.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/toml.hpp"
@@ -42,18 +42,15 @@ int plan(plan_options const& options)
     if (!first) {
         throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
     }
-    if (options.json) {
-        write_json(std::cout, first.what);
-    } else {
-        plan_report_options asked{.node_size = config.plan.node_size};
-        if (!options.profile.empty()) {
-            asked.layers = read_layer_profile(options.profile, model.layers.size(), options.node_size);
-        }
-        if (options.memory_mib > 0.0) {
-            asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
-        }
-        std::cout << plan_for_people(first.what, model, config, asked);
+    plan_report_options asked{.node_size = config.plan.node_size};
+    if (!options.profile.empty()) {
+        asked.layers = read_layer_profile(options.profile, model.layers.size(), config.plan.node_size);
     }
+    if (options.memory_mib > 0.0) {
+        asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+    }
+    auto const what = foresee(first.what, model, config, asked);
+    std::cout << (options.json ? plan_as_json(first.what, what) : plan_for_people(first.what, model, config, what));
     return 0;
 }
 

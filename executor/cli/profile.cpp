@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo profile`: the layers of the configured model, measured on this machine, as the file that `rheo plan --profile` reads.
+// `rheo profile`: the layers of the configured model, measured on this machine, as the file that `rheo plan --profile` reads. Under a launcher one
+// rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
 
 #include "cli/commands.hpp"
 
 #include <fstream>
+#include <vector>
 
 #include <fmt/format.h>
+#include <mpi.h>
 
+#include "cli/launch.hpp"
+#include "mpi/communicator.hpp"
+#include "rheo/model/footprint.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
+#include "runtime/measured_all_reduce.hpp"
 #include "runtime/measured_layers.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::cli {
 
-int profile(profile_options const& options)
+namespace {
+
+int write(std::vector<layer_profile> const& layers, std::string const& out)
 {
-    auto const config = read_config_file(options.config, options.settings).config;
-    auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
-    auto const layers = measured_layers(model, config, options.repeats);
-    if (options.out.empty()) {
+    if (out.empty()) {
         fmt::print("{}", to_csv(layers));
         return 0;
     }
-    std::ofstream file{options.out, std::ios::binary};
+    std::ofstream file{out, std::ios::binary};
     file << to_csv(layers);
     if (!file.flush()) {
-        throw refusal{5, fmt::format("{}: this profile cannot be written", options.out)};
+        throw refusal{5, fmt::format("{}: this profile cannot be written", out)};
     }
     seconds forward{0.0};
     seconds backward{0.0};
@@ -34,8 +40,47 @@ int profile(profile_options const& options)
         forward += layer.forward;
         backward += layer.backward;
     }
-    fmt::print("{}: {} layers, {:.3f} ms forward and {:.3f} ms backward per microbatch\n", options.out, layers.size(), forward.count * 1e3, backward.count * 1e3);
+    auto const shared = layers.front().all_reduce.size();
+    fmt::print("{}: {} layers, {:.3f} ms forward and {:.3f} ms backward per microbatch{}\n", out, layers.size(), forward.count * 1e3, backward.count * 1e3,
+               shared == 0 ? "" : fmt::format("; sums between up to {} ranks of a node", shared + 1));
     return 0;
+}
+
+/// On rank 0 the layers with what sharing them between ranks of its node takes; nothing on the others.
+std::vector<layer_profile> measured_together(model_description const& model, run_config const& config, int repeats)
+{
+    std::vector<layer_profile> layers;
+    std::vector<bytes> messages;
+    for (auto const& layer : model.layers) {
+        messages.push_back(boundary_bytes(layer, config.train.microbatch));
+    }
+    mpi::communicator const node{ranks_of_this_node(MPI_COMM_WORLD)};
+    if (is_lowest_rank()) {
+        layers = measured_layers(model, config, repeats);
+    }
+    wait_asleep(MPI_COMM_WORLD);
+    auto const sums = measured_all_reduce(node.handle(), messages, repeats);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+        layers[l].all_reduce = sums[l];
+    }
+    return layers;
+}
+
+}  // namespace
+
+int profile(profile_options const& options)
+{
+    auto const config = read_config_file(options.config, options.settings).config;
+    auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+    if (!launched_rank()) {
+        return write(measured_layers(model, config, options.repeats), options.out);
+    }
+    int level = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    auto const layers = measured_together(model, config, options.repeats);
+    auto const code = layers.empty() ? 0 : write(layers, options.out);
+    MPI_Finalize();
+    return code;
 }
 
 }  // namespace rheo::cli

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,9 +12,7 @@
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
-#include "rheo/pipeline/survivability.hpp"
 #include "rheo/plan/programs.hpp"
-#include "rheo/recover/replan.hpp"
 #include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/draw.hpp"
@@ -38,17 +36,6 @@ std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
     }
     return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(static_cast<std::int64_t>(sizes.size())), fmt::join(sizes, " + "),
                        plural(static_cast<std::int64_t>(sum)));
-}
-
-std::vector<rank_id> ranks_of(plan const& p)
-{
-    std::vector<rank_id> ranks = p.spares;
-    for (auto const& pipeline : p.pipelines) {
-        auto const here = ranks_of(pipeline);
-        ranks.insert(ranks.end(), here.begin(), here.end());
-    }
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
 }
 
 std::string layers_for_people(layer_span span, model_description const& model)
@@ -101,41 +88,45 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
     return text;
 }
 
-/// The layers that each rank of a plan holds, in the order of `ranks`, without those that are lost.
-std::vector<rank_holdings> holdings_of(plan const& p, std::span<rank_id const> ranks, std::span<rank_id const> lost)
+std::string pairs_for_people(pair_outcomes const& all)
 {
-    std::vector<rank_holdings> result;
-    for (auto const rank : ranks) {
-        if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
-            result.push_back({rank, {}, {}, {}});
-            result.back().layers = layers_in(layers_of(p, rank));
-        }
+    auto text = fmt::format("  any two   of {} pairs", all.pairs);
+    std::pair<int, char const*> const outcomes[] = {{all.as_wanted, "are survived with as many pipelines as wanted"},
+                                                    {all.fewer, "leave fewer pipelines than wanted"},
+                                                    {all.too_few, "leave too few ranks for a pipeline"},
+                                                    {all.state_lost, "lose the last copy of a layer"}};
+    for (auto const& [count, outcome] : outcomes) {
+        text += count == 0 ? "" : fmt::format(", {} {}", count, outcome);
     }
-    return result;
+    return text + fmt::format("; at most {:.2f} MiB copied\n", in_mebibytes(all.most_copied));
 }
 
-/// Two ranks at once, all pairs: how many leave what.
-std::string pairs_for_people(plan const& p, std::span<rank_id const> ranks, replanning const& known, membership_rules rules)
+std::string sentence_of(loss_outcome const& outcome)
 {
-    std::map<std::string, int> outcomes;
-    bytes most;
-    for (std::size_t a = 0; a < ranks.size(); ++a) {
-        for (std::size_t b = a + 1; b < ranks.size(); ++b) {
-            rank_id const lost[] = {ranks[a], ranks[b]};
-            auto const survivors = holdings_of(p, ranks, lost);
-            auto const next = plan_membership(survivors, p.pipelines, {}, known, rules);
-            most = std::max(most, next.moved);
-            ++outcomes[!next.salvage.lost.empty() ? "lose the last copy of a layer"
-                       : !next.cannot.empty()     ? "leave too few ranks for a pipeline"
-                       : next.degraded            ? "leave fewer pipelines than wanted"
-                                                  : "are survived with as many pipelines as wanted"];
-        }
+    if (outcome.only_copy) {
+        return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", outcome.only_copy->value);
     }
-    auto text = fmt::format("  any two   of {} pairs", ranks.size() * (ranks.size() - 1) / 2);
-    for (auto const& [outcome, count] : outcomes) {
-        text += fmt::format(", {} {}", count, outcome);
+    auto const& next = outcome.next;
+    if (!next.cannot.empty()) {
+        return next.cannot;
     }
-    return text + fmt::format("; at most {:.2f} MiB copied\n", in_mebibytes(most));
+    return fmt::format("{}, shares {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
+                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
+                       next.degraded ? "; " + next.sentence : "");
+}
+
+std::string instantiations_for_people(std::vector<instantiation> const& all)
+{
+    auto text = fmt::format("  {:<7}{:<24}{:<24}{:>13}\n", "ranks", "pipelines of", "microbatches", "a step");
+    auto n = all.size();
+    for (auto const& chosen : all) {
+        text += chosen ? fmt::format("  {:<7}{:<24}{:<24}{:>10.3f} ms{}{}\n", n, fmt::format("{}", fmt::join(chosen.sizes, " + ")),
+                                     fmt::format("{}", fmt::join(chosen.shares, " + ")), chosen.time.count * 1e3,
+                                     chosen.spares == 0 ? "" : fmt::format(", {} spare", chosen.spares), chosen.degraded ? ", fewer pipelines than wanted" : "")
+                       : fmt::format("  {:<7}{}\n", n, chosen.cannot);
+        --n;
+    }
+    return text;
 }
 
 }  // namespace
@@ -181,52 +172,15 @@ std::string drawing_of(plan const& p)
     return text;
 }
 
-std::string after_loss_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules)
-{
-    auto const survivors = holdings_of(p, ranks_of(p), lost);
-    std::vector<int> holders(static_cast<std::size_t>(known.layers));
-    for (auto const& survivor : survivors) {
-        for (auto const l : survivor.layers) {
-            ++holders[at(l)];
-        }
-    }
-    if (auto const gone = std::find(holders.begin(), holders.end(), 0); gone != holders.end()) {
-        return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", gone - holders.begin());
-    }
-    auto const next = plan_membership(survivors, p.pipelines, {}, known, rules);
-    if (!next.cannot.empty()) {
-        return next.cannot;
-    }
-    return fmt::format("{}, shares {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
-                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
-                       next.degraded ? "; " + next.sentence : "");
-}
-
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
-    return after_loss_of(std::span{&lost, 1}, p, what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size())), rules_of(config));
+    auto const known = what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size()));
+    return sentence_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
 }
 
-std::string instantiations_for_people(replanning const& known, int ranks)
-{
-    auto text = fmt::format("  {:<7}{:<24}{:<24}{:>13}\n", "ranks", "pipelines of", "microbatches", "a step");
-    for (int n = ranks; n >= 1; --n) {
-        auto const chosen = instantiate(known.ready, {n, known.wanted.failures, known.wanted.microbatches});
-        if (!chosen) {
-            text += fmt::format("  {:<7}{}\n", n, chosen.cannot);
-            continue;
-        }
-        text += fmt::format("  {:<7}{:<24}{:<24}{:>10.3f} ms{}{}\n", n, fmt::format("{}", fmt::join(chosen.sizes, " + ")),
-                            fmt::format("{}", fmt::join(chosen.shares, " + ")), chosen.time.count * 1e3,
-                            chosen.spares == 0 ? "" : fmt::format(", {} spare", chosen.spares), chosen.degraded ? ", fewer pipelines than wanted" : "");
-    }
-    return text;
-}
-
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options)
+std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, foreseen const& what)
 {
     auto const state = state_of(model);
-    auto const ranks = ranks_of(p);
     std::int64_t parameters = 0;
     for (auto const& tensor : state.tensors) {
         parameters += tensor.is_parameter ? elements(tensor.shape) : 0;
@@ -234,22 +188,14 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const shape = config.train.microbatch;
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens);
-    auto const known = what_ranks_know(model, state, config, static_cast<int>(ranks.size()));
-    auto const all = static_cast<int>(ranks.size());
-    auto rules = rules_of(config);
-    rules.node_size = std::max(rules.node_size, options.node_size);
-    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
-    auto const share = (config.train.microbatches + config.plan.failures) / (config.plan.failures + 1);
-    auto const layers = options.layers.empty() ? modelled_layers(model, config, options.node_size) : options.layers;
-    text += fmt::format("\ntemplates ({}, at {} microbatches)\n", options.layers.empty() ? "as modelled" : "as profiled", share);
-    text += templates_for_people(templates_for(layers, config, {smallest, all}, 1, options.device_memory), "ranks", config.train.microbatches);
-    if (options.node_size > 1 && all >= options.node_size) {
-        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", options.node_size);
-        text += templates_for_people(templates_for(layers, config, {1, all / options.node_size}, options.node_size, options.device_memory), "nodes",
-                                     config.train.microbatches);
+    text += fmt::format("\ntemplates ({}, at {} microbatches)\n", what.profiled ? "as profiled" : "as modelled", what.microbatches);
+    text += templates_for_people(what.templates, "ranks", config.train.microbatches);
+    if (!what.node_templates.empty()) {
+        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
+        text += templates_for_people(what.node_templates, "nodes", config.train.microbatches);
     }
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted)\n", config.plan.failures + 1, plural(config.plan.failures + 1));
-    text += instantiations_for_people(known, all);
+    text += instantiations_for_people(what.instantiations);
 
     text += fmt::format("\nplan       {}, schedule {}{}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
                         p.recompute ? " with activations computed again" : "", to_string(digest_of(p)));
@@ -277,29 +223,15 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                     : fmt::format("  {}\n", verdict.sentence());
 
     text += "\n" + drawing_of(p);
-    std::vector<node_id> nodes;
-    for (auto const rank : ranks) {
-        nodes.push_back(node_id{rank.value / rules.node_size});
+    text += fmt::format("\nas it stands, {}\nafter the loss of\n", to_string(what.as_it_stands));
+    for (auto const& outcome : what.ranks) {
+        text += fmt::format("  rank {:<4}{}\n", outcome.lost.front().value, sentence_of(outcome));
     }
-    auto const held = holdings_of(p, ranks, {});
-    text += fmt::format("\nas it stands, {}\n", to_string(survivability_of(held, tensor_bytes_of(state, known.element_bytes), nodes)));
-    text += "after the loss of\n";
-    for (auto const rank : ranks) {
-        text += fmt::format("  rank {:<4}{}\n", rank.value, after_loss_of(std::span{&rank, 1}, p, known, rules));
+    for (auto const& outcome : what.nodes) {
+        text += fmt::format("  node {:<4}{}\n", outcome.lost.front().value / what.node_size,
+                            outcome.lost.size() == what.ranks.size() ? "nobody is left" : sentence_of(outcome));
     }
-    for (std::size_t r = 0; rules.node_size > 1 && r < ranks.size();) {
-        std::vector<rank_id> lost;
-        auto const node = nodes[r];
-        for (; r < ranks.size() && nodes[r] == node; ++r) {
-            lost.push_back(ranks[r]);
-        }
-        text += fmt::format("  node {:<4}{}\n", node.value, lost.size() == ranks.size() ? "nobody is left" : after_loss_of(lost, p, known, rules));
-    }
-    constexpr std::size_t most_ranks_for_pairs = 32;
-    if (ranks.size() > 2 && ranks.size() <= most_ranks_for_pairs) {
-        text += pairs_for_people(p, ranks, known, rules);
-    }
-    return text;
+    return text + (what.pairs ? pairs_for_people(*what.pairs) : "");
 }
 
 }  // namespace rheo::inline v0

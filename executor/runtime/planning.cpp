@@ -13,6 +13,7 @@
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/stage_prices.hpp"
+#include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
@@ -237,6 +238,9 @@ first_plan make_first_plan(model_description const& model, run_config const& con
         result.time = std::max(result.time, time_of(costs[i], shares[i]));
     }
     result.what.pipelines = in_order(ready, sizes);
+    if (config.plan.node_size > 1 && !config.plan.pipelines.empty()) {
+        result.what.pipelines = arranged_by_nodes(std::move(result.what.pipelines), config.plan.node_size, config.plan.failures + 1);
+    }
     if (auto whole = of_whole_nodes(ready, config, ranks, result.what.pipelines)) {
         result.what.pipelines = std::move(whole->pipelines);
         shares = std::move(whole->shares);

@@ -47,8 +47,8 @@ struct first_plan {
     explicit operator bool() const { return cannot.empty(); }
 };
 
-/// The plan for ranks 0 .. ranks-1, the last plan.spares of them without a place. Pipelines of the planner's choice are made of whole nodes where
-/// the loss of plan.failures nodes would lose state otherwise. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
+/// The plan for ranks 0 .. ranks-1, the last plan.spares of them without a place. Where the loss of plan.failures nodes would lose state, pipelines of
+/// the planner's choice are made of whole nodes, and ranks of those in plan.pipelines exchange places. @pre check(config) and check_ranks(config, ranks) found nothing, ranks >= 1
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks);
 
 /// How many stages a rank has at most in pipelines of the config's schedule, those of both copies of the model counted. @pre it is known

@@ -3,6 +3,7 @@
 
 // Everything of pipeline/: templates, their coverage, instantiation, batch split, what is done after a loss or a gain.
 
+#include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/cost.hpp"
 #include "rheo/pipeline/covers.hpp"
 #include "rheo/pipeline/instance.hpp"

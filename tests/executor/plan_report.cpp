@@ -2,8 +2,13 @@
 #include "runtime/plan_report.hpp"
 
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "executor/temporary_folder.hpp"
+#include "runtime/plan_json.hpp"
 #include "runtime/planning.hpp"
 
 using namespace rheo;
@@ -36,7 +41,7 @@ pipeline 1
 1 | .  F2 F3 .  .  B2 =  F4 B3 =  .  B4 =  .  .
 2 | .  .  F2 B2 =  F3 B3 =  F4 B4 =  .  .  .  .
 )");
-    auto const text = plan_for_people(p, model, config);
+    auto const text = plan_for_people(p, model, config, foresee(p, model, config));
     CHECK(text.find("checked: with all transfers and reductions, no rank waits for ever") != std::string::npos);
     CHECK(text.find("pipeline 1: 3 of 5 microbatches") != std::string::npos);
     for (int r = 0; r < 5; ++r) {
@@ -49,7 +54,8 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
     auto const first = make_first_plan(model, config, 5);
-    auto const text = plan_for_people(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
+    auto const what = foresee(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
+    auto const text = plan_for_people(first.what, model, config, what);
     auto const has = [&](std::string const& line) {
         CAPTURE(line, text);
         CHECK(text.find(line) != std::string::npos);
@@ -71,12 +77,65 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
 
     auto measured = modelled_layers(model, config);
     measured[5].backward = seconds{1.0};
-    auto const profiled = plan_for_people(first.what, model, config, {.layers = measured});
+    auto const profiled = plan_for_people(first.what, model, config, foresee(first.what, model, config, {.layers = measured}));
     CHECK(profiled.find("templates (as profiled, at 3 microbatches)\n") != std::string::npos);
     CHECK(profiled.find("  2        30") != std::string::npos);  // three microbatches of at least a second each
 
-    auto const tight = plan_for_people(first.what, model, config, {.device_memory = mebibytes(1)});
+    auto const tight = plan_for_people(first.what, model, config, foresee(first.what, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
+}
+
+TEST_CASE("the same as JSON, in the file that training reads")
+{
+    auto const config = five_ranks();
+    auto const model = gpt_model(config.model);
+    auto const p = make_first_plan(model, config, 5).what;
+    auto const what = foresee(p, model, config, {.node_size = 2, .device_memory = mebibytes(64)});
+    temporary_folder const folder;
+    folder.write("plan.json", plan_as_json(p, what));
+    CHECK(read_plan_file((folder.path / "plan.json").string()) == p);
+
+    auto const whole = nlohmann::json::parse(folder.read("plan.json"));
+    CHECK(whole["kind"] == "rheo plan");
+    auto const& told = whole["foreseen"];
+    REQUIRE(told["templates"].size() == what.templates.size());
+    for (std::size_t i = 0; i < what.templates.size(); ++i) {
+        auto const& split = what.templates[i].split;
+        auto const& object = told["templates"][i];
+        CHECK(object["ranks"] == what.templates[i].nodes);
+        CHECK(object["makespan_s"] == split.makespan.count);
+        CHECK(object["bound_s"] <= object["makespan_s"]);
+        CHECK(object["proved"] == split.is_optimal());
+        CHECK(object["cuts"].size() == split.cuts.size());
+        CHECK(object["fullest_bytes"] == what.templates[i].fullest.count);
+        CHECK(object["fitting_microbatches"] == what.templates[i].most_microbatches);
+    }
+    CHECK(told["node_templates"].size() == what.node_templates.size());
+    CHECK(told["node_templates"][0]["devices"] == what.node_templates[0].split.devices);
+    REQUIRE(told["instantiations"].size() == 5);
+    CHECK(told["instantiations"][0]["ranks"] == 5);
+    CHECK(told["instantiations"][0]["pipelines"] == std::vector{2, 3});
+    CHECK(told["instantiations"][0]["microbatches"] == what.instantiations[0].shares);
+    CHECK(told["instantiations"][3]["degraded"] == true);
+    CHECK(told["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"cannot", what.instantiations[4].cannot}});
+    CHECK(told["survivable"]["ranks"] == 1);
+    CHECK(told["survivable"]["sentence"] == to_string(what.as_it_stands));
+    REQUIRE(told["after_loss_of_rank"].size() == 5);
+    for (int r = 0; r < 5; ++r) {
+        auto const& loss = told["after_loss_of_rank"][static_cast<std::size_t>(r)];
+        CHECK(loss["lost"] == std::vector{r});
+        CHECK(loss["microbatches"] == std::vector{3, 2});
+        CHECK(loss["pipelines"].size() == 2);
+        CHECK(loss["copied_bytes"] == what.ranks[static_cast<std::size_t>(r)].next.moved.count);
+        CHECK(loss["copied_bytes"] >= 0);
+    }
+    REQUIRE(told["after_loss_of_node"].size() == 3);
+    CHECK(told["after_loss_of_node"][0]["lost"] == std::vector{0, 1});
+    CHECK(told["after_loss_of_node"][0]["degraded"] == true);
+    auto const& pairs = told["after_loss_of_two_ranks"];
+    CHECK(pairs["pairs"] == 10);
+    CHECK(pairs["as_wanted"].get<int>() + pairs["fewer_pipelines"].get<int>() + pairs["too_few_ranks"].get<int>() + pairs["state_lost"].get<int>() == 10);
+    CHECK(pairs["state_lost"] > 0);
 }
 
 TEST_CASE("the loss of an only copy is said before it happens")

@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "executor/temporary_folder.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
 
@@ -53,6 +54,27 @@ TEST_CASE("every first plan can be run: each rank once, each microbatch once, f 
             }
         }
     }
+}
+
+TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies of a layer do not share a node where that can be")
+{
+    auto config = config_of({2, 4}, {3, 5});
+    config.plan.min_ranks = 2;
+    auto const in_order = first_of(config, 6).what;
+    config.plan.node_size = 3;
+    auto const arranged = first_of(config, 6).what;
+    CHECK(missing_nodes(arranged.pipelines, 3, 2) < missing_nodes(in_order.pipelines, 3, 2));  // a stage that both nodes have a part of stays
+    CHECK(why_not(arranged, gpt_model(config.model), config, 6).empty());
+    CHECK(arranged.work == in_order.work);
+    for (std::size_t p = 0; p < 2; ++p) {
+        CHECK(arranged.pipelines[p].cuts == in_order.pipelines[p].cuts);
+    }
+    config.plan.pipelines = {1, 3};  // a half of a node beside a half of the other: no arrangement helps
+    config.plan.node_size = 2;
+    config.plan.min_ranks = 1;
+    auto const cannot = first_of(config, 4);
+    REQUIRE(cannot);
+    CHECK(missing_nodes(cannot.what.pipelines, 2, 2) > 0);
 }
 
 TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's choice survive the loss of f nodes where they can")

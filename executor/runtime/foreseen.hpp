@@ -1,0 +1,71 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a plan leads to, as a value: templates, what every number of ranks would run, and what each loss would lead to. Only what the
+// library computes; nothing is measured. The text for people and the JSON are two forms of it.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/pipeline/survivability.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
+#include "runtime/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// What more is asked than the plan itself.
+struct plan_report_options {
+    int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
+    std::vector<layer_profile> layers{};   ///< measured, as parse_layer_profile reads them, for the templates; none: as modelled
+    std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit
+};
+
+/// What goes on after the loss of these ranks at once.
+struct loss_outcome {
+    std::vector<rank_id> lost;
+    std::optional<layer_id> only_copy{};  ///< the first layer that nobody else holds: without a checkpoint that is the end
+    membership_plan next{};               ///< of the survivors, when no only copy was lost
+};
+
+/// Two ranks at once, all pairs: how many lead to what.
+struct pair_outcomes {
+    int pairs = 0;
+    int as_wanted = 0;       ///< are survived with as many pipelines as wanted
+    int fewer = 0;           ///< leave fewer pipelines than wanted
+    int too_few = 0;         ///< leave too few ranks for a pipeline
+    int state_lost = 0;      ///< lose the last copy of a layer
+    bytes most_copied{};
+};
+
+struct foreseen {
+    int microbatches = 0;                           ///< of a pipeline that the templates are cut for
+    int node_size = 1;
+    bool profiled = false;                          ///< templates by measured layers
+    std::vector<makespan_template> templates{};       ///< sizes in ranks
+    std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
+    std::vector<instantiation> instantiations{};      ///< of all ranks, of one less, ... of one
+    survivability as_it_stands{};
+    std::vector<loss_outcome> ranks{};                ///< each one alone
+    std::vector<loss_outcome> nodes{};                ///< each one alone; none when a node is a rank
+    std::optional<pair_outcomes> pairs{};             ///< not looked at for many ranks
+};
+
+/// All ranks of a plan, ascending.
+std::vector<rank_id> ranks_of(plan const& p);
+
+/// @param known what_ranks_know of the run
+loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules);
+
+/// @pre the plan can be run: why_not says nothing; measured layers are as many as the model's, and say what sharing between the
+/// devices of a node takes
+foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
+
+}  // namespace rheo::inline v0
