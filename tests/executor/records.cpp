@@ -168,6 +168,22 @@ TEST_CASE("the next speaker mends a torn line and writes the steps that the last
     CHECK(steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
 }
 
+TEST_CASE("lines that are no records stop no speaker and stay as they are")
+{
+    temporary_folder folder;
+    auto const run = folder.path.string();
+    std::string const strange = "[1, 2]\n{\"kind\":7}\n{\"kind\":\"step\",\"step\":\"five\"}\n{\"kind\":\"step\",\"step\":1,\"attempt\":1e99}\n";
+    records next(run, rank_id{1}, false, true);
+    next.step(step(0));
+    folder.write("metrics.jsonl", strange);
+    next.speaker(true);
+    auto const text = folder.read("metrics.jsonl");
+    REQUIRE(text.starts_with(strange));
+    auto const lines = lines_of(text.substr(strange.size()));
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0]["step"] == 0);
+}
+
 TEST_CASE("trace files are merged, also one that ends in a torn line")
 {
     temporary_folder folder;
