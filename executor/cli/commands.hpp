@@ -39,6 +39,7 @@ struct profile_options {
     std::vector<std::string> settings;
     std::string out;  ///< empty: standard output
     int repeats = 5;  ///< microbatches that are measured, after one that is not
+    bool clocks = false;  ///< times and energies at each clock instead, in a training
 };
 
 struct report_options {

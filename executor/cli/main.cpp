@@ -93,6 +93,8 @@ int main(int argc, char** argv)
     auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --profile");
     add_settings(profile_command, profile.config, profile.settings);
     profile_command.add_option("--out", profile.out, "the file to write, in place of standard output");
+    profile_command.add_flag("--clocks", profile.clocks, "times and energies at each clock instead, in a training under mpirun: a profile for rheo frontier and power.profile")
+        ->needs("--out");
     profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; each time is the least of them")->check(CLI::Range(1, 1000));
 
     rheo::cli::report_options report;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo profile`: the layers of the configured model, measured on this machine, as the file that `rheo plan --profile` reads. Under a launcher one
 // rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
+// Or its computations at every clock, measured in a training, as the file that `rheo frontier` reads.
 
 #include "cli/commands.hpp"
 
@@ -70,6 +71,13 @@ std::vector<layer_profile> measured_together(model_description const& model, run
 
 int profile(profile_options const& options)
 {
+    if (options.clocks) {
+        train_options training;
+        training.config = options.config;
+        training.settings = options.settings;
+        training.settings.push_back("power.sweep=" + options.out);
+        return train(training);
+    }
     auto const config = read_config_file(options.config, options.settings).config;
     auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
     if (!launched_rank()) {

@@ -101,6 +101,9 @@ std::optional<config_fault> check_power(run_config const& config)
     if (power.device == "emulated" && power.profile.empty()) {
         return config_fault{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
     }
+    if (power.device == "none" && !power.sweep.empty()) {
+        return config_fault{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
+    }
     if (power.device == "none" && !power.profile.empty()) {
         return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
     }

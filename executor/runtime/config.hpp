@@ -86,6 +86,8 @@ struct power_config {
     std::string zeusd;                  ///< its socket; empty: where its own clients look for it
     std::string lock_line;              ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
     std::string back_line;              ///< the one that undoes it, with {device}
+    std::string sweep;                  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
+    std::string claims;                 ///< folder in which ranks that share a device find each other; empty: /dev/shm
     std::string guardian;               ///< the program that puts clocks back; empty: rheo-guardian next to this one
 };
 

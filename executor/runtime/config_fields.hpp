@@ -91,6 +91,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("power.zeusd", c.power.zeusd, field_limits{}, "its socket; none: where its clients look");
     visit("power.lock_line", c.power.lock_line, field_limits{}, "the site's command, with {device} and {mhz}");
     visit("power.back_line", c.power.back_line, field_limits{}, "the one that undoes it, with {device}");
+    visit("power.sweep", c.power.sweep, field_limits{}, "a profile to make in this training, at each clock from the highest down");
+    visit("power.claims", c.power.claims, field_limits{}, "folder for ranks that share a device; none: /dev/shm");
     visit("power.guardian", c.power.guardian, field_limits{}, "the program; none: next to rheo");
 
     visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");

@@ -11,6 +11,7 @@
 
 #include "mpi/messenger.hpp"
 #include "rheo/schedule/instruction.hpp"
+#include "runtime/clock_sweep.hpp"
 #include "runtime/rank_device.hpp"
 
 namespace rheo::inline v0 {
@@ -41,6 +42,10 @@ public:
             std::this_thread::sleep_for(std::chrono::duration<double>{std::min(rest, longest_sleep).count});
             progress();
         }
+        auto& sum = sums_[{i.stage % stages_, i.kind}];
+        ++sum.count;
+        sum.time += account.time;
+        sum.energy += account.energy;
         if (account.expected > seconds{}) {
             took_ += account.time;
             expected_ += account.expected;
@@ -50,6 +55,9 @@ public:
 
     /// How many times as long as by the profile its computations took so far; 0: not known.
     double slowness() const { return expected_ > seconds{} ? took_ / expected_ : 0.0; }
+
+    /// All its computations so far.
+    computed_sums const& sums() const { return sums_; }
 
 private:
     static constexpr seconds longest_sleep = microseconds(500);
@@ -77,6 +85,7 @@ private:
     std::size_t next_ = 0;
     seconds took_{};
     seconds expected_{};
+    computed_sums sums_;
 };
 
 }  // namespace rheo::inline v0

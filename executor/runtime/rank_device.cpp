@@ -27,6 +27,7 @@ namespace {
 struct opened_device {
     power::any_power_device to_set;
     power::any_power_device to_read;
+    power::any_power_device to_watch;
     std::string pci_address{};
     bool counts = true;
 };
@@ -39,22 +40,24 @@ power::answer<opened_device> open_gpu(power_config const& config, int place)
     }
     auto to_set = power::nvml_devices(*library);
     auto to_read = power::nvml_devices(*library);
-    if (to_set.empty() || to_read.size() != to_set.size()) {
+    auto to_watch = power::nvml_devices(*library);
+    if (to_set.empty() || to_read.size() != to_set.size() || to_watch.size() != to_set.size()) {
         return power::refusal{refusal_cause::not_found, fmt::format("{} sees no device", config.nvml)};
     }
     auto const which = static_cast<std::size_t>(place) % to_set.size();
     auto address = to_set[which].pci_address();
-    return opened_device{std::move(to_set[which]), std::move(to_read[which]), std::move(address), static_cast<std::size_t>(place) < to_set.size()};
+    return opened_device{std::move(to_set[which]), std::move(to_read[which]), std::move(to_watch[which]), std::move(address), static_cast<std::size_t>(place) < to_set.size()};
 }
 
 power::answer<opened_device> open_processor(power_config const& config, int place)
 {
     auto to_set = power::cpu_device::open(-1, config.sysfs);
     auto to_read = power::cpu_device::open(-1, config.sysfs);
-    if (!to_set || !to_read) {
-        return to_set ? to_read.why() : to_set.why();
+    auto to_watch = power::cpu_device::open(-1, config.sysfs);
+    if (!to_set || !to_read || !to_watch) {
+        return !to_set ? to_set.why() : !to_read ? to_read.why() : to_watch.why();
     }
-    return opened_device{std::move(*to_set), std::move(*to_read), {}, place == 0};
+    return opened_device{std::move(*to_set), std::move(*to_read), std::move(*to_watch), {}, place == 0};
 }
 
 power::answer<opened_device> open_device(power_config const& config, int place)
@@ -80,7 +83,8 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     if (config.device == "emulated") {
         d.emulated_.emplace(layers, power::emulated_options{.rank = me, .blocking = {config.blocking_w}, .switch_latency = {config.switch_latency_s},
                                                             .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});
-        d.highest_ = d.wished_ = d.emulated_->clocks()->front();
+        d.clocks_ = *d.emulated_->clocks();
+        d.highest_ = d.wished_ = d.clocks_.front();
         d.name_ = d.emulated_->name();
         return device;
     }
@@ -92,19 +96,27 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     d.counts_ = opened->counts;
     d.sampler_ = std::make_unique<power::energy_sampler>(std::move(opened->to_read));
     d.begun_ = d.sampler_->at(std::chrono::steady_clock::now());
-    if (!d.sets_clocks()) {
+    if (layers.rows.empty() && config.sweep.empty()) {
         return device;
     }
     auto const clocks = opened->to_set.clocks();
     if (!clocks) {
         return clocks.why();
     }
-    d.highest_ = clocks->front();
+    d.clocks_ = *clocks;
+    d.highest_ = d.clocks_.front();
+    d.watched_.emplace(std::move(opened->to_watch));
     power::setter_config setting;
     setting.ladder = {.zeusd = config.zeusd.empty() ? power::zeusd_socket() : config.zeusd, .pci_address = opened->pci_address,
                       .lock_line = config.lock_line, .back_line = config.back_line};
     setting.guardian = config.guardian;
-    setting.say = [&d](std::string const& sentence) {
+    if (!config.claims.empty()) {
+        setting.claims = config.claims;
+    }
+    setting.say = [&d, first = true](std::string const& sentence) mutable {
+        if (std::exchange(first, false)) {
+            return;  // on which rung it is, which sentence() tells
+        }
         std::lock_guard const lock{d.mutex_};
         d.news_.push_back(sentence);
     };
@@ -124,6 +136,19 @@ std::string rank_device::sentence() const
     return fmt::format("{}: {}", name_, setter_->status().sentence);
 }
 
+std::vector<megahertz> rank_device::clocks()
+{
+    if (!setter_) {
+        return clocks_;
+    }
+    setter_->settled_within({5.0});
+    if (setter_->status().rung != power::clock_rung::advise_only) {
+        return clocks_;
+    }
+    auto const now = watched_->clock_now();
+    return {now ? *now : highest_};
+}
+
 std::vector<std::string> rank_device::news()
 {
     std::lock_guard const lock{mutex_};
@@ -132,7 +157,7 @@ std::vector<std::string> rank_device::news()
 
 void rank_device::computes(std::span<layer_id const> cuts)
 {
-    if (!sets_clocks()) {
+    if (layers_.rows.empty()) {
         return;
     }
     auto const stages = profile_of_stages(layers_, cuts);

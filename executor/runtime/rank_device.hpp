@@ -32,7 +32,10 @@ public:
     static power::answer<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id me, int place_on_host);
 
     /// Whether clocks follow plans here.
-    bool sets_clocks() const { return !layers_.rows.empty(); }
+    bool sets_clocks() const { return emulated_ || setter_; }
+
+    /// The clocks that can be tried, highest first; where nobody may set one, that which it has. Waits a moment until that is known.
+    std::vector<megahertz> clocks();
 
     /// What it is, and for clocks on which rung of the ladder it stands. Waits a moment until that is known.
     std::string sentence() const;
@@ -62,6 +65,8 @@ private:
     std::unique_ptr<power::energy_sampler> sampler_;
     bool counts_ = true;      ///< no rank before it on this host has the same device
     joules begun_{};
+    std::vector<megahertz> clocks_;  ///< highest first
+    std::optional<power::any_power_device> watched_;  ///< to look at the clock that it has
     megahertz highest_{};
     megahertz wished_{};
     std::mutex mutex_;        ///< of what the setter's thread says

@@ -21,6 +21,7 @@
 #include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
 #include "runtime/clock_book.hpp"
+#include "runtime/clock_request.hpp"
 #include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/planning.hpp"
@@ -116,8 +117,7 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
             return power;
         }
         measured = *read;
-        power.clocks = std::make_unique<clock_book>(measured, clock_request{.costs = {.blocking = {config.power.blocking_w}}, .deadline = {config.power.deadline_s},
-                                                                            .switching = {.latency = {config.power.switch_latency_s}}});
+        power.clocks = std::make_unique<clock_book>(measured, clock_request_of(config.power));
     }
     auto device = rank_device::open(config.power, measured, me, place_on_host());
     if (device) {

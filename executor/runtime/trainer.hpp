@@ -17,6 +17,7 @@
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "runtime/checkpointing.hpp"
+#include "runtime/clock_sweep.hpp"
 #include "runtime/job.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/transfer.hpp"
@@ -68,7 +69,11 @@ private:
     void choose_clocks();
     void make_clocks_ahead();
     void watch_for_stragglers();
-    std::span<megahertz const> clocks_of_row(plan_position place) const;
+    std::span<megahertz const> clocks_of_row(plan_position place);
+    bool sweeps() const { return job_->device != nullptr && !job_->config.power.sweep.empty() && !sweep_.ended(); }
+    void note_sweep(bool committed);
+    void gather_sweep();
+    void write_sweep();
     std::vector<program> const& programs_for(section_work work);
     outcome reduce_scalars(run_section const& action);
     void evaluate(step_id step);
@@ -115,6 +120,19 @@ private:
     joules energy_total_;            ///< in all settled attempts
     std::int64_t tokens_total_ = 0;  ///< of committed steps
     std::vector<double> slowness_;   ///< of each member, reduced
+    joules computing_;               ///< what computations of all ranks drew in the last section, reduced
+    seconds reduced_at_;             ///< when scalars were reduced the last time
+    seconds since_reduced_;          ///< from then to the time before that
+    joules drawn_{};                 ///< by this rank in that time
+
+    // a profile made in this training
+    clock_sweep sweep_;
+    sweep_rows swept_;                   ///< by this rank
+    std::vector<megahertz> sweep_clocks_;  ///< of this rank's device
+    std::size_t sweep_count_ = 1;        ///< clocks that every rank has, reduced
+    std::vector<megahertz> sweep_row_;   ///< the clock that is tried, for each computation
+    std::optional<sweep_rows> gathered_; ///< of all ranks; counts when the attempt is settled
+    bool sweep_written_ = false;
 
     // copies for safety, by the plan in force: all ranks know of all
     struct kept_gradient {

@@ -6,6 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "rheo/frequency/profile_csv.hpp"
+#include "runtime/collectives.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/record_files.hpp"
+
 namespace rheo::inline v0 {
 
 /// The clocks of a whole step of plan_, for those who are slow now. Where there are none the highest are taken.
@@ -23,7 +28,7 @@ void trainer::choose_clocks()
     for (auto const& s : slow) {
         sentence += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
     }
-    if (sentence != told_of_clocks_) {
+    if (sentence != told_of_clocks_ && !sweeps()) {
         job_->record->note(sentence);
         told_of_clocks_ = std::move(sentence);
     }
@@ -63,12 +68,73 @@ void trainer::watch_for_stragglers()
     }
 }
 
-std::span<megahertz const> trainer::clocks_of_row(plan_position place) const
+std::span<megahertz const> trainer::clocks_of_row(plan_position place)
 {
+    if (sweeps() && place.found) {
+        auto const computations = programs_[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)].size();  // at most
+        sweep_row_.assign(computations, sweep_clocks_[sweep_.place()]);
+        return sweep_row_;
+    }
     if (plan_.clocks.empty() || !place.found) {
         return {};
     }
     return plan_.clocks[at(place.pipeline)][static_cast<std::size_t>(place.position)];
+}
+
+/// After a settled attempt.
+void trainer::note_sweep(bool committed)
+{
+    if (gathered_) {
+        write_sweep();
+    }
+    if (!sweeps() || !committed) {
+        return;
+    }
+    if (auto const place = worker_->place(); place.found && sweep_.measures()) {
+        auto const& sums = worker_->computed_sums_of_section();
+        std::vector<seconds> modelled;  // none is zero: an embedding computes little, but moves bytes
+        for (auto const& layer : modelled_layers(job_->model, job_->config)) {
+            modelled.push_back(layer.forward + layer.backward);
+        }
+        swept_.take(sweep_clocks_[sweep_.place()], sums, plan_.pipelines[at(place.pipeline)].cuts, modelled);
+        computed_sum all;
+        for (auto const& [what, sum] : sums) {
+            all.time += sum.time;
+            all.energy += sum.energy;
+        }
+        swept_.waited(since_reduced_ - all.time, drawn_ - all.energy);
+    }
+    sweep_.committed(computing_, sweep_count_);
+    if (sweep_.ended()) {
+        programs_are_for_.reset();  // from here on the clocks are the plan's
+    }
+}
+
+/// In a section, so that the loss of a rank is one like any other.
+void trainer::gather_sweep()
+{
+    sweep_rows all;
+    for (auto const& words : all_gather(*messages_, swept_.words())) {
+        all.add(words);
+    }
+    gathered_ = std::move(all);
+}
+
+void trainer::write_sweep()
+{
+    auto const& file = job_->config.power.sweep;
+    sweep_written_ = true;
+    if (speaks()) {
+        auto const measured = gathered_->rows();
+        try {
+            write_whole(file, to_csv(measured));
+            job_->record->note(fmt::format("{}: {} rows of a profile by layer; a device that waits draws {:.2f} W (power.blocking_w)", file, measured.rows.size(),
+                                           gathered_->blocking().count));
+        } catch (records_error const& error) {
+            job_->record->note(fmt::format("the profile is lost: {}", error.what()));
+        }
+    }
+    gathered_.reset();
 }
 
 }  // namespace rheo::inline v0

@@ -73,6 +73,10 @@ state_digest trainer::digest_of_state()
 void trainer::close()
 {
     auto const reason = *state_.reason;
+    if (job_->device != nullptr && !job_->config.power.sweep.empty() && !sweep_written_ && (reason == leave_reason::finished || reason == leave_reason::stopped)) {
+        gather_sweep();  // as far as it came
+        write_sweep();
+    }
     end_ = {};
     end_.exit_code = exit_code(reason);
     end_.steps = state_.now.step;

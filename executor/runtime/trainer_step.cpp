@@ -42,6 +42,12 @@ protocol_event trainer::perform(run_section const& action)
     if (every > 0 && action.stamp.step.value > 0 && action.stamp.step.value % every == 0 && action.stamp.attempt.value == 0) {
         evaluate(action.stamp.step);
     }
+    if (sweeps() && sweep_clocks_.empty()) {
+        sweep_clocks_ = job_->device->clocks();
+    }
+    if (sweep_.ended() && !sweep_written_) {
+        gather_sweep();
+    }
     if (action.work == section_work::remainder) {  // the first section after a merge
         copy_kept_layers();
     }
@@ -78,7 +84,7 @@ outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
     auto const& members = generation_->members;
-    step_scalars scalars{std::vector<double>(2 * tensors + 4 + 2 * members.size(), 0.0), std::vector<std::int64_t>(4, 0)};
+    step_scalars scalars{std::vector<double>(2 * tensors + 5 + 2 * members.size(), 0.0), std::vector<std::int64_t>(5, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
@@ -87,8 +93,10 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& save = scalars.maxima[2 * tensors + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
-    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 4, members.size());  // of each member, to leave
-    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 4 + members.size());  // of each member
+    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 5, members.size());  // of each member, to leave
+    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 5 + members.size());  // of each member
+    double& fewest_clocks = scalars.maxima[2 * tensors + 4];  // negative
+    fewest_clocks = -static_cast<double>(sweep_clocks_.size());
     auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
     slowness[mine] = worker_->slowness();
     wishes[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
@@ -119,9 +127,17 @@ outcome trainer::reduce_scalars(run_section const& action)
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
     scalars.sums[3] = in_whole_nanojoules(energy - energy_before_).count;
+    for (auto const& [what, sum] : worker_->computed_sums_of_section()) {
+        scalars.sums[4] += in_whole_nanojoules(sum.energy).count;
+    }
+    auto const reduced_at = job_->clock.now();
     all_reduce(*messages_, scalars);
     pairs_of_section_ = scalars.sums[2];
+    drawn_ = energy - energy_before_;
     energy_before_ = energy;
+    computing_ = in_joules(nanojoules{scalars.sums[4]});
+    since_reduced_ = reduced_at - std::exchange(reduced_at_, reduced_at);
+    sweep_count_ = static_cast<std::size_t>(std::max(1.0, -fewest_clocks));
     energy_ = in_joules(nanojoules{scalars.sums[3]});
     slowness_.assign(slowness.begin(), slowness.end());
     departing_.clear();
@@ -210,7 +226,7 @@ protocol_event trainer::perform(update_state const& action)
                         .tokens = tokens, .duration = since(section_began_),
                         .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
                         .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_, .energy = energy_,
-                        .planned_time = plan_.clocks.empty() ? seconds{} : chosen_.time, .planned_energy = plan_.clocks.empty() ? joules{} : chosen_.energy});
+                        .planned_time = plan_.clocks.empty() || sweeps() ? seconds{} : chosen_.time, .planned_energy = plan_.clocks.empty() || sweeps() ? joules{} : chosen_.energy});
     if (!redone) {
         checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
     }
@@ -220,6 +236,7 @@ protocol_event trainer::perform(update_state const& action)
             job_->record->alone(sentence);
         }
     }
+    note_sweep(commits);
     watch_for_stragglers();
     if (programs_are_for_ == section_work::remainder) {
         programs_are_for_.reset();  // they were for what was left of this step

@@ -56,6 +56,7 @@ public:
 
     /// How many times as long as by their profile the computations of the last section took; 0: not known.
     double slowness() const { return clocks_.slowness(); }
+    computed_sums const& computed_sums_of_section() const { return clocks_.sums(); }
 
     /// Gives up what a section left half done, after its messages have been drained.
     void reset();

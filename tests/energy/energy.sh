@@ -40,6 +40,12 @@ expect "the table has it, too" 1 "$(grep -c '^  energy  .* J per step, .* J per 
 "$judge" clocked 1 15
 expect "clocks, energy and time are the library's" 0 $?
 
+"$rheo" plan job.toml --ranks 4 --json "${emulated[@]}" >planned.json
+plan_lines() { grep -oE '"digest": *"[0-9a-f]*"|"clocks_MHz": *.*\]' "$1" | tr -d ' ' | sort; }
+expect "rheo plan shows the plan that was run, clocks included" "$(plan_lines clocked/plan.json)" "$(plan_lines planned.json)"
+train again 4 --plan planned.json "${emulated[@]}"
+expect "which is read again" "0 $digest" "$? $(value digest again)"
+
 # Slow from step 3 to step 8: two steps until everybody believes it, two until they believe that it is over.
 train straggler 4 "${emulated[@]}" --inject slow:1@3-8:1.4
 expect "with a slow rank it ends" 0 $?

@@ -13,6 +13,7 @@
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/planner/plan_clocks.hpp"
 #include "runtime/clock_book.hpp"
+#include "runtime/clock_request.hpp"
 #include "runtime/rank_device.hpp"
 #include "runtime/run_folder.hpp"
 
@@ -107,7 +108,7 @@ int main(int argc, char** argv)
         return 1;
     }
     auto const layers = *read_clock_profile(run.config.power, run.first->pipelines.front().cuts.back().value);
-    clock_book book{layers, {.costs = {.blocking = {run.config.power.blocking_w}}, .deadline = {run.config.power.deadline_s}}};
+    clock_book book{layers, clock_request_of(run.config.power)};
     std::vector<slow_rank> slow;
     if (argc > 5) {
         slow.push_back({rank_id{std::atoi(argv[4])}, std::atof(argv[5])});

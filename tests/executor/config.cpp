@@ -43,7 +43,7 @@ TEST_CASE("what is written back reads as the same config")
     config.optimizer = {.learning_rate = 0.1 + 0.2, .final_learning_rate = 1e-300, .warmup_steps = 8, .beta1 = 0, .beta2 = 0.5, .epsilon = 5, .weight_decay = 0, .clip_norm = 1e10};
     config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
     config.power = {.device = "emulated", .profile = "p \"q\".csv", .blocking_w = 83.25, .deadline_s = 0.1, .switch_latency_s = 1e-4, .straggler = false, .pace = "profile",
-                    .nvml = "/l.so", .sysfs = "/s", .zeusd = "z", .lock_line = "set {device} {mhz}", .back_line = "back {device}", .guardian = "g"};
+                    .nvml = "/l.so", .sysfs = "/s", .zeusd = "z", .lock_line = "set {device} {mhz}", .back_line = "back {device}", .sweep = "s.csv", .claims = "/c", .guardian = "g"};
     config.run = {.folder = "f", .trace = false, .fuse = false, .threads = 2, .sample_tokens = 9, .inject = {"kill:1@2", "kill:0@3:idle"}};
     auto const read = read_config(to_toml(config), "c.toml").config;
     CHECK(written(read) == written(config));
@@ -122,6 +122,7 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal("schema = 1\n[optimizer]\nlearning_rate = inf") == "c.toml:3: optimizer.learning_rate must be at least 0, not inf");
     CHECK(refusal("schema = 1\n[model]\ndropout = 0.0001") == "c.toml:3: model.dropout must be a multiple of 0.001, not 0.0001");
     CHECK(refusal("schema = 1\n[power]\ndevice = \"gpu\"") == "c.toml:3: power.device must be one of none, emulated, nvml, cpu, auto, not 'gpu'");
+    CHECK(refusal("schema = 1\n[power]\nsweep = \"s.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\npace = \"slow\"") == "c.toml:3: power.pace must be one of machine, profile, not 'slow'");
     CHECK(refusal("schema = 1\n[power]\nblocking_w = -1") == "c.toml:3: power.blocking_w must be at least 0, not -1");
     CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
