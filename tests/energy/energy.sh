@@ -63,6 +63,10 @@ expect "with the same bits" "$digest" "$(value digest lost)"
 expect "every step has planned clocks but the one in which it is lost, whose rest is done at once" 15 "$(in_records step planned_energy_J lost)"
 expect "their clocks are other ones" 2 "$(grep -c '^clocks for a step of ' lost.out)"
 
+"$rheo" report lost >/dev/null && "$rheo" report without >/dev/null
+expect "its page has power and clocks over time" "1 8" "$(grep -c '<h2>Energy</h2>' lost/report.html) $(grep -c '<svg ' lost/report.html)"
+expect "that of the job without a device has none" 0 "$(grep -c '<h2>Energy</h2>' without/report.html)"
+
 train slow-and-lost 4 "${emulated[@]}" --set power.pace=machine --inject slow:0@2-12:2 --inject kill:2@8:forward
 expect "with a slow rank and a lost one it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest slow-and-lost)"

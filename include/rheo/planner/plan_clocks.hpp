@@ -139,24 +139,31 @@ inline seconds least_energy_time(std::span<pipeline_frontier const* const> pipel
     return best;
 }
 
+/// What the pipeline computes in a whole step, its microbatches counted from 0: pipelines that are alike compute the same.
+inline program program_of_pipeline(plan const& p, std::size_t pipeline)
+{
+    std::vector<int> const share{static_cast<int>(p.work[pipeline].size())};
+    return schedule_of(plan{p.schedule, {p.pipelines[pipeline]}, deal(share), {}, p.recompute, p.own}, 0).compute;
+}
+
 }  // namespace detail
 
 /// What a pipeline of the plan needs a frontier of. @pre the plan's schedule is known
 inline pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow)
 {
-    pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(schedule_of(p, pipeline).compute), {}};
+    pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}};
     for (auto const rank : ranks_of(p.pipelines[pipeline])) {
         key.factors.push_back(detail::factor_of(slow, rank));
     }
     return key;
 }
 
-/// The frontier of one pipeline of the plan, for times that others make longer, too.
+/// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
 inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request, std::span<slow_rank const> slow)
 {
     auto const key = frontier_key_of(p, pipeline, slow);
-    auto const compute = schedule_of(p, pipeline).compute;
+    auto const compute = detail::program_of_pipeline(p, pipeline);
     auto stages = profile_of_stages(layers, key.cuts);
     if (!stages) {
         return {{}, {}, stages.reason};
