@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Causal attention of many heads over packed q, k, v, as GPT-2 has them: a row of qkv is q of all heads, then k,
-// then v. Probabilities are softmax(q k / sqrt(head width)) over j <= i, with dropout on them. Forward
+// then v. There may be fewer heads of k and v, each for a group of heads of q that follow one another (Ainslie et al.: "GQA", 2023). Probabilities are softmax(q k / sqrt(head width)) over j <= i, with dropout on them. Forward
 // keeps the log of the sum of exponentials, from which backward computes them again (Dao et al.:
 // "FlashAttention", 2022, without its tiling of the softmax: a block of query rows sees all its keys).
 //
@@ -36,8 +36,9 @@ struct attention_forward_arguments {
     std::int64_t length;  ///< tokens of a sequence, or of each of its slices
     std::int64_t width;   ///< of the model, a multiple of heads
     std::int64_t heads;
-    storage_t<Policy> const* qkv;         // [batch * length, 3 * width]
-    earlier_slices<storage_t<Policy> const> before{};  // each [batch * length, 3 * width]
+    std::int64_t kv_heads = 0;            ///< of keys and values, a divisor of heads; 0: heads
+    storage_t<Policy> const* qkv;         // [batch * length, width + 2 * kv_width], kv_width = width / heads * kv_heads
+    earlier_slices<storage_t<Policy> const> before{};  // each of that shape
     std::int64_t whole = 0;               ///< tokens of a sequence that is cut; 0: length
     dropout drop{};                       ///< element ((b * heads + h) * whole + i) * whole + j, of tokens i and j of the sequence
     storage_t<Policy>* output;            // [batch * length, width]
@@ -50,17 +51,37 @@ struct attention_backward_arguments {
     std::int64_t length;
     std::int64_t width;
     std::int64_t heads;
-    storage_t<Policy> const* qkv;              // [batch * length, 3 * width]
-    earlier_slices<storage_t<Policy> const> before{};  // each [batch * length, 3 * width]
+    std::int64_t kv_heads = 0;
+    storage_t<Policy> const* qkv;              // [batch * length, width + 2 * kv_width]
+    earlier_slices<storage_t<Policy> const> before{};  // each of that shape
     std::int64_t whole = 0;
     storage_t<Policy> const* output;           // [batch * length, width]
     compute_t<Policy> const* log_sum_exp;      // [batch, heads, length]
     storage_t<Policy> const* output_gradient;  // [batch * length, width]
     dropout drop{};
-    storage_t<Policy>* qkv_gradient;           // [batch * length, 3 * width]
-    storage_t<Policy> const* kv_gradient_later = nullptr;  // [batch * length, 2 * width], from the slices behind; null: there are none
-    /// Each [batch * length, 2 * width]: added to, or written when no slice lies behind.
+    storage_t<Policy>* qkv_gradient;           // [batch * length, width + 2 * kv_width]
+    storage_t<Policy> const* kv_gradient_later = nullptr;  // [batch * length, 2 * kv_width], from the slices behind; null: there are none
+    /// Each [batch * length, 2 * kv_width]: added to, or written when no slice lies behind.
     earlier_slices<storage_t<Policy>> kv_gradient_before{};
+};
+
+/// Where the parts of a row of qkv lie, of heads that are `head_width` wide.
+struct qkv_row {
+    std::int64_t head_width;
+    std::int64_t group;     ///< heads of q for one of k and v
+    std::int64_t width;     ///< of q
+    std::int64_t kv_width;  ///< of k, and of v
+
+    template <class Arguments>
+    explicit constexpr qkv_row(Arguments const& a)
+        : head_width{a.width / a.heads}, group{a.kv_heads == 0 ? 1 : a.heads / a.kv_heads}, width{a.width}, kv_width{a.width / group}
+    {
+    }
+
+    constexpr std::int64_t floats() const { return width + 2 * kv_width; }
+    constexpr std::int64_t query(std::int64_t head) const { return head * head_width; }
+    constexpr std::int64_t key(std::int64_t head) const { return width + pair(head); }
+    constexpr std::int64_t pair(std::int64_t head) const { return head / group * head_width; }  ///< of a key in a row of keys and values
 };
 
 namespace definition {
@@ -70,7 +91,7 @@ template <dtype_policy Policy, class Arguments>
 storage_t<Policy> const* attention_token(Arguments const& a, std::int64_t b, std::int64_t j)
 {
     auto const* const slice = j / a.length < a.before.count ? a.before.of[static_cast<std::size_t>(j / a.length)] : a.qkv;
-    return slice + (b * a.length + j % a.length) * 3 * a.width;
+    return slice + (b * a.length + j % a.length) * qkv_row{a}.floats();
 }
 
 /// q . k / sqrt(head width) of head h, tokens i and j of sequence b.
@@ -78,9 +99,10 @@ template <dtype_policy Policy, class Arguments>
 compute_t<Policy> attention_score(Arguments const& a, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j)
 {
     using compute = compute_t<Policy>;
-    std::int64_t const d = a.width / a.heads;
-    auto const* q = attention_token<Policy>(a, b, i) + h * d;
-    auto const* k = attention_token<Policy>(a, b, j) + a.width + h * d;
+    qkv_row const row{a};
+    std::int64_t const d = row.head_width;
+    auto const* q = attention_token<Policy>(a, b, i) + row.query(h);
+    auto const* k = attention_token<Policy>(a, b, j) + row.key(h);
     compute sum = 0;
     for (std::int64_t c = 0; c < d; ++c) {
         sum += compute(q[c]) * compute(k[c]);
@@ -101,7 +123,8 @@ void attention_forward(attention_forward_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
-    std::int64_t const d = a.width / a.heads;
+    qkv_row const in{a};
+    std::int64_t const d = in.head_width;
     std::int64_t const first = a.before.count * a.length;  // of the item's tokens in their sequence
     for (std::int64_t b = 0; b < a.batch; ++b) {
         for (std::int64_t h = 0; h < a.heads; ++h) {
@@ -123,7 +146,7 @@ void attention_forward(attention_forward_arguments<Policy> const& a)
                     compute out = 0;
                     for (std::int64_t j = 0; j <= i; ++j) {
                         compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) - log_sum);
-                        auto const* v = attention_token<Policy>(a, b, j) + 2 * a.width + h * d;
+                        auto const* v = attention_token<Policy>(a, b, j) + in.key(h) + in.kv_width;
                         out += p * factor(element + j) * compute(v[c]);
                     }
                     a.output[row * a.width + h * d + c] = static_cast<storage_t<Policy>>(out);
@@ -138,14 +161,15 @@ void attention_forward(attention_forward_arguments<Policy> const& a)
 template <dtype_policy Policy>
 void attention_begin_gradients(attention_backward_arguments<Policy> const& a)
 {
+    qkv_row const in{a};
     for (std::int64_t r = 0; r < a.batch * a.length; ++r) {
-        for (std::int64_t c = 0; c < 3 * a.width; ++c) {
+        for (std::int64_t c = 0; c < in.floats(); ++c) {
             bool const taken = a.kv_gradient_later != nullptr && c >= a.width;
-            a.qkv_gradient[r * 3 * a.width + c] = taken ? a.kv_gradient_later[r * 2 * a.width + c - a.width] : storage_t<Policy>{};
+            a.qkv_gradient[r * in.floats() + c] = taken ? a.kv_gradient_later[r * 2 * in.kv_width + c - a.width] : storage_t<Policy>{};
         }
     }
     for (std::int64_t s = 0; s < a.kv_gradient_before.count && a.kv_gradient_later == nullptr; ++s) {
-        for (std::int64_t i = 0; i < a.batch * a.length * 2 * a.width; ++i) {
+        for (std::int64_t i = 0; i < a.batch * a.length * 2 * in.kv_width; ++i) {
             a.kv_gradient_before.of[static_cast<std::size_t>(s)][i] = 0;
         }
     }
@@ -156,7 +180,8 @@ void attention_backward(attention_backward_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
     dropout_factor<compute> const factor{a.drop};
-    std::int64_t const d = a.width / a.heads;
+    qkv_row const in{a};
+    std::int64_t const d = in.head_width;
     std::int64_t const first = a.before.count * a.length;
     compute const scale = compute(1) / std::sqrt(static_cast<compute>(d));
     attention_begin_gradients(a);
@@ -172,13 +197,13 @@ void attention_backward(attention_backward_arguments<Policy> const& a)
                 }
                 for (std::int64_t j = 0; j <= i; ++j) {
                     std::int64_t const key = b * a.length + j % a.length;
-                    auto const* q = a.qkv + row * 3 * a.width + h * d;
-                    auto const* k = attention_token<Policy>(a, b, j) + a.width + h * d;
-                    auto const* v = k + a.width;
-                    auto* dq = a.qkv_gradient + row * 3 * a.width + h * d;
-                    auto* dk = j < first ? a.kv_gradient_before.of[static_cast<std::size_t>(j / a.length)] + key * 2 * a.width + h * d
-                                         : a.qkv_gradient + key * 3 * a.width + a.width + h * d;
-                    auto* dv = dk + a.width;
+                    auto const* q = a.qkv + row * in.floats() + in.query(h);
+                    auto const* k = attention_token<Policy>(a, b, j) + in.key(h);
+                    auto const* v = k + in.kv_width;
+                    auto* dq = a.qkv_gradient + row * in.floats() + in.query(h);
+                    auto* dk = j < first ? a.kv_gradient_before.of[static_cast<std::size_t>(j / a.length)] + key * 2 * in.kv_width + in.pair(h)
+                                         : a.qkv_gradient + key * in.floats() + in.key(h);
+                    auto* dv = dk + in.kv_width;
                     compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) -
                                                a.log_sum_exp[(b * a.heads + h) * a.length + i - first]);
                     compute dp = 0;

@@ -10,6 +10,7 @@
 #include "kernels/detail/loops/random.hpp"
 #include "kernels/detail/loops/rows.hpp"
 #include "kernels/detail/loops/softmax.hpp"
+#include "kernels/detail/loops/swiglu.hpp"
 #include "kernels/detail/loops/update.hpp"
 
 namespace rheo::inline v0::detail {
@@ -32,8 +33,15 @@ loop_table const RHEO_TABLE(RHEO_LOOP_LEVEL){
     .dot = dot,
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
+    .rms_forward = rms_forward,
+    .rms_backward = rms_backward,
+    .swiglu = swiglu,
+    .swiglu_backward = swiglu_backward,
+    .turn = turn,
+    .turn_back = turn_back,
     .column_sums = column_sums,
     .norm_column_sums = norm_column_sums,
+    .rms_column_sums = rms_column_sums,
     .softmax = softmax,
     .probabilities = probabilities,
     .score_gradient = score_gradient,

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The model's input: x = dropout(token table[token] + position table[position]). Row b * length + t has
+// The model's input: x = dropout(token table[token] + position table[position]), or without the positions. Row b * length + t has
 // position first + t. Backward first forms the microbatch's own gradient of a table row (rows of x that use it added
 // in order of increasing row), then contributes it once; table rows that the microbatch does not use
 // contribute nothing.
@@ -24,7 +24,7 @@ struct embedding_forward_arguments {
     std::int64_t vocabulary;
     std::int32_t const* tokens;               // [batch, length], each in 0 .. vocabulary-1
     storage_t<Policy> const* token_table;     // [vocabulary, width]
-    storage_t<Policy> const* position_table;  // [at least first + length, width]
+    storage_t<Policy> const* position_table;  // [at least first + length, width], or null: none
     dropout drop{};                           ///< element row * width + c
     storage_t<Policy>* output;                // [batch * length, width]
 };
@@ -53,8 +53,10 @@ void embedding_forward(embedding_forward_arguments<Policy> const& a)
     for (std::int64_t r = 0; r < a.batch * a.length; ++r) {
         expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
         for (std::int64_t c = 0; c < a.width; ++c) {
-            compute const sum = compute(a.token_table[a.tokens[r] * a.width + c]) +
-                                compute(a.position_table[(a.first + r % a.length) * a.width + c]);
+            compute sum = compute(a.token_table[a.tokens[r] * a.width + c]);
+            if (a.position_table != nullptr) {
+                sum += compute(a.position_table[(a.first + r % a.length) * a.width + c]);
+            }
             a.output[r * a.width + c] = static_cast<storage_t<Policy>>(sum * factor.at(r, c, a.width));
         }
     }

@@ -57,7 +57,12 @@ void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& a)
         for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
             expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
             float* const out = a.output + r * a.width;
-            loops().add(a.width, a.token_table + a.tokens[r] * a.width, a.position_table + (a.first + r % a.length) * a.width, out);
+            float const* const token = a.token_table + a.tokens[r] * a.width;
+            if (a.position_table != nullptr) {
+                loops().add(a.width, token, a.position_table + (a.first + r % a.length) * a.width, out);
+            } else {
+                std::memcpy(out, token, static_cast<std::size_t>(a.width) * sizeof(float));
+            }
             if (drop.active()) {
                 loops().drop(a.width, out, drop.row_rule(pool, worker, r, a.width), out);
             }

@@ -16,9 +16,10 @@ struct shape {
     std::int64_t length;
     std::int64_t width;
     std::int64_t heads;
+    std::int64_t kv_heads = 0;
 };
-// one token, one head, head widths that are no multiple of a vector, several blocks of queries
-constexpr shape shapes[] = {{1, 1, 4, 1}, {1, 5, 3, 1}, {2, 17, 30, 3}, {1, 64, 64, 1}, {2, 130, 24, 2}};
+// one token, one head, head widths that are no multiple of a vector, several blocks of queries, groups of heads
+constexpr shape shapes[] = {{1, 1, 4, 1}, {1, 5, 3, 1}, {2, 17, 30, 3}, {1, 64, 64, 1}, {2, 130, 24, 2}, {1, 9, 30, 3, 1}, {2, 130, 24, 4, 2}};
 
 dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .layer = layer_id{2}, .op = op_id{1}}}; }
 
@@ -26,12 +27,13 @@ dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .l
 
 TEST_CASE("attention: the definition's gradient is the derivative of its forward")
 {
-    shape const s{2, 5, 6, 2};
-    auto qkv = wide(normal(s.batch * s.length * 3 * s.width, 1));
-    auto const dout = wide(normal(s.batch * s.length * s.width, 2));
-    for (double const p : {0.0, 0.3}) {
-        attention_reference const r{s, qkv, dout, some_dropout(p)};
-        check_derivative(qkv, r.gradient, [&] { return dot(attention_reference{s, qkv, dout, some_dropout(p)}.output, dout); });
+    for (shape const s : {shape{2, 5, 6, 2}, shape{2, 5, 8, 4, 2}}) {
+        auto qkv = wide(normal(s.batch * s.length * qkv_columns(s), 1));
+        auto const dout = wide(normal(s.batch * s.length * s.width, 2));
+        for (double const p : {0.0, 0.3}) {
+            attention_reference const r{s, qkv, dout, some_dropout(p)};
+            check_derivative(qkv, r.gradient, [&] { return dot(attention_reference{s, qkv, dout, some_dropout(p)}.output, dout); });
+        }
     }
 }
 
@@ -41,15 +43,15 @@ TEST_CASE("attention: host agrees with the definition in double")
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.2}) {
             INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, dropout " << p);
-            auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+            auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
             auto const dout = normal(s.batch * s.length * s.width, 2);
             auto const drop = some_dropout(p);
             attention_reference const r{s, wide(qkv), wide(dout), drop};
             auto out = poison(s.batch * s.length * s.width);
             auto lse = poison(s.batch * s.heads * s.length);
             auto gradient = poison(std::ssize(qkv));
-            host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
-            host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
+            host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
+            host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
             // Values are normal: |v|, |dout| <= 5. A score is off by (d + 2) u |q||k| / sqrt(d) <= (d + 2) u * 5 sqrt(d); with the
             // exponential's 3e-7 and the sum over T keys each probability is off, relatively, by
             double const d = static_cast<double>(s.width / s.heads);
@@ -61,9 +63,9 @@ TEST_CASE("attention: host agrees with the definition in double")
             check_within(out, r.output, 5 * scale * (relative + (t + 2) * u));
             check_within(lse, r.log_sum_exp, score + 4e-7 + (t + 4) * u + 10 * u);
             // ds = p (dp - mean) / sqrt(d) with |dp|, |mean| <= 25 d scale; dq sums p-weighted terms (at most one in total), dk and dv
-            // sum over up to T queries
             double const change = 25 * d * scale * (relative + (2 * d + 8) * u) / std::sqrt(d) * 2;
-            check_within(gradient, r.gradient, 5 * t * change + 5 * scale * t * (relative + t * u));
+            // over up to T queries of each head of the group
+            check_within(gradient, r.gradient, heads_in_a_group(s) * (5 * t * change + 5 * scale * t * (relative + t * u)));
         }
     }
 }
@@ -73,14 +75,14 @@ TEST_CASE("attention: the tolerance is far below an error that matters")
     // the same comparison, measured: relative to the largest gradient the host is within 1e-5
     shape const s{2, 130, 24, 2};
     tile_pool pool{1};
-    auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+    auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
     auto const dout = normal(s.batch * s.length * s.width, 2);
     attention_reference const r{s, wide(qkv), wide(dout), some_dropout(0.1)};
     auto out = poison(s.batch * s.length * s.width);
     auto lse = poison(s.batch * s.heads * s.length);
     auto gradient = poison(std::ssize(qkv));
-    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
-    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
+    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
+    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
     double largest = 0;
     for (double const g : r.gradient) {
         largest = std::max(largest, std::fabs(g));
@@ -93,15 +95,15 @@ TEST_CASE("attention: a later token changes no earlier output")
 {
     shape const s{1, 70, 16, 2};
     tile_pool pool{2};
-    auto qkv = normal(s.length * 3 * s.width, 1);
+    auto qkv = normal(s.length * qkv_columns(s), 1);
     auto lse = poison(s.heads * s.length);
     auto before = poison(s.length * s.width);
-    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = before.data(), .log_sum_exp = lse.data()});
-    for (std::int64_t c = 0; c < 3 * s.width; ++c) {
-        qkv[size(66 * 3 * s.width + c)] += 1.0F;
+    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = before.data(), .log_sum_exp = lse.data()});
+    for (std::int64_t c = 0; c < qkv_columns(s); ++c) {
+        qkv[size(66 * qkv_columns(s) + c)] += 1.0F;
     }
     auto after = poison(s.length * s.width);
-    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = after.data(), .log_sum_exp = lse.data()});
+    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = after.data(), .log_sum_exp = lse.data()});
     for (std::int64_t i = 0; i < s.length * s.width; ++i) {
         bool const same = before[size(i)] == after[size(i)];
         if (i < 66 * s.width) {
@@ -116,18 +118,42 @@ TEST_CASE("attention: threads change no bit")
 {
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.2}) {
-            auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+            auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
             auto const dout = normal(s.batch * s.length * s.width, 2);
             check_threads_change_no_bit([&](tile_pool& pool) {
                 auto out = poison(s.batch * s.length * s.width);
                 auto lse = poison(s.batch * s.heads * s.length);
                 auto gradient = poison(std::ssize(qkv));
-                host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = some_dropout(p), .output = out.data(), .log_sum_exp = lse.data()});
-                host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(p), .qkv_gradient = gradient.data()});
+                host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(p), .output = out.data(), .log_sum_exp = lse.data()});
+                host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(p), .qkv_gradient = gradient.data()});
                 return std::tuple{bits(out), bits(lse), bits(gradient)};
             });
         }
     }
     tile_pool pool{1};
     CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
+    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 6, .heads = 3, .kv_heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
+}
+
+TEST_CASE("attention: a group of heads is as many heads whose keys and values are equal")
+{
+    shape const grouped{2, 70, 24, 4, 2};
+    shape const full{2, 70, 24, 4};
+    tile_pool pool{1};
+    auto const qkv = normal(grouped.batch * grouped.length * qkv_columns(grouped), 1);
+    floats repeated;
+    for (std::int64_t r = 0; r < grouped.batch * grouped.length; ++r) {
+        auto const row = qkv.begin() + r * qkv_columns(grouped);
+        repeated.insert(repeated.end(), row, row + 24);
+        for (std::int64_t const begin : {24, 24, 30, 30, 36, 36, 42, 42}) {
+            repeated.insert(repeated.end(), row + begin, row + begin + 6);
+        }
+    }
+    auto const forward = [&](shape const& s, floats const& in) {
+        auto out = poison(s.batch * s.length * s.width);
+        auto lse = poison(s.batch * s.heads * s.length);
+        host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in.data(), .drop = some_dropout(0.2), .output = out.data(), .log_sum_exp = lse.data()});
+        return std::pair{bits(out), bits(lse)};
+    };
+    CHECK(forward(grouped, qkv) == forward(full, repeated));
 }

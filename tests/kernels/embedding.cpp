@@ -74,6 +74,30 @@ TEST_CASE("embedding: host is the definition in float, bit for bit, exact sums a
     }
 }
 
+TEST_CASE("embedding: without positions a row is that of its token")
+{
+    std::int64_t const width = 20;
+    auto const ids = tokens(34, 5, 7);
+    auto const table = normal(5 * width, 1);
+    auto const nowhere = floats(size(17 * width));
+    for (double const p : {0.0, 0.2}) {
+        embedding_forward_arguments<fp32> a{.batch = 2, .length = 17, .width = width, .vocabulary = 5, .tokens = ids.data(), .token_table = table.data(), .position_table = nowhere.data(), .drop = some_dropout(p), .output = nullptr};
+        auto expected = poison(34 * width);
+        a.output = expected.data();
+        definition::embedding_forward(a);
+        a.position_table = nullptr;
+        auto defined = poison(34 * width);
+        a.output = defined.data();
+        definition::embedding_forward(a);
+        tile_pool pool{2};
+        auto y = poison(34 * width);
+        a.output = y.data();
+        host::embedding_forward(pool, a);
+        CHECK(y == expected);
+        CHECK(defined == expected);
+    }
+}
+
 TEST_CASE("embedding: a token outside the vocabulary is refused")
 {
     floats const table(12);

@@ -59,6 +59,25 @@ std::vector<std::uint32_t> everything(loop_table const& table, std::int64_t n)
     keep(out);
     table.norm_backward(n, x.data(), y.data(), mean, rstd, x.data(), y.data(), out.data());
     keep(out);
+    table.rms_forward(n, 1e-5F, x.data(), y.data(), out.data(), &rstd);
+    keep(out);
+    keep({rstd});
+    table.rms_backward(n, x.data(), y.data(), rstd, x.data(), nullptr, out.data());
+    keep(out);
+    table.rms_backward(n, x.data(), y.data(), rstd, x.data(), y.data(), out.data());
+    keep(out);
+    table.swiglu(n, x.data(), y.data(), out.data());
+    keep(out);
+    auto second = poison(n);
+    table.swiglu_backward(n, x.data(), y.data(), x.data(), out.data(), second.data());
+    keep(out);
+    keep(second);
+    auto const pairs = normal(2 * n, 7);
+    auto turned = poison(2 * n);
+    table.turn(n, x.data(), y.data(), pairs.data(), turned.data());
+    keep(turned);
+    table.turn_back(n, x.data(), y.data(), pairs.data(), turned.data());
+    keep(turned);
     if (n <= 64) {
         auto const matrix = normal(n * 70, 3);
         auto const means = normal(70, 4);
@@ -68,6 +87,8 @@ std::vector<std::uint32_t> everything(loop_table const& table, std::int64_t n)
         table.norm_column_sums(70, n, n, matrix.data(), means.data(), means.data(), matrix.data(), out.data(), other.data());
         keep(out);
         keep(other);
+        table.rms_column_sums(70, n, n, matrix.data(), means.data(), matrix.data(), out.data());
+        keep(out);
     }
     in_place = x;
     keep({table.softmax(n, 0.7F, in_place.data())});

@@ -22,11 +22,12 @@ struct shape {
     std::int64_t width;
     std::int64_t heads;
     std::int64_t slices;
+    std::int64_t kv_heads = 0;
 
     std::int64_t part() const { return length / slices; }
 };
 // slices of one token, of fewer and of more tokens than a block of queries, head widths that are no multiple of a vector
-constexpr shape shapes[] = {{1, 4, 6, 2, 4}, {2, 18, 30, 3, 3}, {2, 140, 24, 2, 2}, {1, 66, 16, 1, 1}};
+constexpr shape shapes[] = {{1, 4, 6, 2, 4}, {2, 18, 30, 3, 3}, {2, 140, 24, 2, 2}, {1, 66, 16, 1, 1}, {2, 140, 24, 4, 2, 2}};
 
 dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .layer = layer_id{2}, .op = op_id{1}}}; }
 
@@ -67,15 +68,15 @@ auto sliced_attention(shape const& s, std::vector<storage_t<Policy>> const& qkv,
     std::vector<storage> output(dout.size());
     std::vector<storage> gradient(qkv.size());
     for (std::int64_t k = 0; k < s.slices; ++k) {
-        in.push_back(cut(s, qkv, 3 * s.width, k));
+        in.push_back(cut(s, qkv, qkv_columns(s), k));
         out.emplace_back(size(s.batch * s.part() * s.width), left_alone);
         lse.emplace_back(size(s.batch * s.heads * s.part()), left_alone);
-        collected.emplace_back(size(s.batch * s.part() * 2 * s.width), left_alone);
+        collected.emplace_back(size(s.batch * s.part() * 2 * qkv_row{s}.kv_width), left_alone);
     }
     for (std::int64_t k = 0; k < s.slices; ++k) {
         before.count = k;
         auto const n = size(k);
-        forward(attention_forward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .qkv = in[n].data(), .before = before, .whole = s.length, .drop = drop, .output = out[n].data(), .log_sum_exp = lse[n].data()});
+        forward(attention_forward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in[n].data(), .before = before, .whole = s.length, .drop = drop, .output = out[n].data(), .log_sum_exp = lse[n].data()});
         if (k + 1 < s.slices) {
             before.of[n] = in[n].data();
             collecting.of[n] = collected[n].data();
@@ -87,8 +88,8 @@ auto sliced_attention(shape const& s, std::vector<storage_t<Policy>> const& qkv,
         auto const n = size(k);
         auto const dy = cut(s, dout, s.width, k);
         std::vector<storage> own(in[n].size(), left_alone);
-        backward(attention_backward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .qkv = in[n].data(), .before = before, .whole = s.length, .output = out[n].data(), .log_sum_exp = lse[n].data(), .output_gradient = dy.data(), .drop = drop, .qkv_gradient = own.data(), .kv_gradient_later = k + 1 < s.slices ? collected[n].data() : nullptr, .kv_gradient_before = collecting});
-        paste(s, own, 3 * s.width, k, gradient);
+        backward(attention_backward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in[n].data(), .before = before, .whole = s.length, .output = out[n].data(), .log_sum_exp = lse[n].data(), .output_gradient = dy.data(), .drop = drop, .qkv_gradient = own.data(), .kv_gradient_later = k + 1 < s.slices ? collected[n].data() : nullptr, .kv_gradient_before = collecting});
+        paste(s, own, qkv_columns(s), k, gradient);
     }
     return std::pair{output, gradient};
 }
@@ -108,7 +109,7 @@ TEST_CASE("attention of slices: the definition is that of the whole sequence")
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.2}) {
             INFO(s.length << " tokens in " << s.slices << " slices, dropout " << p);
-            auto const qkv = wide(normal(s.batch * s.length * 3 * s.width, 1));
+            auto const qkv = wide(normal(s.batch * s.length * qkv_columns(s), 1));
             auto const dout = wide(normal(s.batch * s.length * s.width, 2));
             attention_reference const whole{s, qkv, dout, some_dropout(p)};
             auto const [output, gradient] = sliced_attention<fp64>(s, qkv, dout, some_dropout(p), std::numeric_limits<double>::quiet_NaN(),
@@ -131,7 +132,7 @@ TEST_CASE("attention of slices: host agrees with the definition of the whole in 
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.2}) {
             INFO(s.length << " tokens in " << s.slices << " slices, dropout " << p);
-            auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+            auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
             auto const dout = normal(s.batch * s.length * s.width, 2);
             attention_reference const r{s, wide(qkv), wide(dout), some_dropout(p)};
             auto const [output, gradient] = sliced_on_host(pool, s, qkv, dout, some_dropout(p));
@@ -143,7 +144,7 @@ TEST_CASE("attention of slices: host agrees with the definition of the whole in 
             double const scale = 1 / (1 - p);
             check_within(output, r.output, 5 * scale * (relative + (t + 2) * u));
             double const change = 25 * d * scale * (relative + (2 * d + 8) * u) / std::sqrt(d) * 2;
-            check_within(gradient, r.gradient, 5 * t * change + 5 * scale * t * (relative + t * u));
+            check_within(gradient, r.gradient, heads_in_a_group(s) * (5 * t * change + 5 * scale * t * (relative + t * u)));
             double largest = 0;
             for (double const g : r.gradient) {
                 largest = std::max(largest, std::fabs(g));
@@ -156,7 +157,7 @@ TEST_CASE("attention of slices: host agrees with the definition of the whole in 
 TEST_CASE("attention of slices: threads change no bit, and one slice is the whole")
 {
     for (auto const& s : shapes) {
-        auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+        auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
         auto const dout = normal(s.batch * s.length * s.width, 2);
         check_threads_change_no_bit([&](tile_pool& pool) {
             auto const [output, gradient] = sliced_on_host(pool, s, qkv, dout, some_dropout(0.2));
@@ -165,13 +166,13 @@ TEST_CASE("attention of slices: threads change no bit, and one slice is the whol
     }
     shape const s{2, 130, 24, 2, 1};
     tile_pool pool{1};
-    auto const qkv = normal(s.batch * s.length * 3 * s.width, 1);
+    auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
     auto const dout = normal(s.batch * s.length * s.width, 2);
     auto out = poison(s.batch * s.length * s.width);
     auto lse = poison(s.batch * s.heads * s.length);
     auto gradient = poison(std::ssize(qkv));
-    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
-    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
+    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
+    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
     auto const [sliced_out, sliced_gradient] = sliced_on_host(pool, s, qkv, dout, some_dropout(0.1));
     CHECK(bits(out) == bits(sliced_out));
     CHECK(bits(gradient) == bits(sliced_gradient));

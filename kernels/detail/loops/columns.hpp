@@ -73,5 +73,28 @@ void norm_column_sums(count_t rows, count_t n, count_t row_size, float const* x,
     memcpy(beta, total_beta, static_cast<size_t>(n) * sizeof(float));
 }
 
+void rms_column_sums(count_t rows, count_t n, count_t row_size, float const* x, float const* rstd, float const* dy, float* gamma)
+{
+    float total[64] = {};
+    for (count_t begin = 0; begin < rows; begin += row_block) {
+        count_t const end = rows - begin < row_block ? rows : begin + row_block;
+        lanes g[4] = {};
+        for (count_t r = begin; r < end; ++r) {
+            float const s = rstd[r];
+            for (count_t c = 0; c < n; c += width) {
+                count_t const at = r * row_size + c;
+                count_t const part = n - c < width ? n - c : width;
+                g[c / width] += load_part(dy + at, part, 0) * (load_part(x + at, part, 0) * s);
+            }
+        }
+        float block[64];
+        memcpy(block, g, sizeof g);
+        for (int c = 0; c < 64; ++c) {
+            total[c] += block[c];
+        }
+    }
+    memcpy(gamma, total, static_cast<size_t>(n) * sizeof(float));
+}
+
 }  // namespace
 }  // namespace rheo::inline v0::detail

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Along a row: the product of two, and layer normalisation with its gradient.
+// Along a row: the product of two, layer and root-mean-square normalisation with their gradients, and turned pairs.
 
 #include "kernels/detail/loops/lanes.hpp"
 
@@ -107,6 +107,65 @@ void norm_backward(count_t n, float const* x, float const* gamma, float mean, fl
         for (i = 0; i < n; ++i) {
             dx[i] = (gamma[i] * dy[i] - sum - (x[i] - mean) * rstd * projected) * rstd + bypass[i];
         }
+    }
+}
+
+void rms_forward(count_t n, float epsilon, float const* x, float const* gamma, float* y, float* rstd)
+{
+    float const r = 1.0F / __builtin_sqrtf(row_squares(n, x, 0) / static_cast<float>(n) + epsilon);
+    RHEO_INDEPENDENT
+    for (count_t i = 0; i < n; ++i) {
+        y[i] = x[i] * r * gamma[i];
+    }
+    *rstd = r;
+}
+
+void rms_backward(count_t n, float const* x, float const* gamma, float rstd, float const* dy, float const* bypass, float* dx)
+{
+    lanes p0{};
+    lanes p1{};
+    count_t i = 0;
+    for (; i + 2 * width <= n; i += 2 * width) {
+        p0 += load(gamma + i) * load(dy + i) * (load(x + i) * rstd);
+        p1 += load(gamma + i + width) * load(dy + i + width) * (load(x + i + width) * rstd);
+    }
+    for (; i < n; i += width) {
+        count_t const part = n - i < width ? n - i : width;
+        p0 += load_part(gamma + i, part, 0) * load_part(dy + i, part, 0) * (load_part(x + i, part, 0) * rstd);
+    }
+    float const projected = fold_sum(p0 + p1) / static_cast<float>(n);
+    if (bypass == nullptr) {
+        RHEO_INDEPENDENT
+        for (i = 0; i < n; ++i) {
+            dx[i] = (gamma[i] * dy[i] - x[i] * rstd * projected) * rstd;
+        }
+    } else {
+        RHEO_INDEPENDENT
+        for (i = 0; i < n; ++i) {
+            dx[i] = (gamma[i] * dy[i] - x[i] * rstd * projected) * rstd + bypass[i];
+        }
+    }
+}
+
+void turn(count_t n, float const* cosines, float const* sines, float const* x, float* y)
+{
+    RHEO_INDEPENDENT
+    for (count_t i = 0; i < n; ++i) {
+        float const low = x[i];
+        float const high = x[n + i];
+        y[i] = low * cosines[i] - high * sines[i];
+        y[n + i] = high * cosines[i] + low * sines[i];
+    }
+}
+
+void turn_back(count_t n, float const* cosines, float const* sines, float const* x, float* y)
+{
+    RHEO_INDEPENDENT
+    for (count_t i = 0; i < n; ++i) {
+        float const low = x[i];
+        float const high = x[n + i];
+        y[i] = low * cosines[i] + high * sines[i];
+        y[n + i] = high * cosines[i] - low * sines[i];
     }
 }
 

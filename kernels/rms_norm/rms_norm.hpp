@@ -1,0 +1,116 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Root-mean-square normalisation over the width of each row (Zhang, Sennrich: "Root mean square layer normalization", NeurIPS
+// 2019): y = gamma x rstd, rstd = 1/sqrt(mean of x^2 + epsilon), which forward keeps of each row. Backward can add the
+// gradient that bypasses the norm, which is what a residual stream needs.
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/exact/exact.hpp"
+#include "rheo/tensor/dtype.hpp"
+
+namespace rheo::inline v0 {
+
+template <dtype_policy Policy = fp32>
+struct rms_norm_forward_arguments {
+    std::int64_t rows;
+    std::int64_t width;
+    double epsilon = 1e-5;
+    storage_t<Policy> const* input;  // [rows, width]
+    storage_t<Policy> const* gamma;  // [width]
+    storage_t<Policy>* output;       // [rows, width]
+    compute_t<Policy>* rstd;         // [rows]
+};
+
+template <dtype_policy Policy = fp32>
+struct rms_norm_backward_input_arguments {
+    std::int64_t rows;
+    std::int64_t width;
+    storage_t<Policy> const* input;                      // [rows, width]
+    storage_t<Policy> const* gamma;                      // [width]
+    compute_t<Policy> const* rstd;                       // [rows]
+    storage_t<Policy> const* output_gradient;            // [rows, width]
+    storage_t<Policy> const* bypass_gradient = nullptr;  // [rows, width], added to the result, or null
+    storage_t<Policy>* input_gradient;                   // [rows, width], may be either gradient above
+};
+
+template <dtype_policy Policy = fp32>
+struct rms_norm_backward_weight_arguments {
+    std::int64_t rows;
+    std::int64_t width;
+    storage_t<Policy> const* input;            // [rows, width]
+    compute_t<Policy> const* rstd;             // [rows]
+    storage_t<Policy> const* output_gradient;  // [rows, width]
+    gradient_sum<Policy> gamma_gradient;       // [width]
+};
+
+namespace definition {
+
+template <dtype_policy Policy>
+void rms_norm_forward(rms_norm_forward_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        auto const* x = a.input + r * a.width;
+        compute squares = 0;
+        for (std::int64_t c = 0; c < a.width; ++c) {
+            squares += compute(x[c]) * compute(x[c]);
+        }
+        compute const rstd = compute(1) / std::sqrt(squares / static_cast<compute>(a.width) + static_cast<compute>(a.epsilon));
+        for (std::int64_t c = 0; c < a.width; ++c) {
+            a.output[r * a.width + c] = static_cast<storage_t<Policy>>(compute(x[c]) * rstd * compute(a.gamma[c]));
+        }
+        a.rstd[r] = rstd;
+    }
+}
+
+template <dtype_policy Policy>
+void rms_norm_backward_input(rms_norm_backward_input_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    using storage = storage_t<Policy>;
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        auto const* x = a.input + r * a.width;
+        auto const* dy = a.output_gradient + r * a.width;
+        compute projected = 0;  // mean of gamma dy x^, x^ = x rstd
+        for (std::int64_t c = 0; c < a.width; ++c) {
+            projected += compute(a.gamma[c]) * compute(dy[c]) * (compute(x[c]) * a.rstd[r]);
+        }
+        projected /= static_cast<compute>(a.width);
+        for (std::int64_t c = 0; c < a.width; ++c) {
+            auto dx = static_cast<storage>((compute(a.gamma[c]) * compute(dy[c]) - compute(x[c]) * a.rstd[r] * projected) * a.rstd[r]);
+            if (a.bypass_gradient != nullptr) {
+                dx = static_cast<storage>(compute(dx) + compute(a.bypass_gradient[r * a.width + c]));
+            }
+            a.input_gradient[r * a.width + c] = dx;
+        }
+    }
+}
+
+template <dtype_policy Policy>
+void rms_norm_backward_weight(rms_norm_backward_weight_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    for (std::int64_t c = 0; c < a.width; ++c) {
+        compute gamma = 0;
+        for (std::int64_t r = 0; r < a.rows; ++r) {
+            gamma += compute(a.output_gradient[r * a.width + c]) * (compute(a.input[r * a.width + c]) * a.rstd[r]);
+        }
+        contribute(a.gamma_gradient, c, gamma);
+    }
+}
+
+}  // namespace definition
+
+class tile_pool;
+
+namespace host {
+
+void rms_norm_forward(tile_pool& pool, rms_norm_forward_arguments<> const& arguments);
+void rms_norm_backward_input(tile_pool& pool, rms_norm_backward_input_arguments<> const& arguments);
+void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_arguments<> const& arguments);
+
+}  // namespace host
+}  // namespace rheo::inline v0
