@@ -30,6 +30,10 @@ std::string operations_of(model_description const& model)
                                              o.parameters[1], o.in_width, o.out_width, o.heads, o.dropout_per_mille}) {
                 mix(value);
             }
+            if (o.kv_heads != 0) {
+                mix(o.kv_heads);
+                mix(o.rope_base);
+            }
         }
     }
     return fmt::format("{} layers, {:016x}", model.layers.size(), hash);

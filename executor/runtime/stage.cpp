@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/rope/rope.hpp"
 #include "rheo/model/state.hpp"
 #include "runtime/stage_pass.hpp"
 
@@ -52,6 +53,12 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
                     uses[i] = find(id, o.parameters[i]);
                     tensors[i] = info.uses[at(uses[i])].tensor;
                     uses_.push_back(uses[i]);
+                }
+            }
+            if (o.kind == op_kind::rope) {
+                if (auto& table = turns_[{head_width(o), o.rope_base}]; table.empty()) {
+                    table.resize(static_cast<std::size_t>(shape.tokens * head_width(o)));
+                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
                 }
             }
             if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {

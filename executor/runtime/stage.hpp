@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/cross_entropy/cross_entropy.hpp"
@@ -108,6 +110,7 @@ private:
     use_id loss_use_{-1};
     std::vector<float> gradients_;     ///< of the slots of one layer at a time
     std::vector<float> boundaries_[2]; ///< between two layers of the stage
+    std::map<std::pair<int, int>, std::vector<float>> turns_;  ///< head width, base -> table of a rope
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();

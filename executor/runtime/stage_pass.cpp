@@ -10,6 +10,10 @@
 #include "kernels/linear/linear.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
+#include "kernels/residual_rms_norm/residual_rms_norm.hpp"
+#include "kernels/rms_norm/rms_norm.hpp"
+#include "kernels/rope/rope.hpp"
+#include "kernels/swiglu/swiglu.hpp"
 
 namespace rheo::inline v0 {
 
@@ -27,6 +31,19 @@ void stage::pass::forward(std::size_t index, loss_sum& loss)
         host::layer_norm_forward(pool, {.rows = rows(), .width = o.in_width, .input = slot(o.x[0]), .gamma = parameter(index, 0),
                                         .beta = parameter(index, 1), .output = slot(o.z[0]), .mean = saved(index),
                                         .rstd = saved(index) + rows()});
+        break;
+    case op_kind::rms_norm:
+        host::rms_norm_forward(pool, {.rows = rows(), .width = o.in_width, .input = slot(o.x[0]), .gamma = parameter(index, 0),
+                                      .output = slot(o.z[0]), .rstd = saved(index)});
+        break;
+    case op_kind::residual_rms_norm:
+        host::residual_rms_norm_forward(pool, {.rows = rows(), .width = o.in_width, .stream = slot(o.x[0]), .branch = slot(o.x[1]),
+                                               .drop = drop(o), .gamma = parameter(index, 0), .residual = slot(o.z[0]),
+                                               .output = slot(o.z[1]), .rstd = saved(index)});
+        break;
+    case op_kind::rope: rope(o, slot(o.x[0]), slot(o.z[0]), false); break;
+    case op_kind::swiglu:
+        host::swiglu_forward(pool, {.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output = slot(o.z[0])});
         break;
     case op_kind::residual_norm:
         host::residual_norm_forward(pool, {.rows = rows(), .width = o.in_width, .stream = slot(o.x[0]), .branch = slot(o.x[1]),
@@ -53,7 +70,7 @@ void stage::pass::forward(std::size_t index, loss_sum& loss)
         break;
     case op_kind::attention:
         host::attention_forward(pool, {.batch = self.shape_.sequences, .length = tokens(), .width = o.out_width,
-                                       .heads = o.heads, .qkv = slot(o.x[0]), .before = keys_before(index),
+                                       .heads = o.heads, .kv_heads = o.kv_heads, .qkv = slot(o.x[0]), .before = keys_before(index),
                                        .whole = self.shape_.tokens, .drop = drop(o), .output = slot(o.z[0]),
                                        .log_sum_exp = saved(index)});
         break;
@@ -136,6 +153,23 @@ void stage::pass::norm_weights(std::size_t index, float const* input, float cons
     }
 }
 
+void stage::pass::rms_weights(std::size_t index, float const* input, float const* output_gradient,
+                              std::function<bool(use_id)> const& adds)
+{
+    if (auto const gamma = target(index, 0, adds); gamma.sums != nullptr) {
+        host::rms_norm_backward_weight(pool(), {.rows = rows(), .width = description().ops[index].in_width, .input = input,
+                                                .rstd = saved(index), .output_gradient = output_gradient, .gamma_gradient = gamma});
+    }
+}
+
+void stage::pass::rope(op const& o, float const* from, float* to, bool back)
+{
+    auto const kept = o.kv_heads == 0 ? o.heads : o.kv_heads;
+    host::rope(pool(), {.rows = rows(), .length = tokens(), .first = first_token(), .turned = o.heads + kept, .kept = kept,
+                        .head_width = head_width(o), .table = self.turns_.at({head_width(o), o.rope_base}).data(), .input = from, .output = to,
+                        .back = back});
+}
+
 void stage::pass::own_gradient(std::size_t index)
 {
     if (auto const& o = description().ops[index]; o.kind == op_kind::linear_gelu) {
@@ -161,12 +195,16 @@ void stage::pass::weight_gradient(std::size_t index, std::function<bool(use_id)>
     }
     case op_kind::layer_norm: norm_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds); break;
     case op_kind::residual_norm: norm_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds); break;
+    case op_kind::rms_norm: rms_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds); break;
+    case op_kind::residual_rms_norm: rms_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds); break;
     case op_kind::linear:
     case op_kind::linear_gelu: linear_weights(index, weight_order::in_out, adds); break;
     case op_kind::unembed: linear_weights(index, weight_order::out_in, adds); break;
     case op_kind::residual_add:
     case op_kind::gelu:
     case op_kind::attention:
+    case op_kind::rope:
+    case op_kind::swiglu:
     case op_kind::cross_entropy:
     case op_kind::loss_gradient: break;
     }
@@ -184,6 +222,30 @@ void stage::pass::input_gradient(std::size_t index)
                                                .output_gradient = gradient_of(o.z[0]),
                                                .bypass_gradient = has_gradient(o.x[0]) ? gradient_of(o.x[0]) : nullptr,
                                                .input_gradient = gradient_of(o.x[0])});
+        gave(o.x[0]);
+        break;
+    case op_kind::rms_norm:
+        host::rms_norm_backward_input(pool, {.rows = rows(), .width = o.in_width, .input = slot(o.x[0]), .gamma = parameter(index, 0),
+                                             .rstd = saved(index), .output_gradient = gradient_of(o.z[0]),
+                                             .bypass_gradient = has_gradient(o.x[0]) ? gradient_of(o.x[0]) : nullptr,
+                                             .input_gradient = gradient_of(o.x[0])});
+        gave(o.x[0]);
+        break;
+    case op_kind::residual_rms_norm:
+        host::residual_rms_norm_backward(pool, {.rows = rows(), .width = o.in_width, .residual = slot(o.z[0]), .gamma = parameter(index, 0),
+                                                .rstd = saved(index), .output_gradient = gradient_of(o.z[1]),
+                                                .bypass_gradient = has_gradient(o.z[0]) ? gradient_of(o.z[0]) : nullptr, .drop = drop(o),
+                                                .stream_gradient = gradient_of(o.x[0]), .branch_gradient = gradient_of(o.x[1])});
+        gave(o.x[0]);
+        gave(o.x[1]);
+        break;
+    case op_kind::rope:
+        rope(o, gradient_of(o.z[0]), gradient_of(o.x[0]), true);
+        gave(o.x[0]);
+        break;
+    case op_kind::swiglu:
+        host::swiglu_backward(pool, {.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output_gradient = gradient_of(o.z[0]),
+                                     .input_gradient = gradient_of(o.x[0])});
         gave(o.x[0]);
         break;
     case op_kind::residual_norm:
@@ -212,7 +274,8 @@ void stage::pass::input_gradient(std::size_t index)
         break;
     case op_kind::attention:
         host::attention_backward(pool, {.batch = self.shape_.sequences, .length = tokens(), .width = o.out_width,
-                                        .heads = o.heads, .qkv = slot(o.x[0]), .before = keys_before(index), .whole = self.shape_.tokens, .output = slot(o.z[0]), .log_sum_exp = saved(index),
+                                        .heads = o.heads, .kv_heads = o.kv_heads, .qkv = slot(o.x[0]), .before = keys_before(index),
+                                        .whole = self.shape_.tokens, .output = slot(o.z[0]), .log_sum_exp = saved(index),
                                         .output_gradient = gradient_of(o.z[0]), .drop = drop(o), .qkv_gradient = gradient_of(o.x[0]),
                                         .kv_gradient_later = item.slice + 1 < self.shape_.slices ? a.memory.get() + key_gradients(index) : nullptr,
                                         .kv_gradient_before = key_gradients_before(index)});

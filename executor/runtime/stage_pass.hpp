@@ -75,6 +75,8 @@ struct stage::pass {
 
     void linear_input(std::size_t index, weight_order order);
     void linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
+    void rms_weights(std::size_t o, float const* input, float const* output_gradient, std::function<bool(use_id)> const& adds);
+    void rope(op const& o, float const* from, float* to, bool back);
     void norm_weights(std::size_t index, float const* input, float const* output_gradient, std::function<bool(use_id)> const& adds);
 };
 

@@ -60,7 +60,7 @@ constexpr int weight_gradient_slot(op const& o)
     if (o.parameters[0] == no_parameter && o.parameters[1] == no_parameter) {
         return no_slot;
     }
-    return o.kind == op_kind::residual_norm ? o.z[1] : o.z[0];
+    return o.kind == op_kind::residual_norm || o.kind == op_kind::residual_rms_norm ? o.z[1] : o.z[0];
 }
 
 /// True when the loss leaves the slot's gradient in the slot itself.

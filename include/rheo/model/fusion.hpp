@@ -24,8 +24,9 @@ constexpr bool fuses(op const& first, op const& second, op& joined)
         joined.z = {first.z[0], second.z[0]};
         return true;
     }
-    if (first.kind == op_kind::residual_add && second.kind == op_kind::layer_norm) {
-        joined.kind = op_kind::residual_norm;
+    bool const layer = second.kind == op_kind::layer_norm;
+    if (first.kind == op_kind::residual_add && (layer || second.kind == op_kind::rms_norm)) {
+        joined.kind = layer ? op_kind::residual_norm : op_kind::residual_rms_norm;
         joined.z = {first.z[0], second.z[0]};
         joined.parameters = second.parameters;
         return true;

@@ -13,6 +13,7 @@
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/model/llama.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -171,6 +172,23 @@ constexpr model_description gpt_model(gpt_shape shape)
         detail::append(result, block_layer(shape));
     }
     detail::append(result, classifier_layer(shape));
+    return result;
+}
+
+/// A Llama of a shape known at run time; the same value as the type of that shape.
+constexpr model_description llama_model(llama_shape shape)
+{
+    expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0 && shape.mlp_width > 0,
+            "a Llama's vocabulary, context, width, heads and width of the MLP must be positive");
+    expects(shape.width % shape.heads == 0 && shape.width / shape.heads % 2 == 0, "a Llama's width must be an even multiple of its number of heads");
+    expects(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, "a Llama's heads of keys and values must divide its heads");
+    expects(shape.rope_base >= 1, "a Llama's base of the rotary embedding must be at least 1");
+    model_description result;
+    detail::append(result, llama_embedding_layer(shape));
+    for (int i = 0; i < shape.blocks; ++i) {
+        detail::append(result, llama_block_layer(shape));
+    }
+    detail::append(result, llama_classifier_layer(shape));
     return result;
 }
 

@@ -18,17 +18,21 @@
 namespace rheo::inline v0 {
 
 enum class op_kind : std::uint8_t {
-    embedding,      ///< tokens -> z[0]: token table + position table, dropout
+    embedding,      ///< tokens -> z[0]: token table, + position table where there is one, dropout
     layer_norm,     ///< x[0] -> z[0]
     linear,         ///< x[0] -> z[0]: x W + bias
     gelu,           ///< x[0] -> z[0]
-    attention,      ///< x[0] (q, k, v side by side) -> z[0]: causal, many heads, dropout on probabilities
+    attention,      ///< x[0] (q, k, v side by side) -> z[0]: causal, many heads, fewer of k and v or as many, dropout on probabilities
     residual_add,   ///< x[0] + dropout(x[1]) -> z[0]
     unembed,        ///< x[0] -> z[0]: logits, x W^T
     cross_entropy,  ///< x[0] and targets -> loss
     linear_gelu,    ///< fused: x[0] -> z[0] before, z[1] after the activation
     residual_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
     loss_gradient,  ///< fused: cross_entropy that leaves its gradient in place of the logits
+    rms_norm,       ///< x[0] -> z[0]
+    rope,           ///< x[0] (q, k, v side by side) -> z[0]: queries and keys turned by their positions
+    swiglu,         ///< x[0] (gate and value side by side) -> z[0]
+    residual_rms_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
 };
 
 inline constexpr int no_slot = -1;
@@ -44,6 +48,8 @@ struct op {
     int out_width = 0;
     int heads = 0;
     int dropout_per_mille = 0;
+    int kv_heads = 0;   ///< of keys and values; 0: as many as heads
+    int rope_base = 0;  ///< of a rope: its slowest pair turns by almost 1 / rope_base a position
 
     friend constexpr bool operator==(op const&, op const&) = default;
 };
@@ -53,8 +59,15 @@ constexpr std::string_view name_of(op_kind kind)
 {
     constexpr std::string_view names[] = {"embedding",     "layer_norm",  "linear",        "gelu",
                                           "attention",     "residual_add", "unembed",      "cross_entropy",
-                                          "linear_gelu",   "residual_norm", "loss_gradient"};
+                                          "linear_gelu",   "residual_norm", "loss_gradient", "rms_norm",
+                                          "rope",          "swiglu",        "residual_rms_norm"};
     return names[static_cast<std::size_t>(kind)];
+}
+
+/// How wide the heads of a rope or an attention are.
+constexpr int head_width(op const& o)
+{
+    return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads));
 }
 
 /// Floats that the operation keeps for its backward beside the slots, per microbatch or slice of one.
@@ -64,7 +77,9 @@ constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
     case op_kind::layer_norm:
     case op_kind::residual_norm: return 2 * rows(shape);            // mean and 1/deviation of each row
     case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
-        return (o.heads + (shape.slices > 1 ? 2 * o.out_width : 0)) * rows(shape);
+        return (o.heads + (shape.slices > 1 ? o.in_width - o.out_width : 0)) * rows(shape);
+    case op_kind::rms_norm:
+    case op_kind::residual_rms_norm:                                // 1/root of the mean square of each row
     case op_kind::cross_entropy: return rows(shape);                // log-sum-exp of each row
     default: return 0;
     }
