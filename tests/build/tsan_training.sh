@@ -16,7 +16,7 @@ END
 nm "$rheo" 2>/dev/null | grep -q __tsan_read4
 expect "the program is one of the thread sanitizer" 0 $?
 # The MPI is not instrumented. With fixed addresses (setarch -R) its shared memory between processes has no place.
-export TSAN_OPTIONS="ignore_noninstrumented_modules=1:exitcode=66:log_path=$PWD/race" PMIX_MCA_gds=hash OMPI_MCA_btl=^sm
+export TSAN_OPTIONS="ignore_noninstrumented_modules=1:exitcode=66:log_path=$PWD/race" PMIX_MCA_gds=hash OMPI_MCA_btl=^sm UCX_MEM_EVENTS=no UCX_MEM_MMAP_HOOK_MODE=none
 train undisturbed 4
 expect "a job ends" 0 $?
 train lost 4 --inject kill:3@3:backward
