@@ -55,13 +55,13 @@ int plan(plan_options const& options)
         throw refusal{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
     }
     if (!options.schedule.empty()) {
-        auto const compared = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+        auto const compared = running_model(config);
         return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json, options.profile});
     }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};
     }
-    auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+    auto const model = running_model(config);
     auto first = make_first_plan(model, config, ranks);
     if (!first) {
         throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};

@@ -14,7 +14,6 @@
 #include "cli/launch.hpp"
 #include "mpi/communicator.hpp"
 #include "rheo/model/footprint.hpp"
-#include "rheo/model/gpt.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "runtime/measured_all_reduce.hpp"
 #include "runtime/measured_layers.hpp"
@@ -79,7 +78,7 @@ int profile(profile_options const& options)
         return train(training);
     }
     auto const config = read_config_file(options.config, options.settings).config;
-    auto const model = config.run.fuse ? fused(gpt_model(config.model)) : gpt_model(config.model);
+    auto const model = running_model(config);
     if (!launched_rank()) {
         return write(measured_layers(model, config, options.repeats), options.out);
     }

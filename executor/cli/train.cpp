@@ -76,7 +76,7 @@ int train(train_options const& options)
     if (options.ended) {
         return say_how_it_ended(config);
     }
-    auto const model = gpt_model(config.model);
+    auto const model = model_of(config);
     run_options how;
     how.quiet = options.json;
     how.resume = options.resume == "auto" ? resume_mode::automatic : options.resume == "fork" ? resume_mode::fork : resume_mode::never;

@@ -155,7 +155,42 @@ std::optional<config_fault> check(run_config const& config)
     return std::nullopt;
 }
 
-std::optional<config_fault> check_gpt(run_config const& config)
+namespace {
+
+/// Keys of one family that the other has no use for, and what a Llama asks of its shape.
+std::optional<config_fault> check_family(run_config const& config)
+{
+    if (auto fault = check_word("model.family", config.family, {"gpt2", "llama"})) {
+        return fault;
+    }
+    auto const& model = config.model;
+    auto const& llama = config.llama;
+    if (config.family == "gpt2") {
+        llama_config const none;
+        for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads}, {"model.mlp_width", llama.mlp_width != none.mlp_width},
+                                         {"model.rope_base", llama.rope_base != none.rope_base}}) {
+            if (given) {
+                return config_fault{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
+            }
+        }
+        return std::nullopt;
+    }
+    if (model.width / model.heads % 2 != 0) {
+        return config_fault{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
+                                                       model.width, model.heads)};
+    }
+    if (llama.kv_heads != 0 && model.heads % llama.kv_heads != 0) {
+        return config_fault{"model.kv_heads", fmt::format("model.kv_heads = {} must divide model.heads = {}", llama.kv_heads, model.heads)};
+    }
+    if (model.dropout_per_mille != 0) {
+        return config_fault{"model.dropout", "model.dropout must be 0: a llama has none"};
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<config_fault> check_model(run_config const& config)
 {
     if (auto fault = check_limits(config, true)) {
         return fault;
@@ -168,8 +203,22 @@ std::optional<config_fault> check_gpt(run_config const& config)
         return config_fault{"train.microbatch.tokens", fmt::format("train.microbatch.tokens = {} must be at most model.context = {}",
                                                                    config.train.microbatch.tokens, model.context)};
     }
-    return std::nullopt;
+    return check_family(config);
 }
+
+model_description model_of(run_config const& config)
+{
+    auto const& s = config.model;
+    if (config.family != "llama") {
+        return gpt_model(s);
+    }
+    auto const& llama = config.llama;
+    return llama_model({.vocabulary = s.vocabulary, .context = s.context, .width = s.width, .heads = s.heads,
+                        .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads, .blocks = s.blocks,
+                        .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width, .rope_base = llama.rope_base, .tied = s.tied});
+}
+
+model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }
 
 std::optional<config_fault> check_ranks(run_config const& config, int ranks)
 {

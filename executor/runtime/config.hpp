@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "rheo/model/gpt.hpp"
+#include "rheo/model/model.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/shape.hpp"
 
@@ -72,6 +72,13 @@ struct checkpoint_config {
     bool at_end = true;                 ///< also of the last state
 };
 
+/// What a model of the Llama family has besides the shape that all have.
+struct llama_config {
+    int kv_heads = 0;                   ///< heads of keys and values; 0: as many as heads
+    int mlp_width = 0;                  ///< 0: 8/3 of the width, in whole sixteens
+    int rope_base = 10000;
+};
+
 /// The device whose clock a rank sets and whose energy it reads.
 struct power_config {
     std::string device = "none";        ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
@@ -103,7 +110,9 @@ struct run_folder_config {
 };
 
 struct run_config {
-    gpt_shape model;
+    std::string family = "gpt2";        ///< of the model: gpt2 or llama
+    gpt_shape model;                    ///< its shape; a Llama has no dropout
+    llama_config llama;
     data_config data;
     train_config train;
     optimizer_config optimizer;
@@ -135,8 +144,13 @@ struct config_fault {
 /// The first fault of anything but [model]: values out of their limits, keys that contradict each other.
 std::optional<config_fault> check(run_config const& config);
 
-/// The first fault of [model]: for runs of the GPT that it describes.
-std::optional<config_fault> check_gpt(run_config const& config);
+/// The first fault of [model]: for runs of the model that it describes.
+std::optional<config_fault> check_model(run_config const& config);
+
+/// The model that [model] describes, not fused. @pre check_model finds no fault
+model_description model_of(run_config const& config);
+/// The same as ranks run it: fused or not.
+model_description running_model(run_config const& config);
 
 /// Why the config cannot be run on that many ranks.
 std::optional<config_fault> check_ranks(run_config const& config, int ranks);

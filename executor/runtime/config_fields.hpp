@@ -35,6 +35,7 @@ per_mille(Int&) -> per_mille<Int>;  // which clang before 17 does not find by it
 template <class Config, class Visit>
 void for_each_field(Config& c, Visit&& visit)
 {
+    visit("model.family", c.family, field_limits{}, "gpt2 or llama");
     visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "tokens that exist; bytes: 256");
     visit("model.context", c.model.context, between(1, 1 << 20), "longest sequence, in tokens");
     visit("model.width", c.model.width, between(1, 1 << 16), "columns between the layers");
@@ -42,6 +43,9 @@ void for_each_field(Config& c, Visit&& visit)
     visit("model.blocks", c.model.blocks, between(0, 1 << 10), "transformer blocks between embedding and classifier");
     visit("model.dropout", per_mille{c.model.dropout_per_mille}, field_limits{0, 1, false, true}, "fraction, in thousandths");
     visit("model.tied", c.model.tied, field_limits{}, "the classifier's weight is the token table");
+    visit("model.kv_heads", c.llama.kv_heads, between(0, 1 << 10), "of a llama: heads of keys and values; 0: as many as heads");
+    visit("model.mlp_width", c.llama.mlp_width, between(0, 1 << 18), "of a llama; 0: 8/3 of the width, in whole sixteens");
+    visit("model.rope_base", c.llama.rope_base, between(1, 1 << 30), "of a llama's positions");
 
     visit("data.paths", c.data.paths, field_limits{}, "files or folders; none: the C++ standard library headers");
     visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "of the tokens, taken from the end");

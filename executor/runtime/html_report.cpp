@@ -217,7 +217,7 @@ std::string planned_step(plan const& p, model_description const& model, run_conf
 /// The model of the config, when the plan is for it: a program may have trained one of its own.
 std::optional<model_description> model_of(run_folder const& run)
 {
-    auto const model = run.config.run.fuse ? fused(gpt_model(run.config.model)) : gpt_model(run.config.model);
+    auto const model = running_model(run.config);
     bool const fits = run.first && !run.first->pipelines.empty() && why_not(*run.first, model, run.config, static_cast<int>(run.ranks.size())).empty();
     return fits ? std::optional{model} : std::nullopt;
 }

@@ -180,7 +180,7 @@ gpt_shape parse_huggingface_config(std::string_view text, std::string const& nam
         run_config whole_config;
         whole_config.model = shape;
         whole_config.train.microbatch.tokens = std::min(whole_config.train.microbatch.tokens, shape.context);
-        if (auto const fault = check_gpt(whole_config)) {
+        if (auto const fault = check_model(whole_config)) {
             throw json_refusal{fmt::format("describes a model that cannot be: {}: {}", fault->key, fault->sentence)};
         }
         return shape;
@@ -193,7 +193,11 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
     gpt_shape shape;
     try {
         std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
-        shape = read_config(from.manifest().config, manifest_name + ", config", any_schedule_will_do).config.model;
+        auto const config = read_config(from.manifest().config, manifest_name + ", config", any_schedule_will_do).config;
+        if (config.family != "gpt2") {
+            throw checkpoint_error{fmt::format("{}: model.family is {}; only a GPT-2 has a form of Hugging Face's here", manifest_name, config.family)};
+        }
+        shape = config.model;
     } catch (config_error const& error) {
         throw checkpoint_error{error.what()};
     }

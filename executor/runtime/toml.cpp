@@ -332,7 +332,7 @@ read_config_result read_config(std::string_view text, std::string const& name, s
     for (auto const& text_of_setting : settings) {
         apply_setting(text_of_setting, result, keys);
     }
-    auto fault = check_gpt(result.config);
+    auto fault = check_model(result.config);
     if (!fault) {
         fault = check(result.config);
     }

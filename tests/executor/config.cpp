@@ -38,6 +38,9 @@ TEST_CASE("what is written back reads as the same config")
 {
     run_config config;
     config.model = {.vocabulary = 300, .context = 77, .width = 96, .heads = 3, .blocks = 5, .dropout_per_mille = 123, .tied = false};
+    config.family = "llama";
+    config.model.dropout_per_mille = 0;
+    config.llama = {.kv_heads = 1, .mlp_width = 50, .rope_base = 7};
     config.data = {.paths = {"a \"quoted\" path", "back\\slash", "line\nbreak \x01\x7f", "\xc3\xbc"}, .validation_fraction = 1.0 / 3};
     config.train = {.steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
     config.optimizer = {.learning_rate = 0.1 + 0.2, .final_learning_rate = 1e-300, .warmup_steps = 8, .beta1 = 0, .beta2 = 0.5, .epsilon = 5, .weight_decay = 0, .clip_norm = 1e10};
@@ -53,6 +56,8 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(read.optimizer.learning_rate == config.optimizer.learning_rate);
     CHECK(read.optimizer.final_learning_rate == config.optimizer.final_learning_rate);
     CHECK(read.model == config.model);
+    CHECK(model_of(read) == model_of(config));
+    CHECK(running_model(read) == model_of(config));  // run.fuse is false
     CHECK(read.plan.shares == config.plan.shares);
     CHECK(read.run.inject == config.run.inject);
     CHECK(read.power.profile == config.power.profile);
@@ -188,4 +193,19 @@ TEST_CASE("a config that cannot be read is refused by its name")
 {
     CHECK_THROWS_WITH(read_config_file("/nowhere/c.toml"), "/nowhere/c.toml: cannot be read: No such file or directory");
     CHECK_THROWS_WITH(read_config_file("/"), "/: is a folder; expected a config file in TOML");
+}
+
+TEST_CASE("the model is that of the family, and what its family does not have is refused")
+{
+    auto const of = [](std::string const& text) { return read_config("schema = 1\n" + text, "c.toml").config; };
+    CHECK(running_model(of("")) == fused(gpt_model({})));
+    CHECK(model_of(of("model.family = \"llama\"")) == llama_model({.kv_heads = 4, .tied = true}));
+    CHECK(model_of(of("model.family = \"llama\"\nmodel.kv_heads = 2\nmodel.mlp_width = 9\nmodel.rope_base = 3\nmodel.tied = false"))
+          == llama_model({.mlp_width = 9, .rope_base = 3}));
+    CHECK(refusal("schema = 1\nmodel.family = \"lama\"") == "c.toml:2: model.family must be one of gpt2, llama, not 'lama'");
+    CHECK(refusal("schema = 1\nmodel.mlp_width = 9") == "c.toml:2: model.mlp_width is a llama's: it needs model.family = \"llama\"");
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.dropout = 0.1") == "c.toml:3: model.dropout must be 0: a llama has none");
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.width = 12") ==
+          "c.toml:3: model.width = 12 must be an even multiple of model.heads = 4: a llama turns pairs of a head's columns");
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.kv_heads = 3") == "c.toml:3: model.kv_heads = 3 must divide model.heads = 4");
 }
