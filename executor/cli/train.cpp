@@ -15,6 +15,7 @@
 
 #include "cli/launch.hpp"
 #include "rheo/model/model.hpp"
+#include "runtime/plan_file.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/run.hpp"
 #include "runtime/run_folder.hpp"

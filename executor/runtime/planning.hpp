@@ -66,7 +66,4 @@ replanning what_ranks_know(model_description const& model, collection const& sta
 /// Why a plan, read from a file, cannot be run: wrong cuts, a rank twice or out of range, microbatches missing; else empty.
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks);
 
-/// Reads plan.json. @throws config_error naming the file and what was expected
-plan read_plan_file(std::string const& path);
-
 }  // namespace rheo::inline v0

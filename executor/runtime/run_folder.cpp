@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan_file.hpp"
 #include "runtime/run_folder.hpp"
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include "executor/temporary_folder.hpp"
 #include "runtime/plan_json.hpp"
 #include "runtime/planning.hpp"
+#include "runtime/plan_file.hpp"
 
 using namespace rheo;
 

@@ -11,6 +11,7 @@
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
+#include "runtime/plan_file.hpp"
 
 using namespace rheo;
 

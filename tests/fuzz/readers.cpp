@@ -18,6 +18,7 @@
 #include "runtime/checkpoint_manifest.hpp"
 #include "runtime/data.hpp"
 #include "runtime/huggingface.hpp"
+#include "runtime/plan_file.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/strict_json.hpp"

@@ -14,8 +14,7 @@ train.steps = 6
 train.microbatch = { sequences = 2, tokens = 16 }
 checkpoint.every_steps = 4
 END
-plan_of_one() { train one 1 --set plan.pipelines=[1] --set plan.failures=0 "$@"; }
-plan_of_one
+train one 1 --set plan.pipelines=[1] --set plan.failures=0
 expect "one rank ends" 0 $?
 same() { # <run folder> <exit code>
   expect "$1 ends" 0 "$2"
@@ -31,10 +30,13 @@ train copies 2 --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedul
 same copies $?
 train lost 4 --inject kill:2@3:backward
 same lost $?
-train resumed 1 --set plan.pipelines=[1] --set plan.failures=0 --inject kill:0@5:forward
-train resumed 1 --set plan.pipelines=[1] --set plan.failures=0
-same resumed $?
-expect "from the checkpoint" 1 "$(grep -c 'going on after 4 steps' resumed.out)"
+alone=(--set plan.pipelines=[1] --set plan.failures=0 --set train.steps=80)
+train whole 1 "${alone[@]}"
+train resumed 1 "${alone[@]}" --inject kill:0@70:forward
+train resumed 1 "${alone[@]}"
+expect "resumed ends" 0 $?
+expect "from a checkpoint" 1 "$(grep -cE 'going on after [0-9]+ steps' resumed.out)"
+expect "with the same bits" "$(value digest whole)" "$(value digest resumed)"
 losses() { sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/metrics.jsonl"; }
 expect "the loss falls" 1 "$(losses one | awk 'NR == 1 {first = $1} {last = $1} END {print last < first}')"
 "$rheo" export one weights 2>refusal
