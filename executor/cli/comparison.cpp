@@ -18,6 +18,7 @@
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
 #include "rheo/schedule/relax.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
 
@@ -116,11 +117,13 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
             continue;
         }
         auto const family = *parse_schedule(name).schedule;
-        schedule_shape const wanted{.ranks = options.ranks, .microbatches = config.train.microbatches};
+        auto const slices = config.train.microbatch.slices;  // 1: a family that cuts sequences has its own choice
+        schedule_shape const shape{.ranks = options.ranks, .microbatches = config.train.microbatches};
+        auto const wanted = slices > 1 ? on_slices(family, shape, slices) : shape;
         if (auto const fault = fault_of(family, wanted); fault != shape_fault::none) {
             rows.push_back({std::string{name}, sentence_of(fault), {}, {}, {}, {}, 0});
         } else {
-            rows.push_back(figures_for(std::string{name}, make_program(family, wanted), layers));
+            rows.push_back(figures_for(std::string{name}, slices > 1 ? with_slices(make_program(family, wanted), slices) : make_program(family, wanted), layers));
         }
     }
     return rows;
@@ -129,20 +132,13 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
 double milliseconds(seconds time) { return time.count * 1e3; }
 double mebibytes_of(bytes size) { return static_cast<double>(size.count) / (1024.0 * 1024.0); }
 
-/// A family that ranks run, or a file.
-bool ranks_run(std::string const& name)
-{
-    auto const family = parse_schedule(name);
-    return !family || runs_on_workers(*family.schedule);
-}
-
 void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pick, run_config const& config, comparison_options const& options)
 {
     auto all = nlohmann::ordered_json::array();
     for (auto const& row : rows) {
         if (row.why_not.empty()) {
             all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
-                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", ranks_run(row.name)}});
+                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", true}});
         } else {
             all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
         }
@@ -190,8 +186,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
         throw refusal{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
-    auto const runs = ranks_run(rows[*pick].name) ? "" : "; ranks do not run it yet";
-    fmt::print("  shortest{}: {}{}\n", cap, rows[*pick].name, runs);
+    fmt::print("  shortest{}: {}\n", cap, rows[*pick].name);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rheo/schedule/slices.hpp"
 #include "runtime/config_fields.hpp"
 #include "runtime/inject.hpp"
 #include "runtime/schedule_file.hpp"
@@ -121,8 +122,20 @@ std::optional<config_fault> check(run_config const& config)
         return fault;
     }
     auto const& plan = config.plan;
-    if (auto const found = schedule_of(plan); !found || !runs_on_workers(*found.schedule)) {
-        return config_fault{"plan.schedule", found ? why_not_run(plan.schedule) : found.reason};
+    auto const schedule = schedule_of(plan);
+    if (!schedule) {
+        return config_fault{"plan.schedule", schedule.reason};
+    }
+    auto const& microbatch = config.train.microbatch;
+    if (microbatch.tokens % microbatch.slices != 0) {
+        return config_fault{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
+    }
+    if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
+        return config_fault{"plan.schedule", fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
+    }
+    if (microbatch.slices > 1 && plan.recompute) {
+        return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
+                                                          microbatch.slices)};
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {

@@ -27,7 +27,7 @@ struct train_config {
     std::int64_t steps = 100;
     std::uint64_t seed = 1;
     int microbatches = 8;               ///< per step
-    microbatch_shape microbatch{4, 64};
+    microbatch_shape microbatch{4, 64}; ///< train.slices among it
     std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
     int eval_microbatches = 8;
     bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
@@ -122,10 +122,10 @@ struct run_config {
     run_folder_config run;
 };
 
-/// How many microbatches a message may have to tell apart.
-constexpr int microbatches_in_messages(train_config const& train)
+/// How many items (slices of microbatches) a message may have to tell apart.
+constexpr std::int64_t items_in_messages(train_config const& train)
 {
-    return train.microbatches > train.eval_microbatches ? train.microbatches : train.eval_microbatches;
+    return std::int64_t{train.microbatches > train.eval_microbatches ? train.microbatches : train.eval_microbatches} * train.microbatch.slices;
 }
 
 /// A config that cannot be taken; exit code 2.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 
+#include "kernels/attention/attention.hpp"
 #include "runtime/config.hpp"
 
 namespace rheo::inline v0 {
@@ -55,6 +56,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.microbatches", c.train.microbatches, between(1, 1 << 20), "per step");
     visit("train.microbatch.sequences", c.train.microbatch.sequences, between(1, 1 << 20), "");
     visit("train.microbatch.tokens", c.train.microbatch.tokens, between(1, 1 << 20), "per sequence");
+    visit("train.slices", c.train.microbatch.slices, between(1, most_slices), "of each sequence, computed one after the other; they divide the tokens");
     visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");

@@ -117,6 +117,12 @@ plan read_plan_file(std::string const& path)
         }
         result.recompute = recompute->get<bool>();
     }
+    if (auto const slices = whole.find("slices"); slices != whole.end()) {
+        result.slices = number(*slices, "slices", path);
+        if (result.slices < 1) {
+            refuse(path, "no plan: 'slices' counts from one");
+        }
+    }
     for (auto const& pipeline : list_member(whole, "pipelines", path)) {
         pipeline_instance instance;
         for (auto const& cut : list_member(pipeline, "cuts", path)) {

@@ -129,7 +129,7 @@ std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
-    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute, .own = own_schedule(config.plan)}};
+    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
     auto const layers = static_cast<int>(model.layers.size());
     auto const ready = ready_templates(model, config, ranks);
     auto sizes = config.plan.pipelines;
@@ -214,16 +214,20 @@ replanning what_ranks_know(model_description const& model, collection const& sta
             .ready = ready_templates(model, config, ranks),
             .wanted = {.failures = config.plan.failures, .microbatches = config.train.microbatches},
             .element_bytes = bytes{committed_bytes_per_parameter},
-            .round_budget = mebibytes(256)};
+            .round_budget = mebibytes(256),
+            .slices = config.train.microbatch.slices};
 }
 
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());
     if (!p.own) {
-        if (auto reason = why_not_run(p.schedule); !reason.empty()) {
+        if (auto reason = parse_schedule(p.schedule).reason; !reason.empty()) {
             return reason;
         }
+    }
+    if (auto const slices = config.train.microbatch.slices; p.slices != slices) {
+        return fmt::format("the plan is for microbatches in {} slice{}, train.slices is {}", p.slices, p.slices == 1 ? "" : "s", slices);
     }
     if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
         return "a plan needs at least one pipeline";

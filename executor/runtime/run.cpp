@@ -202,9 +202,9 @@ preparation prepare(model_description const& model, run_config const& given, run
         }
         p.first = std::move(made.what);
     }
-    // Messages name a microbatch of a stage, or a part of a tensor or of a use.
+    // Messages name an item of a stage, or a part of a tensor or of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
-    auto const items = std::max({stages * microbatches_in_messages(given.train), 4 * std::ssize(p.state.tensors), 2 * std::ssize(p.state.uses)});
+    auto const items = std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
                                  "transport of the MPI", items, mpi::messenger::largest_item()));

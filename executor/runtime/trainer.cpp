@@ -128,7 +128,7 @@ membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, member
 
 plan trainer::whole_step(membership_plan const& p) const
 {
-    return {first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own};
+    return {first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
 }
 
 plan trainer::plan_in_force(section_work work) const

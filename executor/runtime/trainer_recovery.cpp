@@ -170,7 +170,7 @@ protocol_event trainer::perform(merge_staging const&)
     }
     staged_.clear();
     pairs_computed_ += worker_ ? worker_->contributions() : 0;
-    plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own};
+    plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own, {}, first_.slices};
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
     clocks_are_ahead_ = false;
@@ -197,7 +197,7 @@ protocol_event trainer::perform(merge_staging const&)
             for (auto const& use : next.salvage.missing) {
                 r.pairs_missing += use.done.size();
             }
-            r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->microbatches();
+            r.pairs_total = static_cast<std::int64_t>(job_->state.uses.size()) * job_->items();
         }
         r.pairs_salvaged = r.pairs_total - r.pairs_missing;
     }

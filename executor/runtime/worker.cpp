@@ -58,7 +58,7 @@ std::vector<stage*> worker::stages() const
     return here;
 }
 
-int worker::message_of(int stage, microbatch_id m) const { return stage * microbatches_in_messages(job_->config.train) + m.value; }
+int worker::message_of(int stage, int item) const { return stage * static_cast<int>(items_in_messages(job_->config.train)) + item; }
 
 worker::flight& worker::flight_of(item_key key)
 {
@@ -95,6 +95,18 @@ void worker::land(int number, flight f)
     }
     f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
     spare_[number].push_back(std::move(f));
+}
+
+/// One instruction is done: whoever waited for it alone leaves.
+void worker::finish(instruction i)
+{
+    if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
+        finish({i.stage - 1, i.item});
+    }
+    for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {
+        finish({i.stage, i.item - earlier});
+    }
+    finish({i.stage, i.item});
 }
 
 void worker::retire(mpi::messenger& messages, bool wait_for_sends)
@@ -146,12 +158,15 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         if (is_reduction(i.kind) || !is_event(i.kind)) {
             continue;
         }
-        expects(deepest_.contains(i.item), "a program runs microbatches of its plan");
+        expects(deepest_.contains(microbatch_of(i.item).value), "a program runs microbatches of its plan");
         auto& left = todo_[{i.stage, i.item}];
         ++left.instructions;
         left.backward = left.backward || i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
         if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
             ++todo_[{i.stage - 1, i.item}].instructions;
+        }
+        for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {  // which attends to them
+            ++todo_[{i.stage, i.item - earlier}].instructions;
         }
     }
     meter_.reset_peak();
@@ -187,10 +202,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                              .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
         sums_go_on();
         if (!is_reduction(i.kind)) {
-            if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
-                finish({i.stage - 1, i.item});
-            }
-            finish({i.stage, i.item});
+            finish(i);
         }
         retire(messages, false);
     }

@@ -44,11 +44,12 @@ public:
     plan_position place() const { return place_; }
     std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
-    std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, microbatch) pairs
+    std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, item) pairs
     bytes peak_of_activations() const { return meter_.peak(); }   ///< in the last section
 
-    /// Interprets a row that does `work`. `wanted` says whether a contribution is to be added, `contributed` is called for each
-    /// that was, when the operation is complete, and `computed` once after each computation.
+    /// Interprets a row that does `work`. `wanted` says whether the contribution of an item is to be added, `contributed` is called for
+    /// each that was, when the operation is complete, and `computed` once after each computation. An item is a microbatch, or slice j
+    /// of microbatch m of k slices: m k + j.
     /// Without training the loss goes to `evaluation`.
     void run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
              std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed,
@@ -83,7 +84,7 @@ private:
 
     /// Of an item on a stage in the row at hand.
     struct todo {
-        int instructions = 0;    ///< that still name it, and the forward of the next stage when that is here
+        int instructions = 0;    ///< that still name it, the forward of the next stage when that is here, and that of the last slice
         bool backward = false;   ///< its input gradient is to be computed
     };
 
@@ -101,18 +102,26 @@ private:
     void forward(instruction i, flight& f, section const& in);
     void backward(instruction i, flight& f, section const& in);
     void weight_gradient(instruction i, flight& f, section const& in);
-    void count_contributions(stage& layers, microbatch_id m, layer_id lowest, section const& in);
-    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, microbatch_id m, std::span<float const> data, mpi::messenger& messages);
-    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, microbatch_id m, std::span<float> data, mpi::messenger& messages);
+    void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
+    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages);
+    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<float> data, mpi::messenger& messages);
     void finish(item_key key);
+    void finish(instruction i);
     flight& flight_of(item_key key);
     void land(int stage, flight f);
     place_of_stage& stage_of(int number) { return stages_.at(number); }
-    stage_item item_for(microbatch_id m, section const& in) const { return {job_->config.train.seed, in.context.step, m, in.context.training}; }
+    int slices() const { return job_->shape().slices; }
+    microbatch_id microbatch_of(int item) const { return microbatch_id{item / slices()}; }
+    int slice_of(int item) const { return item % slices(); }
+    bool ends_slices(instruction i) const { return i.kind == instruction_kind::forward && slice_of(i.item) + 1 == slices(); }
+    stage_item item_for(int item, section const& in) const
+    {
+        return {job_->config.train.seed, in.context.step, microbatch_of(item), in.context.training, slice_of(item)};
+    }
     layer_id lowest_of(stage const& layers, microbatch_id m) const { return std::max(layers.first_layer(), deepest_.at(m.value)); }
     void wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages);
     void retire(mpi::messenger& messages, bool wait);
-    int message_of(int stage, microbatch_id m) const;
+    int message_of(int stage, int item) const;
 
     job const* job_;
     plan_position place_;

@@ -33,13 +33,19 @@ void worker::forward(instruction i, flight& f, section const& in)
 {
     auto& here = stage_of(i.stage);
     auto& layers = *here.layers;
-    auto const m = microbatch_of(i);
+    auto const m = microbatch_of(i.item);
+    auto const slice = slice_of(i.item);
+    microbatch_id const contribution{i.item};
     wait(f.receiving_input, f.input_received, in.messages);
     began_ = job_->clock.now();
     if (f.kept == nullptr) {
         f.kept = std::make_unique<activation>(layers.layout());
     }
     auto& a = *f.kept;
+    a.before.clear();
+    for (int earlier = slice; earlier > 0; --earlier) {
+        a.before.push_back(flights_.at({i.stage, i.item - earlier}).kept.get());
+    }
     if (here.before_is_mine) {
         std::copy_n(stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_floats(), layers.input(a));
     } else if (here.before.value >= 0) {
@@ -47,34 +53,34 @@ void worker::forward(instruction i, flight& f, section const& in)
     }
     if (layers.input_floats() == 0 || layers.has_loss()) {
         if (in.context.training) {
-            job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets);
+            job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets, slice);
         } else {
-            job_->data->validation_microbatch(m, a.tokens, a.targets);
+            job_->data->validation_microbatch(m, a.tokens, a.targets, slice);
         }
     }
     loss_sum loss;
-    layers.forward(a, item_for(m, in), loss);
+    layers.forward(a, item_for(i.item, in), loss);
     if (layers.has_loss() && !in.context.training) {
         in.evaluation = in.evaluation + loss;
-    } else if (layers.has_loss() && in.wanted(layers.loss_use(), m)) {
+    } else if (layers.has_loss() && in.wanted(layers.loss_use(), contribution)) {
         auto& sums = state_->accumulator(layers.loss_use());
         sums.sums[0] += loss.fixed;
         sums.sums[1] += loss.targets;
         sums.state.not_finite |= loss.not_finite;
         note_not_finite(sums, m);
-        in.contributed(layers.loss_use(), m);
+        in.contributed(layers.loss_use(), contribution);
         ++contributions_;
     }
     computed();
     job_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
 }
 
-void worker::count_contributions(stage& layers, microbatch_id m, layer_id lowest, section const& in)
+void worker::count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in)
 {
     for (auto const use : layers.uses()) {
-        if (layers.above(use, lowest) && in.wanted(use, m)) {
-            note_not_finite(state_->accumulator(use), m);
-            in.contributed(use, m);
+        if (layers.above(use, lowest) && in.wanted(use, item)) {
+            note_not_finite(state_->accumulator(use), microbatch_of(item.value));
+            in.contributed(use, item);
             ++contributions_;
         }
     }
@@ -85,20 +91,20 @@ void worker::backward(instruction i, flight& f, section const& in)
 {
     auto& here = stage_of(i.stage);
     auto& layers = *here.layers;
-    auto const m = microbatch_of(i);
+    microbatch_id const contribution{i.item};
     wait(f.receiving_gradient, f.gradient_received, in.messages);
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
     began_ = job_->clock.now();
     f.gradient_out.resize(layers.input_floats());
-    auto const lowest = lowest_of(layers, m);
+    auto const lowest = lowest_of(layers, microbatch_of(i.item));
     auto* const from = layers.has_loss() ? nullptr : f.gradient_in.data();
     auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.data();
     bool const whole = i.kind == instruction_kind::backward;
     if (whole) {
-        layers.backward(*f.kept, item_for(m, in), lowest, from, to, [&](use_id use) { return in.wanted(use, m); });
-        count_contributions(layers, m, lowest, in);
+        layers.backward(*f.kept, item_for(i.item, in), lowest, from, to, [&](use_id use) { return in.wanted(use, contribution); });
+        count_contributions(layers, contribution, lowest, in);
     } else {
-        layers.input_gradient(*f.kept, item_for(m, in), lowest, from, to);
+        layers.input_gradient(*f.kept, item_for(i.item, in), lowest, from, to);
     }
     if (auto const before = todo_.find({i.stage - 1, i.item}); here.before_is_mine && before != todo_.end() && before->second.backward) {
         std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
@@ -110,29 +116,29 @@ void worker::backward(instruction i, flight& f, section const& in)
 void worker::weight_gradient(instruction i, flight& f, section const& in)
 {
     auto& layers = *stage_of(i.stage).layers;
-    auto const m = microbatch_of(i);
-    auto const lowest = lowest_of(layers, m);
-    layers.weight_gradient(*f.kept, item_for(m, in), lowest, [&](use_id use) { return in.wanted(use, m); });
-    count_contributions(layers, m, lowest, in);
+    microbatch_id const contribution{i.item};
+    auto const lowest = lowest_of(layers, microbatch_of(i.item));
+    layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
+    count_contributions(layers, contribution, lowest, in);
     computed();
     job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
 }
 
 /// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
-mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, microbatch_id m, std::span<float const> data, mpi::messenger& messages)
+mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages)
 {
     if (!job_->config.run.rendezvous) {
-        return messages.send(to, kind, message_of(stage, m), data);
+        return messages.send(to, kind, message_of(stage, item), data);
     }
     auto const ticket = messages.send_synchronously(to, kind, 0, data);
     messages.wait(ticket);
     return ticket;
 }
 
-mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, microbatch_id m, std::span<float> data, mpi::messenger& messages)
+mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, int item, std::span<float> data, mpi::messenger& messages)
 {
     if (!job_->config.run.rendezvous) {
-        return messages.receive(from, kind, message_of(stage, m), data);
+        return messages.receive(from, kind, message_of(stage, item), data);
     }
     auto const ticket = messages.receive(from, kind, 0, data);
     messages.wait(ticket);
@@ -146,24 +152,23 @@ void worker::execute(instruction i, section const& in)
         reduce(i, in);
         return;
     }
-    auto const m = microbatch_of(i);
     auto& f = flight_of({i.stage, i.item});
     auto& here = stage_of(i.stage);
     auto& messages = in.messages;
     switch (i.kind) {
     case receive_activation:
         f.input.resize(here.layers->input_floats());
-        f.input_received = receive(here.before, mpi::channel::activation, i.stage, m, f.input, messages);
+        f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, f.input, messages);
         f.receiving_input = !job_->config.run.rendezvous;
         break;
     case forward: this->forward(i, f, in); break;
     case send_activation:
-        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, m, {here.layers->output(*f.kept), here.layers->output_floats()}, messages);
+        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, {here.layers->output(*f.kept), here.layers->output_floats()}, messages);
         f.sending_output = !job_->config.run.rendezvous;
         break;
     case receive_gradient:
         f.gradient_in.resize(here.layers->output_floats());
-        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, m, f.gradient_in, messages);
+        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in, messages);
         f.receiving_gradient = !job_->config.run.rendezvous;
         break;
     case backward:
@@ -173,9 +178,9 @@ void worker::execute(instruction i, section const& in)
         wait(f.sending_output, f.output_sent, messages);
         here.layers->evict(*f.kept);
         break;
-    case recompute: here.layers->recompute(*f.kept, item_for(m, in)); break;
+    case recompute: here.layers->recompute(*f.kept, item_for(i.item, in)); break;
     case send_gradient:
-        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, m, f.gradient_out, messages);
+        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out, messages);
         f.sending_gradient = !job_->config.run.rendezvous;
         break;
     default: throw precondition_error{"a rank has no way to perform this instruction"};

@@ -18,6 +18,9 @@ bool phases_hit(driver& drive);
 /// All schedules end with the same bits, also with a rank lost at each kind of instruction. @param all not only a selection
 bool families(driver& drive, bool all);
 
+/// The same on grids of slices, with the schedule that is made for them.
+bool slices(driver& drive, bool all);
+
 /// Ranks that are killed from outside. @param seed of the moments and the victims
 bool random_kills(driver& drive, std::uint64_t seed);
 

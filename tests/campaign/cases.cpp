@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
+    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -73,6 +73,9 @@ std::vector<std::string> arguments_of(job_case const& what)
     }
     if (what.where.recompute) {
         result.push_back("recompute=1");
+    }
+    if (what.where.slices > 1) {
+        result.push_back("slices=" + std::to_string(what.where.slices));
     }
     for (auto const& f : what.faults) {
         if (f.phase == "leaves") {
@@ -214,6 +217,34 @@ std::vector<job_case> family_cases(bool all)
             }
         }
     }
+    return cases;
+}
+
+std::vector<job_case> slice_cases(bool all, int slices)
+{
+    std::vector<job_case> cases;
+    auto const add = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::vector<fault> faults = {}) {
+        cases.push_back({{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6, .slices = slices},
+                         std::move(faults)});
+    };
+    add("seq1f1b", "2", 2, "8");
+    add("seq1f1b", "3", 3, "8");
+    add("seq1f1b", "4", 4, "8");
+    add("seq1f1b", "2,3", 5, "3,5");
+    add("seq1f1b", "4", 4, "8");
+    cases.back().where.rendezvous = true;
+    // The others on the same grid: one stage per rank, a split backward, chunks, pairs computed at once.
+    for (auto const* family : {"1f1b", "gpipe", "zb-h1", "interleaved", "zb-v", "dualpipe"}) {
+        add(family, "2,2", 4, "4,4");
+    }
+    // A rank lost between the slices of a microbatch, forwards and backwards; the contributions of single slices are kept.
+    for (auto const* phase : {"forward", "backward", "reduce"}) {
+        for (int victim = 0; victim < (all ? 4 : 2); ++victim) {
+            add("seq1f1b", "2,2", 4, "4,4", {{all ? victim : 2 * victim + static_cast<int>(cases.size()) % 2, 2, -1, phase}});
+        }
+    }
+    add("zb-h1", "2,2", 4, "4,4", {{1, 2, -1, "weight_gradient"}});
+    add("seq1f1b", "2,3", 5, "3,5", {{3, 1, -1, "backward"}});
     return cases;
 }
 

@@ -22,6 +22,7 @@ struct layout {
     int spares = 0;              ///< ranks that wait
     int failures = 1;
     bool recompute = false;      ///< activations are evicted and computed again
+    int slices = 1;              ///< of each microbatch: decides the bits
 };
 
 struct fault {
@@ -52,6 +53,7 @@ std::vector<job_case> undisturbed_cases();
 std::vector<job_case> phase_cases();
 std::vector<job_case> no_replica_cases();
 std::vector<job_case> family_cases(bool all);
+std::vector<job_case> slice_cases(bool all, int slices);
 
 /// The layouts of jobs that are killed from outside, with ranks that may die together there.
 struct shooting_range {

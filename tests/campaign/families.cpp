@@ -7,13 +7,16 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace campaign {
 
-bool families(driver& drive, bool all)
+namespace {
+
+bool all_equal(driver& drive, std::vector<job_case> const& cases, std::string const& what)
 {
-    auto const cases = family_cases(all);
-    auto const expected = drive.undisturbed(4, cases.front().where.blocks);
+    auto const& first = cases.front().where;
+    auto const expected = drive.undisturbed(4, first.blocks, first.slices);
     std::atomic<std::int64_t> salvaged{0};
     std::atomic<int> lost{0};
     bool const good = drive.all(cases.size(), [&](std::size_t i) {
@@ -34,8 +37,18 @@ bool families(driver& drive, bool all)
         }
         return run.judged(wrong);
     });
-    std::printf("%zu jobs of all schedules, %d of them lost a rank and kept %" PRId64 " pairs\n", cases.size(), lost.load(), salvaged.load());
+    std::printf("%zu jobs of %s, %d of them lost a rank and kept %" PRId64 " pairs\n", cases.size(), what.c_str(), lost.load(), salvaged.load());
     return good;
+}
+
+}  // namespace
+
+bool families(driver& drive, bool all) { return all_equal(drive, family_cases(all), "all schedules"); }
+
+bool slices(driver& drive, bool all)
+{
+    bool good = all_equal(drive, slice_cases(all, 2), "schedules on 2 slices");
+    return all_equal(drive, slice_cases(all, 4), "schedules on 4 slices") && good;
 }
 
 }  // namespace campaign

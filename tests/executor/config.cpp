@@ -145,6 +145,13 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
 
 TEST_CASE("the keys of the plan may not contradict each other")
 {
+    CHECK(refusal("schema = 1\n[train]\nslices = 3") == "c.toml:3: train.slices = 3 must divide train.microbatch.tokens = 64");
+    CHECK(refusal("schema = 1\n[train]\nslices = 65") == "c.toml:3: train.slices must be at least 1 and at most 64, not 65");
+    CHECK(refusal("schema = 1\n[plan]\nschedule = \"seq1f1b\"") ==
+          "c.toml:3: plan.schedule = \"seq1f1b\" cuts sequences: train.slices must say into how many slices, 2 or more");
+    CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nschedule = \"seq1f1b\"") == "taken");
+    CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = true") ==
+          "c.toml:5: plan.recompute with train.slices = 2 is not possible: later slices attend to what would be evicted");
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
           "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");

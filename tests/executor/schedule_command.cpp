@@ -91,7 +91,8 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
     CHECK(run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=zb-h1").exit_code == 0);
     auto const refused = run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b");
     CHECK(refused.exit_code == 2);
-    CHECK(refused.err.find("'seq1f1b' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices") != refused.err.npos);
+    CHECK(refused.err.find("plan.schedule = \"seq1f1b\" cuts sequences: train.slices must say into how many slices, 2 or more") != refused.err.npos);
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b --set train.slices=4").exit_code == 0);
 }
 
 TEST_CASE("a schedule in a file is compared like a family; what is wrong in it is named by file, row and cell")

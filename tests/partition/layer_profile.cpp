@@ -29,6 +29,18 @@ constexpr bool follows_from_the_model()
 }
 static_assert(follows_from_the_model());
 
+/// Sequences cut into slices take the same times and messages as a whole; what all slices keep of them is more than what a whole keeps.
+constexpr bool counts_all_slices()
+{
+    auto const model = gpt_model(tiny);
+    microbatch_shape const cut{1, 8, 4};
+    auto const whole = profile_of(model, shape, machine)[1];
+    auto const sliced = profile_of(model, cut, machine)[1];
+    return sliced.per_microbatch == activation_bytes(model.layers[1], cut) * 4 && sliced.per_microbatch > whole.per_microbatch
+        && sliced.boundary == whole.boundary && sliced.forward >= whole.forward;
+}
+static_assert(counts_all_slices());
+
 std::string const good = "layer,forward,backward,parameters,activations,boundary,all_reduce_2\n"
                          "0,0.001,0.002,10,100,64,0.125\n"
                          "1,0.0015,0.003,20,200,64,0\n";

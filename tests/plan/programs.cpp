@@ -33,8 +33,8 @@ gpt_state make(int layers, bool tied)
     return {layers, std::move(state), std::move(units)};
 }
 
-/// Each (kind, stage, microbatch) that the plan's work asks for is computed once, on the rank of the stage, all stages of a microbatch in one
-/// copy of the model; a backward is whole or in both of its parts.
+/// Each (kind, stage, slice of a microbatch) that the plan's work asks for is computed once, on the rank of the stage, all stages of a microbatch
+/// in one copy of the model; a backward is whole or in both of its parts.
 void check_computations(plan const& p, std::vector<program> const& programs)
 {
     REQUIRE(programs.size() == p.pipelines.size());
@@ -54,24 +54,28 @@ void check_computations(plan const& p, std::vector<program> const& programs)
                 }
             }
         }
-        auto const count = [&](instruction_kind kind, int stage, microbatch_id m) {
-            auto const found = times.find({static_cast<int>(kind), stage, m.value});
+        REQUIRE(what.slices == p.slices);
+        auto const count = [&](instruction_kind kind, int stage, int item) {
+            auto const found = times.find({static_cast<int>(kind), stage, item});
             return found == times.end() ? 0 : found->second;
         };
         auto const chain = stage_count(pipeline.cuts);
         for (auto const& w : p.work[i]) {
             int copy = 0;
-            while (copy + 1 < what.copies && count(instruction_kind::forward, copy * chain, w.microbatch) == 0) {
+            auto const first = w.microbatch.value * p.slices;
+            while (copy + 1 < what.copies && count(instruction_kind::forward, copy * chain, first) == 0) {
                 ++copy;
             }
             for (int s = copy * chain; s < (copy + 1) * chain; ++s) {
                 auto const backwards = w.deepest < layers_of(pipeline, stage_id{s}).end ? 1 : 0;
-                REQUIRE(count(instruction_kind::forward, s, w.microbatch) == 1);
-                REQUIRE(count(instruction_kind::backward, s, w.microbatch) + count(instruction_kind::input_gradient, s, w.microbatch) == backwards);
-                REQUIRE(count(instruction_kind::input_gradient, s, w.microbatch) == count(instruction_kind::weight_gradient, s, w.microbatch));
+                for (int item = first; item < first + p.slices; ++item) {
+                    REQUIRE(count(instruction_kind::forward, s, item) == 1);
+                    REQUIRE(count(instruction_kind::backward, s, item) + count(instruction_kind::input_gradient, s, item) == backwards);
+                    REQUIRE(count(instruction_kind::input_gradient, s, item) == count(instruction_kind::weight_gradient, s, item));
+                }
             }
         }
-        REQUIRE(forwards == p.work[i].size() * static_cast<std::size_t>(chain));
+        REQUIRE(forwards == p.work[i].size() * static_cast<std::size_t>(chain * p.slices));
     }
 }
 
@@ -112,29 +116,19 @@ void check_plan(plan const& p, gpt_state const& model)
     REQUIRE(deadlock_free<nonblocking>(programs).ok);
 }
 
-/// The families that a plan may name.
-std::vector<std::string_view> families_that_run()
-{
-    std::vector<std::string_view> names;
-    for (auto const name : schedule_names) {
-        if (why_not_run(name).empty()) {
-            names.push_back(name);
-        }
-    }
-    return names;
-}
-
 }  // namespace
 
-TEST_CASE("the product of all pipelines ends: every schedule that runs, many shapes, whole and partial work, shares of nothing included")
+TEST_CASE("the product of all pipelines ends: every schedule, slices, many shapes, whole and partial work, shares of nothing included")
 {
     std::mt19937 draw{12};
     for (bool const tied : {true, false}) {
         for (int const layers : {3, 5, 9}) {
             auto const model = make(layers, tied);
-            for (auto const name : families_that_run()) {
+            for (auto const name : schedule_names) {
                 for (int round = 0; round < 20; ++round) {
-                    check_plan(test::random_plan(draw, std::string{name}, layers, static_cast<int>(draw() % 12), round % 2 == 1), model);
+                    auto p = test::random_plan(draw, std::string{name}, layers, static_cast<int>(draw() % 12), round % 2 == 1);
+                    p.slices = 1 + round / 2 % 3;
+                    check_plan(p, model);
                 }
             }
         }
@@ -151,7 +145,7 @@ TEST_CASE("all partial works of two small pipelines end")
         }
         return result;
     };
-    for (auto const name : families_that_run()) {
+    for (auto const name : schedule_names) {
         plan p{std::string{name}, {{cuts({0, 1, 3}), {{rank_id{0}}, {rank_id{1}}}}, {cuts({0, 1, 2, 3}), {{rank_id{2}}, {rank_id{3}}, {rank_id{4}}}}}, {}, {}};
         std::vector<layer_id> const depths{layer_id{0}, layer_id{1}, layer_id{2}, no_backward};
         for (auto const a : depths) {
@@ -237,6 +231,26 @@ TEST_CASE("a plan that recomputes has the same programs with evictions and recom
     CHECK(evictions > 0);
     CHECK(without == programs_of(plain, {}, 6));
     CHECK(deadlock_free<rendezvous>(with).ok);
+}
+
+TEST_CASE("a plan on a grid of slices has another digest, says so, and gives it to the family that cuts sequences")
+{
+    auto const plain = test::example();
+    auto p = plain;
+    p.slices = 3;
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text, plain_text;
+    write_json(text, p);
+    write_json(plain_text, plain);
+    CHECK(text.str().find("\"slices\": 3,") != std::string::npos);
+    CHECK(plain_text.str().find("slices") == std::string::npos);
+    auto seq = p;
+    seq.schedule = "seq1f1b";
+    auto const whole = to_stage_work(p.work[0], p.pipelines[0].cuts);
+    CHECK(schedule_of(p, 0).compute == with_slices(program_of_work<one_f_one_b>(2, whole), 3));
+    CHECK(schedule_of(seq, 0).compute == seq1f1b::program({.ranks = 2, .microbatches = 2, .slices = 3}));
+    seq.slices = 1;
+    CHECK(schedule_of(seq, 0).compute == schedule_of(plain, 0).compute);
 }
 
 TEST_CASE("a schedule that nobody knows is refused")

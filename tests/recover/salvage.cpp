@@ -56,8 +56,9 @@ struct random_case {
     std::vector<pipeline_instance> pipelines;
     std::vector<int> shares;
     int microbatches;
+    int slices;
 
-    explicit random_case(numbers draw) : microbatches{1 + draw.below(6)}
+    explicit random_case(numbers draw, int cut = 1) : microbatches{1 + draw.below(6)}, slices{cut}
     {
         int const ranks = 1 + draw.below(5);
         for (int r = 0; r < ranks; ++r) {
@@ -79,7 +80,7 @@ struct random_case {
                     told[r].uses.push_back({use_id{use}, {}});
                 }
             }
-            for (int m = 0; m < microbatches; ++m) {
+            for (int m = 0; m < microbatches * slices; ++m) {
                 if (draw.below(3) != 0) {
                     auto const who = holders[static_cast<std::size_t>(draw.below(static_cast<int>(holders.size())))];
                     told[who].uses.back().done.insert(microbatch_id{m});
@@ -108,17 +109,18 @@ struct random_case {
         }
     }
 
-    salvage_request request() const { return {told, &state, pipelines, shares, layers, microbatches}; }
+    salvage_request request() const { return {told, &state, pipelines, shares, layers, microbatches, slices}; }
+    int items() const { return microbatches * slices; }
 };
 
-using ledger = std::map<std::pair<int, int>, int>;  // (use, microbatch) -> how often it counts
+using ledger = std::map<std::pair<int, int>, int>;  // (use, item) -> how often it counts
 
-ledger count(std::vector<rank_holdings> const& all, int microbatches)
+ledger count(std::vector<rank_holdings> const& all, int items)
 {
     ledger result;
     for (auto const& holds : all) {
         for (auto const& use : holds.uses) {
-            for (int m = 0; m < microbatches; ++m) {
+            for (int m = 0; m < items; ++m) {
                 result[{use.use.value, m}] += use.done.contains(microbatch_id{m}) ? 1 : 0;
             }
         }
@@ -131,12 +133,12 @@ ledger count(std::vector<rank_holdings> const& all, int microbatches)
 TEST_CASE("after salvage and the work that it plans each contribution counts exactly once, and none was made twice")
 {
     for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-        random_case const job{numbers{seed}};
+        random_case const job{numbers{seed}, 1 + static_cast<int>(seed % 3)};
         auto const plan = salvage(job.request());
         REQUIRE(plan.lost.empty());
-        auto const before = count(job.told, job.microbatches);
-        auto total = count(plan.after, job.microbatches);
-        INFO("case " << seed);
+        auto const before = count(job.told, job.items());
+        auto total = count(plan.after, job.items());
+        INFO("case " << seed << ", " << job.slices << " slices");
         REQUIRE(before == [&] {  // salvage loses and invents nothing, and books all uses of held layers
             auto same = before;
             for (auto& [pair, n] : same) {
@@ -156,10 +158,13 @@ TEST_CASE("after salvage and the work that it plans each contribution counts exa
                 bool needed_this_deep = false;
                 for (std::size_t u = 0; u < job.state.uses.size(); ++u) {
                     use_id const use{static_cast<int>(u)};
-                    if (job.state.uses[u].layer >= work.deepest && misses(plan, use, work.microbatch)) {
-                        ++total[{use.value, work.microbatch.value}];
-                        ++made;
-                        needed_this_deep = needed_this_deep || job.state.uses[u].layer == work.deepest;
+                    for (int slice = 0; slice < job.slices; ++slice) {
+                        microbatch_id const item{work.microbatch.value * job.slices + slice};
+                        if (job.state.uses[u].layer >= work.deepest && misses(plan, use, item)) {
+                            ++total[{use.value, item.value}];
+                            ++made;
+                            needed_this_deep = needed_this_deep || job.state.uses[u].layer == work.deepest;
+                        }
                     }
                 }
                 REQUIRE(needed_this_deep);

@@ -49,15 +49,18 @@ constexpr seconds roofline(flops work, bytes moved, device_description device)
 }  // namespace detail
 
 /// The layers of a model on a described cluster. A forward reads the parameters that it multiplies with and writes the
-/// activations; a backward moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
+/// activations, those of all slices; a backward moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
 /// @pre rates above zero, at least one device per node
 constexpr std::vector<layer_profile> profile_of(model_description const& model, microbatch_shape shape, cluster_description const& on)
 {
     expects(on.device.compute.count > 0.0 && on.device.traffic.count > 0.0, "a device computes and moves more than nothing per second");
     expects(on.devices_per_node >= 1, "a node has at least one device");
     std::vector<layer_profile> result;
+    auto const slices = shape.slices;
+    auto const slice = shape;
+    shape.slices = 1;
     for (auto const& layer : model.layers) {
-        auto const kept = activation_bytes(layer, shape);
+        auto const kept = activation_bytes(layer, slice) * slices;
         auto const work = forward_flops(layer, shape);
         bytes const moved{(work > flops{0} ? parameter_count(layer) * 4 : 0) + kept.count};  // an embedding reads a few rows of its tables
         layer_profile profile{detail::roofline(work, moved, on.device),

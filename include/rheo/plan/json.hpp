@@ -38,7 +38,11 @@ inline void write_json(std::ostream& out, plan const& p)
 {
     using detail::write_list;
     out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << p.schedule
-        << (p.recompute ? "\",\n  \"recompute\": true" : "\"") << ",\n  \"digest\": \"" << to_string(digest_of(p)) << "\",\n  \"pipelines\": [";
+        << (p.recompute ? "\",\n  \"recompute\": true" : "\"");
+    if (p.slices > 1) {
+        out << ",\n  \"slices\": " << p.slices;
+    }
+    out << ",\n  \"digest\": \"" << to_string(digest_of(p)) << "\",\n  \"pipelines\": [";
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         out << (i == 0 ? "\n" : ",\n") << "    {\"cuts\": ";
         write_list(out, p.pipelines[i].cuts, [&](layer_id cut) { out << cut.value; });

@@ -13,6 +13,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/families.hpp"
 #include "rheo/schedule/schedule_form.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/schedule/stage_work.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -21,7 +22,7 @@ namespace rheo::inline v0 {
 struct pipeline_schedule {
     std::string name;    ///< of the family, or "list"
     std::string reason;  ///< why it is not the one that the plan names; empty when it is
-    program compute;     ///< of the pipeline's work, not lowered
+    program compute;     ///< of the pipeline's work on the plan's slices, not lowered
 
     friend bool operator==(pipeline_schedule const&, pipeline_schedule const&) = default;
 };
@@ -55,20 +56,22 @@ inline pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
     auto const where = placement_of(p.pipelines[pipeline]);
     auto const ranks = position_count(where);
     auto const work = to_stage_work(p.work[pipeline], p.pipelines[pipeline].cuts);
-    auto const form = form_of(wanted, ranks);
+    auto form = form_of(wanted, ranks);
     bool const is_wanted = form && form->where == where;
     if (is_wanted) {
-        auto const fault = fault_of(wanted, {.ranks = ranks, .microbatches = static_cast<int>(work.size())});
+        auto const shape = on_slices(wanted, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}, p.slices);
+        auto const fault = fault_of(wanted, shape);
         if (fault == shape_fault::none) {
-            return {p.schedule, {}, make_program(wanted, ranks, work)};
+            return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
+        form->slices = p.slices;
         return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + sentence_of(fault), listed_program(*form, work)};
     }
     auto reason = detail::why_other_stages(wanted, where);
     if (is_one_each(where)) {
-        return {std::string{one_f_one_b::name}, std::move(reason), make_program(one_f_one_b{}, ranks, work)};
+        return {std::string{one_f_one_b::name}, std::move(reason), with_slices(make_program(one_f_one_b{}, ranks, work), p.slices)};
     }
-    return {"list", std::move(reason), listed_program({where}, work)};
+    return {"list", std::move(reason), listed_program({where, false, p.slices}, work)};
 }
 
 }  // namespace rheo::inline v0

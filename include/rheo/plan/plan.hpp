@@ -31,6 +31,7 @@ struct plan {
     bool recompute = false;                         ///< stages evict activations and compute them again, see schedule/recomputation.hpp
     std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
     clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
+    int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -115,6 +116,9 @@ constexpr state_digest digest_of(plan const& p)
     }
     if (p.recompute) {
         mix(1);
+    }
+    if (p.slices > 1) {
+        mix(-p.slices);
     }
     if (!p.clocks.empty()) {
         mix(-1);

@@ -41,13 +41,14 @@ struct replanning {
     recomposition_request wanted;         ///< how many to keep; microbatches of a step
     bytes element_bytes;                  ///< of an element of a parameter with all that travels with it
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
+    int slices = 1;                       ///< of a microbatch, each of which contributes for itself
 };
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
 inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
-    auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches};
+    auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
     plan.salvage = salvage(request);
     plan.cannot = std::move(chosen.cannot);
     if (!plan.salvage.lost.empty() || !plan.cannot.empty()) {

@@ -3,7 +3,9 @@
 
 // What to keep of a half-done step. Accumulators belong to uses, and the sets of different holders of a
 // use are disjoint; so what is missing of a use is the complement of their union, wherever they are.
-// A microbatch runs again only as deep as some use misses it, and contributes only where it is missed.
+// A microbatch runs again only as deep as some use misses it, and contributes only where it is missed. Where sequences are cut
+// into slices, each slice contributes for itself, and the sets are of items: slice j of microbatch m is m * slices + j. A
+// microbatch of which one is missing runs with all of its slices, since their gradients depend on each other.
 // An accumulator whose layer its rank no longer holds moves to one of the layer's new holders.
 
 #include <cstddef>
@@ -27,6 +29,7 @@ struct salvage_request {
     std::span<int const> shares;                    ///< per pipeline, its part of the microbatches
     int layers;                                     ///< of the model
     int microbatches;                               ///< of a step
+    int slices = 1;                                 ///< of a microbatch: each contributes for itself
 };
 
 namespace detail {
@@ -77,7 +80,7 @@ inline std::vector<use_holding> missing_contributions(salvage_request const& of)
     }
     std::vector<use_holding> result;
     for (std::size_t u = 0; u < done.size(); ++u) {
-        result.push_back({use_id{static_cast<std::int32_t>(u)}, complement(done[u], of.microbatches)});
+        result.push_back({use_id{static_cast<std::int32_t>(u)}, complement(done[u], of.microbatches * of.slices)});
     }
     return result;
 }
@@ -145,6 +148,17 @@ inline std::vector<accumulator_move> move_accumulators(salvage_request const& of
     return moves;
 }
 
+/// True when some slice of the microbatch is in the set.
+constexpr bool contains_any_slice(microbatch_set const& items, microbatch_id m, int slices)
+{
+    for (int slice = 0; slice < slices; ++slice) {
+        if (items.contains(microbatch_id{m.value * slices + slice})) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// Deals microbatches to the pipelines: the largest work first, to the one that it delays least for its
 /// share (d'Hondt's rule: a step of which all is missing is dealt exactly by the shares).
 inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, std::vector<use_holding> const& missing)
@@ -157,7 +171,7 @@ inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const
         for (microbatch_id m{0}; m.value < of.microbatches; ++m) {
             bool here = false;
             for (auto const& use : missing) {
-                here = here || (of.state->uses[at(use.use)].layer == deepest && use.done.contains(m));
+                here = here || (of.state->uses[at(use.use)].layer == deepest && contains_any_slice(use.done, m, of.slices));
             }
             if (!here || dealt[at(m)] != 0) {
                 continue;

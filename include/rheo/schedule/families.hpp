@@ -45,12 +45,6 @@ inline constexpr auto schedule_names = [] {
     return names;
 }();
 
-/// The families that the executor runs: all whose items are whole microbatches.
-constexpr bool runs_on_workers(any_schedule schedule)
-{
-    return !(schedule == seq1f1b{});
-}
-
 /// The answer of parse_schedule: a schedule, or the sentence why not.
 struct parsed_schedule {
     std::optional<any_schedule> schedule;
@@ -70,19 +64,6 @@ inline parsed_schedule parse_schedule(std::string_view name)
     std::string reason = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
     reason += nearest_name(name, schedule_names);
     return {std::nullopt, reason + "'"};
-}
-
-/// Why no rank can run the named family yet, or an empty string: unknown, or for planning only.
-inline std::string why_not_run(std::string_view name)
-{
-    auto const parsed = parse_schedule(name);
-    if (!parsed) {
-        return parsed.reason;
-    }
-    if (!runs_on_workers(*parsed.schedule)) {
-        return "'" + std::string{name} + "' can be looked at (rheo schedule) but not run yet: ranks do not cut microbatches into slices";
-    }
-    return {};
 }
 
 }  // namespace rheo::inline v0

@@ -3,10 +3,11 @@
 
 // Any schedule on a grid of sequence slices: each computation of a microbatch becomes that of its slices one after the other,
 // up for forwards and down for backwards. The grid is part of the numerics, so this is how other families get the bits of
-// those that cut sequences by themselves (Seq1F1B).
+// those that cut sequences by themselves (Seq1F1B), which are asked for the slices of the grid.
 
 #include <cstddef>
 
+#include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -42,6 +43,20 @@ constexpr program with_slices(program const& p, int slices)
         }
     }
     return result;
+}
+
+/// True when the family cuts sequences by itself; one that is written for a fixed number of microbatches does not.
+constexpr bool cuts_sequences(any_schedule schedule)
+{
+    return schedule->microbatches == 0 && fault_of(schedule, {.ranks = 1, .microbatches = 1, .slices = 2}) != shape_fault::slices_not_taken;
+}
+
+/// The shape in which the family is asked for on a grid of so many slices: it is told them when it cuts sequences by itself. @pre slices >= 1
+constexpr schedule_shape on_slices(any_schedule schedule, schedule_shape shape, int slices)
+{
+    expects(slices >= 1, "a program is cut into the slices that the microbatches have");
+    shape.slices = cuts_sequences(schedule) ? slices : shape.slices;
+    return shape;
 }
 
 }  // namespace rheo::inline v0

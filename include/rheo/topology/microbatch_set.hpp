@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A set of the microbatches of one step. It says which contributions an accumulator holds, so it
-// travels with accumulators, and the complement of a union of such sets is the work left to do.
+// A set of the microbatches of one step, or of their slices, numbered as programs number items. It says which contributions
+// an accumulator holds, so it travels with accumulators, and the complement of a union of such sets is the work left to do.
 
 #include <bit>
 #include <cstddef>
