@@ -147,7 +147,7 @@ void measure(arguments const& wanted_by_user)
     section_context const context{members.id, step_id{1}, attempt_id{0}, true};
     loss_sum unused;
     std::size_t computed = 0;
-    w.computed = [&] { ++computed; };
+    w.computed = [&](instruction, seconds) { ++computed; };
 
     auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed) {
         MPI_Barrier(MPI_COMM_WORLD);  // whoever waits for the other spins, and would count that as its own

@@ -174,17 +174,20 @@ std::optional<chosen_step> step_of_generation(run_folder const& run, generation_
     chosen_step result;
     result.lanes.begin = spans[step].first;
     result.lanes.end = spans[step].second;
+    seconds until;  // what two at once take counts once
     for (auto const& e : run.events) {
         // What waits or is sent in the background would hide what is computed.
         bool const drawn = is_instruction(e.what) ? is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
                                                   : e.what == activity::update || e.what == activity::decide;
         if (e.generation == generation && e.step.value == step && drawn) {
             result.events.push_back(e);
-            if (is_compute(static_cast<instruction_kind>(e.what))) {
-                result.computing += e.end - e.start;
-            }
             if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
                 result.lanes.ranks.push_back(e.rank);  // events are sorted by rank
+                until = {};
+            }
+            if (is_compute(static_cast<instruction_kind>(e.what))) {
+                result.computing += std::max(seconds{}, e.end - std::max(e.start, until));
+                until = std::max(until, e.end);
             }
         }
     }

@@ -24,6 +24,7 @@ enum class fault_phase : std::uint8_t {
     backward,  ///< after a backward, before its gradient is sent
     input_gradient,   ///< after an input gradient, before it is sent
     weight_gradient,  ///< after a weight gradient
+    recompute, ///< after a forward that was computed again, before its backward
     reduce,    ///< reductions posted, none awaited
     decide,    ///< before the vote of a finished attempt
     shrink,    ///< in a recovery, before the shrink
@@ -32,7 +33,7 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 

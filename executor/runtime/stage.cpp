@@ -94,10 +94,8 @@ float const* stage::logits(activation const& a) const
     return a.memory.get() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
 }
 
-void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
+void stage::reserve(activation& a)
 {
-    expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
-            "a slice comes after all slices before it");
     if (a.memory == nullptr) {
         a.memory = regions_.lend(layout_.memory_floats);
         meter_->add(bytes_of(layout_.memory_floats));
@@ -105,6 +103,13 @@ void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
     if (!std::exchange(a.holds_input, true)) {
         meter_->add(bytes_of(layout_.input_floats));
     }
+}
+
+void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
+{
+    expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
+            "a slice comes after all slices before it");
+    reserve(a);
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         pass p{*this, a, item, l};
         for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {

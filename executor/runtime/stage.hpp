@@ -47,6 +47,9 @@ public:
     std::size_t input_floats() const;
     std::size_t output_floats() const;
 
+    /// Lends the activation its memory before its forward, which does so itself otherwise.
+    void reserve(activation& a);
+
     /// All layers forward; adds to `loss` when the stage has the loss. The stage lends the activation its memory, until the
     /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
     /// activation of its own. @pre the slices before are in `a.before`, none of them evicted

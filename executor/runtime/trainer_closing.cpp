@@ -30,7 +30,7 @@ void trainer::evaluate(step_id step)
     loss_sum mine;
     auto const place = worker_->place();
     if (place.found) {
-        worker_->computed = [] {};
+        worker_->computed = [](instruction, seconds) {};
         worker_->run(
             programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], where.work[at(place.pipeline)],
             {state_.now.generation, step, state_.now.attempt, false}, *messages_, [](use_id, microbatch_id) { return false; },

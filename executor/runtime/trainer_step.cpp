@@ -54,7 +54,7 @@ protocol_event trainer::perform(run_section const& action)
     auto const& programs = programs_for(action.work);
     auto const place = worker_->place();
     contributed_before_ = worker_->contributions();
-    worker_->computed = [this] {
+    worker_->computed = [this](instruction, seconds) {
         if (recovery_) {
             close_recovery_record(since(merged_at_));
         }

@@ -185,24 +185,36 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         retire(messages, false);
     };
     clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
-    for (auto const& i : row) {
-        if (!is_event(i.kind)) {
-            continue;  // the two that an overlap joins are computed one after the other: they share the threads of the pool
+    for (std::size_t k = 0; k < row.size(); ++k) {
+        auto const i = row[k];
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr;
+        if (!is_event(i.kind) && !at_once) {
+            continue;  // one thread computes the two that an overlap joins one after the other, and so does a device of one clock
         }
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
             job_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
         messages.look();
         began_ = job_->clock.now();
-        execute(i, in);
+        auto const done = std::span{row}.subspan(k + (at_once ? 1 : 0), at_once ? 2 : 1);
+        if (at_once) {
+            overlapped(done[0], done[1], in);
+            k += done.size();
+        } else {
+            execute(i, in);
+        }
         job_->progress();
-        auto const drew = clocks_.ended(i, job_->clock.now() - began_, device_computes);
-        job_->record->event({.rank = me_, .what = activity_of(i.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(i), .item = i.item,
-                             .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
-                             .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
+        for (auto const& each : done) {
+            auto const drew = clocks_.ended(each, job_->clock.now() - began_, device_computes);
+            job_->record->event({.rank = me_, .what = activity_of(each.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(each), .item = each.item,
+                                 .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
+                                 .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
+        }
         sums_go_on();
-        if (!is_reduction(i.kind)) {
-            finish(i);
+        for (auto const& each : done) {
+            if (!is_reduction(each.kind)) {
+                finish(each);
+            }
         }
         retire(messages, false);
     }

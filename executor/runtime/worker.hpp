@@ -48,7 +48,7 @@ public:
     bytes peak_of_activations() const { return meter_.peak(); }   ///< in the last section
 
     /// Interprets a row that does `work`. `wanted` says whether the contribution of an item is to be added, `contributed` is called for
-    /// each that was, when the operation is complete, and `computed` once after each computation. An item is a microbatch, or slice j
+    /// each that was, when the operation is complete, and `computed` once for each computation. An item is a microbatch, or slice j
     /// of microbatch m of k slices: m k + j.
     /// Without training the loss goes to `evaluation`.
     void run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
@@ -62,7 +62,7 @@ public:
     /// Gives up what a section left half done, after its messages have been drained.
     void reset();
 
-    std::function<void()> computed;  ///< called after each computation, before its output is sent
+    std::function<void(instruction, seconds)> computed;  ///< called after each computation, before its output is sent, with when it began
 
 private:
     /// A stage of the pipeline that lives here, and where its neighbours do.
@@ -99,8 +99,12 @@ private:
 
     void execute(instruction i, section const& in);
     void reduce(instruction i, section const& in);
-    void forward(instruction i, flight& f, section const& in);
-    void backward(instruction i, flight& f, section const& in);
+    void begin_forward(instruction i, flight& f, section const& in);
+    void end_forward(instruction i, loss_sum const& loss, section const& in);
+    void begin_backward(instruction i, flight& f, section const& in);
+    void compute_backward(instruction i, flight& f, section const& in, tile_pool* pool);
+    void end_backward(instruction i, flight& f, section const& in);
+    void overlapped(instruction up, instruction down, section const& in);
     void weight_gradient(instruction i, flight& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
     mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages);
@@ -130,6 +134,7 @@ private:
     resident_state* state_;
     rank_id me_;
     activation_meter meter_;                    ///< of all stages that live here
+    std::unique_ptr<tile_pool> halves_[2];      ///< of the threads, for a forward and a backward at once; made when they are needed
     std::map<item_key, flight> flights_;
     std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, flight>> leaving_;  ///< with their stage: done but for their sends

@@ -3,7 +3,10 @@
 #include "runtime/worker.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
+
+#include "runtime/background_thread.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,13 +32,13 @@ void worker::reduce(instruction i, section const& in)
     }
 }
 
-void worker::forward(instruction i, flight& f, section const& in)
+/// The input of a forward, and the tokens.
+void worker::begin_forward(instruction i, flight& f, section const& in)
 {
     auto& here = stage_of(i.stage);
     auto& layers = *here.layers;
     auto const m = microbatch_of(i.item);
     auto const slice = slice_of(i.item);
-    microbatch_id const contribution{i.item};
     wait(f.receiving_input, f.input_received, in.messages);
     began_ = job_->clock.now();
     if (f.kept == nullptr) {
@@ -58,8 +61,13 @@ void worker::forward(instruction i, flight& f, section const& in)
             job_->data->validation_microbatch(m, a.tokens, a.targets, slice);
         }
     }
-    loss_sum loss;
-    layers.forward(a, item_for(i.item, in), loss);
+}
+
+/// What a forward leaves besides its output.
+void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    microbatch_id const contribution{i.item};
     if (layers.has_loss() && !in.context.training) {
         in.evaluation = in.evaluation + loss;
     } else if (layers.has_loss() && in.wanted(layers.loss_use(), contribution)) {
@@ -67,11 +75,11 @@ void worker::forward(instruction i, flight& f, section const& in)
         sums.sums[0] += loss.fixed;
         sums.sums[1] += loss.targets;
         sums.state.not_finite |= loss.not_finite;
-        note_not_finite(sums, m);
+        note_not_finite(sums, microbatch_of(i.item));
         in.contributed(layers.loss_use(), contribution);
         ++contributions_;
     }
-    computed();
+    computed(i, began_);
     job_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
 }
 
@@ -86,30 +94,42 @@ void worker::count_contributions(stage& layers, microbatch_id item, layer_id low
     }
 }
 
-/// Whole, or the input gradient alone.
-void worker::backward(instruction i, flight& f, section const& in)
+void worker::begin_backward(instruction i, flight& f, section const& in)
 {
-    auto& here = stage_of(i.stage);
-    auto& layers = *here.layers;
-    microbatch_id const contribution{i.item};
     wait(f.receiving_gradient, f.gradient_received, in.messages);
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
     began_ = job_->clock.now();
-    f.gradient_out.resize(layers.input_floats());
+    f.gradient_out.resize(stage_of(i.stage).layers->input_floats());
+}
+
+/// Whole, or the input gradient alone. @param pool whose threads compute; null: the stage's own
+void worker::compute_backward(instruction i, flight& f, section const& in, tile_pool* pool)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    auto item = item_for(i.item, in);
+    item.pool = pool;
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
     auto* const from = layers.has_loss() ? nullptr : f.gradient_in.data();
     auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.data();
+    if (i.kind == instruction_kind::backward) {
+        layers.backward(*f.kept, item, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
+    } else {
+        layers.input_gradient(*f.kept, item, lowest, from, to);
+    }
+}
+
+/// Books what a backward has added, and hands its gradient over where the stage before is here.
+void worker::end_backward(instruction i, flight& f, section const& in)
+{
+    auto& here = stage_of(i.stage);
     bool const whole = i.kind == instruction_kind::backward;
     if (whole) {
-        layers.backward(*f.kept, item_for(i.item, in), lowest, from, to, [&](use_id use) { return in.wanted(use, contribution); });
-        count_contributions(layers, contribution, lowest, in);
-    } else {
-        layers.input_gradient(*f.kept, item_for(i.item, in), lowest, from, to);
+        count_contributions(*here.layers, microbatch_id{i.item}, lowest_of(*here.layers, microbatch_of(i.item)), in);
     }
     if (auto const before = todo_.find({i.stage - 1, i.item}); here.before_is_mine && before != todo_.end() && before->second.backward) {
         std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
     }
-    computed();
+    computed(i, began_);
     job_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
 }
 
@@ -120,8 +140,48 @@ void worker::weight_gradient(instruction i, flight& f, section const& in)
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
     layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
     count_contributions(layers, contribution, lowest, in);
-    computed();
+    computed(i, began_);
     job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
+}
+
+/// A forward and a backward at once, each with its part of the threads; what both leave comes afterwards, one after the other.
+void worker::overlapped(instruction up, instruction down, section const& in)
+{
+    auto const threads = job_->config.run.threads;
+    if (halves_[0] == nullptr) {
+        halves_[0] = std::make_unique<tile_pool>(threads / 2);
+        halves_[1] = std::make_unique<tile_pool>(threads - threads / 2);
+    }
+    auto& rises = flight_of({up.stage, up.item});
+    auto& descends = flight_of({down.stage, down.item});
+    begin_forward(up, rises, in);
+    begin_backward(down, descends, in);
+    auto& layers = *stage_of(up.stage).layers;
+    layers.reserve(*rises.kept);  // before the backward gives its own back, as the plan counts them
+    auto const caught = [](auto const& compute) -> std::exception_ptr {
+        try {
+            compute();
+        } catch (...) {
+            return std::current_exception();
+        }
+        return nullptr;
+    };
+    loss_sum loss;
+    std::exception_ptr below;
+    auto other = background_thread([&] { below = caught([&] { compute_backward(down, descends, in, halves_[1].get()); }); });
+    auto const above = caught([&] {
+        auto item = item_for(up.item, in);
+        item.pool = halves_[0].get();
+        layers.forward(*rises.kept, item, loss);
+    });
+    other.join();
+    for (auto const& error : {above, below}) {
+        if (error != nullptr) {
+            std::rethrow_exception(error);
+        }
+    }
+    end_forward(up, loss, in);
+    end_backward(down, descends, in);
 }
 
 /// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
@@ -161,7 +221,13 @@ void worker::execute(instruction i, section const& in)
         f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, f.input, messages);
         f.receiving_input = !job_->config.run.rendezvous;
         break;
-    case forward: this->forward(i, f, in); break;
+    case forward: {
+        begin_forward(i, f, in);
+        loss_sum loss;
+        here.layers->forward(*f.kept, item_for(i.item, in), loss);
+        end_forward(i, loss, in);
+        break;
+    }
     case send_activation:
         f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, {here.layers->output(*f.kept), here.layers->output_floats()}, messages);
         f.sending_output = !job_->config.run.rendezvous;
@@ -172,13 +238,21 @@ void worker::execute(instruction i, section const& in)
         f.receiving_gradient = !job_->config.run.rendezvous;
         break;
     case backward:
-    case input_gradient: this->backward(i, f, in); break;
+    case input_gradient:
+        begin_backward(i, f, in);
+        compute_backward(i, f, in, nullptr);
+        end_backward(i, f, in);
+        break;
     case weight_gradient: this->weight_gradient(i, f, in); break;
     case evict:
         wait(f.sending_output, f.output_sent, messages);
         here.layers->evict(*f.kept);
         break;
-    case recompute: here.layers->recompute(*f.kept, item_for(i.item, in)); break;
+    case recompute:
+        here.layers->recompute(*f.kept, item_for(i.item, in));
+        computed(i, began_);
+        job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
+        break;
     case send_gradient:
         f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out, messages);
         f.sending_gradient = !job_->config.run.rendezvous;

@@ -200,9 +200,16 @@ std::vector<job_case> family_cases(bool all)
         add(family, "2,2", 4, "4,4");
         cases.back().where.recompute = true;
     }
-    for (auto const* phase : {"forward", "backward"}) {
+    for (auto const* phase : {"forward", "recompute", "backward"}) {
         add("1f1b", "2,2", 4, "4,4", {{0, 2, -1, phase}});
         cases.back().where.recompute = true;
+    }
+    // Pairs computed at once, each on its part of a rank's threads.
+    for (auto const* family : {"dualpipe", "dualpipe-v"}) {
+        for (auto const* phase : {"", "backward"}) {
+            add(family, "2,2", 4, "4,4", *phase == 0 ? std::vector<fault>{} : std::vector<fault>{{1, 2, -1, phase}});
+            cases.back().where.threads = 2;
+        }
     }
     // One rank lost at each kind of instruction: one stage per rank, chunks, two copies of the model.
     for (auto const* family : {"zb-h1", "zb-v", "dualpipe", "chimera", "interleaved"}) {

@@ -62,7 +62,7 @@ int section(bool lazy, bool rendezvous_only)
     mpi::messenger messages{members};
     messages.begin_section();
     loss_sum unused;
-    w.computed = [] {};
+    w.computed = [](instruction, seconds) {};
     w.run(whole.rows[static_cast<std::size_t>(w.place().position)], first.what.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
           [](use_id, microbatch_id) { return true; }, [](use_id, microbatch_id) {}, unused);
     std::filesystem::remove_all(folder);
