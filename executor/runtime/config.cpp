@@ -143,6 +143,9 @@ std::optional<config_fault> check(run_config const& config)
                                                               plan.pipelines, plan.min_ranks)};
         }
     }
+    if (!plan.layers.empty() && plan.pipelines.empty()) {
+        return config_fault{"plan.layers", fmt::format("plan.layers = {} cuts pipelines that plan.pipelines must name", plan.layers)};
+    }
     if (!plan.shares.empty()) {
         if (plan.shares.size() != plan.pipelines.size()) {
             return config_fault{"plan.shares", fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines",

@@ -72,6 +72,7 @@ void for_each_field(Config& c, Visit&& visit)
 
     visit("plan.schedule", c.plan.schedule, field_limits{}, "a family, see rheo schedule --list, or a file");
     visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "ranks of each, e.g. [2, 3]; none: chosen by the planner");
+    visit("plan.layers", c.plan.layers, between(1, 1 << 20), "of each stage, pipelines one after the other; none: cut by the planner");
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// plan.json is read: the other direction is rheo/plan/json.hpp.
 #include "runtime/plan_file.hpp"
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <sstream>

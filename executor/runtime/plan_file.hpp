@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A plan from a file: what rheo plan --json has printed, or a run has kept.
+// plan.json as `rheo plan --json` prints it and `rheo train --plan` takes it. What is wrong in it is said with the name of the file.
 
 #include <string>
 

@@ -186,8 +186,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
         parameters += tensor.is_parameter ? elements(tensor.shape) : 0;
     }
     auto const shape = config.train.microbatch;
-    auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens\n", model.layers.size(), parameters,
-                            config.train.microbatches, shape.sequences, shape.tokens);
+    auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
+                            config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
     text += fmt::format("\ntemplates ({}, at {} microbatches)\n", what.profiled ? "as profiled" : "as modelled", what.microbatches);
     text += templates_for_people(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {

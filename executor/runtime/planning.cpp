@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/stage_prices.hpp"
@@ -35,6 +36,29 @@ std::vector<pipeline_instance> in_order(template_set_value const& ready, std::ve
         pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
     }
     return pipelines;
+}
+
+/// Cuts the pipelines as the config says. Returns why that cannot be.
+std::string cut_by_hand(std::vector<pipeline_instance>& pipelines, std::vector<int> const& layers_of_stages, int layers)
+{
+    std::size_t stages = 0;
+    for (auto const& pipeline : pipelines) {
+        stages += static_cast<std::size_t>(stage_count(pipeline.cuts));
+    }
+    if (layers_of_stages.size() != stages) {
+        return fmt::format("plan.layers = {} must name the layers of {} stages, not of {}", layers_of_stages, stages, layers_of_stages.size());
+    }
+    auto next = layers_of_stages.begin();
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        auto& cuts = pipelines[p].cuts;
+        for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+            cuts[s + 1] = layer_id{cuts[s].value + *next++};
+        }
+        if (cuts.back().value != layers) {
+            return fmt::format("plan.layers = {} gives pipeline {} {} layers, but the model has {}", layers_of_stages, p, cuts.back().value, layers);
+        }
+    }
+    return {};
 }
 
 /// Which rank would hold more than plan.memory_mib; empty when none does.
@@ -166,6 +190,12 @@ first_plan make_first_plan(model_description const& model, run_config const& con
         result.time = std::max(result.time, time_of(costs[i], shares[i]));
     }
     result.what.pipelines = in_order(ready, sizes);
+    if (!config.plan.layers.empty()) {
+        result.cannot = cut_by_hand(result.what.pipelines, config.plan.layers, layers);
+        if (!result.cannot.empty()) {
+            return result;
+        }
+    }
     if (config.plan.node_size > 1 && !config.plan.pipelines.empty()) {
         result.what.pipelines = arranged_by_nodes(std::move(result.what.pipelines), config.plan.node_size, config.plan.failures + 1);
     }

@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + ' ' + where.schedule
+    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -73,6 +73,9 @@ std::vector<std::string> arguments_of(job_case const& what)
     }
     if (what.where.recompute) {
         result.push_back("recompute=1");
+    }
+    if (!what.where.layers.empty()) {
+        result.push_back("layers=" + what.where.layers);
     }
     if (what.where.slices > 1) {
         result.push_back("slices=" + std::to_string(what.where.slices));
@@ -204,6 +207,16 @@ std::vector<job_case> family_cases(bool all)
         add("1f1b", "2,2", 4, "4,4", {{0, 2, -1, phase}});
         cases.back().where.recompute = true;
     }
+    // Cuts that no planner would make: one stage per rank, chunks, two copies of the model; the survivors of a loss are cut by templates again.
+    auto const cut = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::string layers, std::vector<fault> faults = {}) {
+        add(std::move(schedule), std::move(pipelines), ranks, std::move(shares), std::move(faults));
+        cases.back().where.layers = std::move(layers);
+    };
+    cut("1f1b", "3", 3, "8", "1,1,6");
+    cut("zb-h1", "2,3", 5, "3,5", "7,1,1,4,3");
+    cut("zb-v", "2", 2, "8", "1,3,1,3");
+    cut("dualpipe", "4", 4, "8", "3,1,1,3");
+    cut("1f1b", "2,2", 4, "4,4", "1,7,6,2", {{1, 2, -1, "backward"}});
     // Pairs computed at once, each on its part of a rank's threads.
     for (auto const* family : {"dualpipe", "dualpipe-v"}) {
         for (auto const* phase : {"", "backward"}) {
@@ -240,6 +253,8 @@ std::vector<job_case> slice_cases(bool all, int slices)
     add("seq1f1b", "2,3", 5, "3,5");
     add("seq1f1b", "4", 4, "8");
     cases.back().where.rendezvous = true;
+    add("seq1f1b", "4", 4, "8");
+    cases.back().where.layers = "1,4,1,2";
     // The others on the same grid: one stage per rank, a split backward, chunks, pairs computed at once.
     for (auto const* family : {"1f1b", "gpipe", "zb-h1", "interleaved", "zb-v", "dualpipe"}) {
         add(family, "2,2", 4, "4,4");

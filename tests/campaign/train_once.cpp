@@ -79,6 +79,8 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
         config.train.steps = number(value);
     } else if (key == "seed") {
         config.train.seed = static_cast<std::uint64_t>(number(value));
+    } else if (key == "layers") {
+        config.plan.layers = numbers(value);
     } else if (key == "slices") {
         config.train.microbatch.slices = number(value);
     } else if (key == "spares") {

@@ -155,6 +155,7 @@ TEST_CASE("the keys of the plan may not contradict each other")
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
           "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");
+    CHECK(refusal("schema = 1\n[plan]\nlayers = [3, 5]") == "c.toml:3: plan.layers = [3, 5] cuts pipelines that plan.pipelines must name");
     CHECK(refusal("schema = 1\n[plan]\nshares = [3, 5]") == "c.toml:3: plan.shares = [3, 5] must name as many shares as plan.pipelines = [] names pipelines");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 1]\nshares = [3, 4]") ==
           "c.toml:4: plan.shares = [3, 4] must add up to train.microbatches = 8, not to 7");

@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "executor/temporary_folder.hpp"
+#include "runtime/plan_file.hpp"
 #include "runtime/plan_json.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/plan_file.hpp"

@@ -134,6 +134,25 @@ TEST_CASE("the config's pipelines and shares are taken, ranks in their order")
     CHECK(by_speed.what.work[0].size() < by_speed.what.work[1].size());
 }
 
+TEST_CASE("cuts by hand are taken, or refused with what is wrong")
+{
+    auto config = config_of({2, 3}, {5, 3});
+    config.plan.layers = {1, 7, 3, 4, 1};
+    auto const first = first_of(config, 5);
+    REQUIRE(first);
+    CHECK(first.what.pipelines[0].cuts == std::vector{layer_id{0}, layer_id{1}, layer_id{8}});
+    CHECK(first.what.pipelines[1].cuts == std::vector{layer_id{0}, layer_id{3}, layer_id{7}, layer_id{8}});
+    CHECK(why_not(first.what, gpt_model(config.model), config, 5).empty());
+    config.plan.layers = {1, 7, 3, 5};
+    CHECK(first_of(config, 5).cannot == "plan.layers = [1, 7, 3, 5] must name the layers of 5 stages, not of 4");
+    config.plan.layers = {1, 7, 3, 4, 2};
+    CHECK(first_of(config, 5).cannot == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
+    config = config_of({2}, {8});
+    config.plan.schedule = "zb-v";
+    config.plan.layers = {1, 3, 3, 1};
+    CHECK(first_of(config, 2).what.pipelines[0].cuts.size() == 5);
+}
+
 TEST_CASE("first plans of every schedule can be run, and their file holds them whole")
 {
     temporary_folder const folder;
