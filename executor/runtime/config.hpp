@@ -47,7 +47,7 @@ struct optimizer_config {
 struct plan_config {
     std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list, or a file in PyTorch's text form
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
-    std::vector<int> layers;            ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
+    std::vector<int> layers{};          ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline

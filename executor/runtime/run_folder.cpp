@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include "rheo/trace/json_lines.hpp"
-#include "runtime/plan_file.hpp"
 #include "runtime/record_line.hpp"
 #include "runtime/records.hpp"
 #include "runtime/strict_json.hpp"

@@ -11,7 +11,6 @@
 #include "runtime/plan_file.hpp"
 #include "runtime/plan_json.hpp"
 #include "runtime/planning.hpp"
-#include "runtime/plan_file.hpp"
 
 using namespace rheo;
 
