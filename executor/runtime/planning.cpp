@@ -225,7 +225,7 @@ int stages_per_rank(plan_config const& config, int ranks)
     expects(static_cast<bool>(found), "the config names a schedule that is not known");
     int most = 1;  // pipelines that are not of the family have one
     for (int n : {2, ranks}) {
-        if (auto const form = found.schedule->operator->()->microbatches == 0 || n == ranks ? form_of(*found.schedule, n) : std::nullopt) {
+        if (auto const form = found.schedule->operator->()->microbatches == 0 || n == ranks ? form_of(*found.schedule, n) : possible_form{}) {
             most = std::max(most, (static_cast<int>(form->where.positions.size()) + n - 1) / n);
         }
     }

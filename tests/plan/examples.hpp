@@ -61,7 +61,7 @@ inline std::vector<layer_id> random_cuts(std::mt19937& draw, int layers, int sta
 inline pipeline_instance instance_for(std::mt19937& draw, std::string_view family, int layers, int ranks, int first)
 {
     auto const parsed = parse_schedule(family);
-    auto const form = parsed ? form_of(*parsed.schedule, ranks) : std::nullopt;
+    auto const form = parsed ? form_of(*parsed.schedule, ranks) : possible_form{};
     bool const fits = form && stages_per_copy(form->where) <= layers;
     template_value const shape{random_cuts(draw, layers, fits ? stages_per_copy(form->where) : ranks), {}, fits ? form->where : stage_placement{}};
     std::vector<rank_id> by_position;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -41,19 +40,31 @@ constexpr schedule_form form_of(program const& p)
     return form;
 }
 
+/// A form that may not be there. (std::optional of what has a vector is no literal type to every compiler.)
+struct possible_form {
+    bool found = false;
+    schedule_form form{};
+
+    constexpr explicit operator bool() const { return found; }
+    constexpr schedule_form& operator*() { return form; }
+    constexpr schedule_form const& operator*() const { return form; }
+    constexpr schedule_form* operator->() { return &form; }
+    constexpr schedule_form const* operator->() const { return &form; }
+};
+
 /// The form of the family on so many ranks; none when it cannot be made there, however many microbatches.
 /// @pre ranks >= 1. Cost: a program of the fewest microbatches that it can have, at most 2 ranks + 2.
-constexpr std::optional<schedule_form> form_of(any_schedule schedule, int ranks)
+constexpr possible_form form_of(any_schedule schedule, int ranks)
 {
     expects(ranks >= 1, "a schedule needs at least one rank");
     auto const only = schedule->microbatches;
     for (int m = only > 0 ? only : 1; m <= std::max(only, 2 * ranks + 2); ++m) {
         schedule_shape const shape{.ranks = ranks, .microbatches = m};
         if (fault_of(schedule, shape) == shape_fault::none) {
-            return form_of(make_program(schedule, shape));
+            return {true, form_of(make_program(schedule, shape))};
         }
     }
-    return std::nullopt;
+    return {};
 }
 
 /// An order of `work` over this form that exists for any work, also for none; a rank holds at most as many activations as with two
