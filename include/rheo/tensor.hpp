@@ -3,6 +3,7 @@
 
 // Everything of tensor/: shapes, dtypes, boxes, the collection, exact sums, randomness, the digest.
 
+#include "rheo/tensor/bfloat16.hpp"
 #include "rheo/tensor/box.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"

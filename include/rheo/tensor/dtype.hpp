@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rheo/tensor/bfloat16.hpp"
+
 namespace rheo::inline v0 {
 
 enum class dtype : std::uint8_t { f64, f32, f16, bf16, i64, i32 };
@@ -53,6 +55,8 @@ struct dtype_policy {
 
 /// Everything in float, gradients summed exactly: what the host executor runs.
 inline constexpr dtype_policy fp32{};
+/// Stored in bfloat16, computed in float, gradients summed exactly, the optimizer's copy in float: what devices run.
+inline constexpr dtype_policy bf16{.storage = dtype::bf16};
 /// As fp32, with gradients summed in plain float: not exact, here to measure what exactness costs.
 inline constexpr dtype_policy fp32_inexact{.accumulate = dtype::f32};
 /// Everything in double: the reference of the tests.
@@ -68,13 +72,15 @@ struct element<dtype::f64> { using type = double; };
 template <>
 struct element<dtype::f32> { using type = float; };
 template <>
+struct element<dtype::bf16> { using type = bfloat16; };
+template <>
 struct element<dtype::i64> { using type = std::int64_t; };
 template <>
 struct element<dtype::i32> { using type = std::int32_t; };
 
 }  // namespace detail
 
-/// The C++ type of an element; the half-width types have none on the host.
+/// The C++ type of an element; f16 has none.
 template <dtype Type>
 using element_t = typename detail::element<Type>::type;
 
