@@ -8,7 +8,7 @@ option(RHEO_ANY_MPI "take the MPI of MPI_HOME as it is, also when it does not su
 option(RHEO_WERROR "warnings are errors" OFF)
 set(RHEO_EXECUTOR AUTO CACHE STRING "kernels and executor: AUTO (when MPI and BLAS are found), ON, OFF")
 set_property(CACHE RHEO_EXECUTOR PROPERTY STRINGS AUTO ON OFF)
-set(RHEO_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (when found), ON, OFF; nothing uses it yet")
+set(RHEO_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (when nvcc is found), ON, OFF")
 set_property(CACHE RHEO_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
+#include "kernels/cuda/workspace.hpp"
 #include "kernels/exact/exact.hpp"
 #include "rheo/tensor/dtype.hpp"
 
@@ -113,4 +115,19 @@ void rms_norm_backward_input(tile_pool& pool, rms_norm_backward_input_arguments<
 void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void rms_norm_forward(stream queue, rms_norm_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void rms_norm_backward_input(stream queue, rms_norm_backward_input_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void rms_norm_backward_weight(stream queue, workspace room, rms_norm_backward_weight_arguments<Policy> const& arguments);
+
+/// Bytes of workspace that rms_norm_backward_weight wants.
+std::int64_t rms_norm_backward_weight_room(std::int64_t rows, std::int64_t width);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# CUDA, when its compiler is found (in the path, under CUDA_PATH, or where the toolkit puts itself). Sets
+#   RHEO_BUILD_CUDA, RHEO_CUDA_VERDICT   whether the CUDA kernels are built; what was found
+# and rheo_cuda_kernels(<target> architectures...), which gives a library of .cu files its flags.
+set(RHEO_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities that the CUDA kernels are built for, as 80;90a;100")
+set(RHEO_BUILD_CUDA OFF)
+set(RHEO_CUDA_VERDICT "not looked for")
+if(NOT RHEO_CUDA OR NOT RHEO_BUILD_KERNELS)
+  return()
+endif()
+
+find_program(RHEO_NVCC nvcc HINTS ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+set(RHEO_CUDA_VERDICT "no nvcc found")
+if(RHEO_NVCC)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER "${RHEO_NVCC}")
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER)
+    set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  set(RHEO_CUDA_VERDICT "${RHEO_NVCC} does not work with ${CMAKE_CXX_COMPILER}")
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES OFF) # the flags say it: 90a is no number
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc has C++20 since 12.0
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+      set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+    endif()
+    set(RHEO_BUILD_CUDA ON)
+    list(JOIN RHEO_CUDA_ARCHITECTURES ", sm_" architectures)
+    set(RHEO_CUDA_VERDICT "${CMAKE_CUDA_COMPILER_VERSION}, for sm_${architectures}")
+  endif()
+endif()
+if(NOT RHEO_BUILD_CUDA AND NOT RHEO_CUDA STREQUAL "AUTO")
+  message(FATAL_ERROR "RHEO_CUDA=${RHEO_CUDA}, but ${RHEO_CUDA_VERDICT}.")
+endif()
+
+function(rheo_cuda_kernels target)
+  target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
+  # --fmad=false: a product and a sum are two roundings unless fma is written, as on the host; so the source decides the bits, not the
+  # compiler's version, and the emulation of the tests computes what the device computes. Kernels that wait for memory lose nothing.
+  set(flags --expt-relaxed-constexpr --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow -lineinfo)
+  if(RHEO_WERROR)
+    list(APPEND flags -Werror=all-warnings)
+  endif()
+  foreach(architecture IN LISTS ARGN)
+    list(APPEND flags "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+  endforeach()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${flags}>)
+endfunction()

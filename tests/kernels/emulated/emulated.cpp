@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulation itself: it runs what is right, and finds what is wrong.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "catch.hpp"
+#include "kernels/cuda/launch.cuh"
+
+using namespace rheo::cuda;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr unsigned threads = 96;
+
+/// Runs a kernel over `blocks` blocks of 96 threads in one order and gives what it wrote, 96 words for each block.
+template <class... Parameters>
+std::vector<unsigned> result_of(void (*kernel)(unsigned*, Parameters...), unsigned order, unsigned blocks = 3)
+{
+    std::vector<unsigned> out(threads * blocks, 0xffffffffU);
+    emulated::set_order(order);
+    launch({}, {.grid = blocks, .block = threads, .shared_bytes = threads * sizeof(unsigned)}, kernel, out.data());
+    emulated::set_order(0);
+    return out;
+}
+
+template <class Kernel>
+bool same_in_every_order(Kernel kernel)
+{
+    auto const first = result_of(kernel, 0);
+    return std::ranges::all_of(std::vector{1U, 2U, 3U, 4U}, [&](unsigned order) { return result_of(kernel, order) == first; });
+}
+
+template <bool Barrier>
+void mirror(unsigned* out)
+{
+    auto* const shared = shared_memory<unsigned>();
+    shared[threadIdx.x] = threadIdx.x + 100 * blockIdx.x;
+    if constexpr (Barrier) {
+        __syncthreads();
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
+}
+
+/// The second round writes what others of the first still read, unless there is a barrier between.
+template <bool Barrier>
+void twice(unsigned* out)
+{
+    auto* const shared = shared_memory<unsigned>();
+    unsigned sum = 0;
+    for (unsigned round = 0; round < 2; ++round) {
+        shared[threadIdx.x] = round + 1;
+        __syncthreads();
+        sum += 10 * sum + shared[(threadIdx.x + 1) % blockDim.x];
+        if constexpr (Barrier) {
+            __syncthreads();
+        }
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+void sums_of_warps(unsigned* out)
+{
+    unsigned sum = threadIdx.x;
+    for (int mask = 16; mask > 0; mask /= 2) {
+        sum += __shfl_xor_sync(0xffffffffU, sum, mask);
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+void depends_on_blocks(unsigned* out)
+{
+    if (threadIdx.x == 0) {
+        out[blockIdx.x * blockDim.x] = blockIdx.x == 0 ? 7 : out[(blockIdx.x - 1) * blockDim.x];
+    }
+}
+
+void lane_missing(unsigned* out)
+{
+    if (threadIdx.x != 5) {
+        out[threadIdx.x] = __shfl_xor_sync(0xffffffffU, threadIdx.x, 1);
+    }
+}
+
+void barrier_not_for_all(unsigned* out)
+{
+    if (threadIdx.x < 40) {
+        __syncthreads();
+    }
+    out[threadIdx.x] = 0;
+}
+
+void two_barriers(unsigned* out)
+{
+    if (threadIdx.x < 40) {
+        __syncthreads();
+        out[threadIdx.x] = 0;
+    } else {
+        __syncthreads();
+    }
+}
+
+void lane_not_in_mask(unsigned*) { __syncwarp(0x7fffffffU); }
+
+void source_not_in_mask(unsigned* out)
+{
+    if (threadIdx.x % 32 < 16) {
+        out[threadIdx.x] = __shfl_sync(0xffffU, threadIdx.x, 20);
+    }
+}
+
+void collectives(unsigned* out)
+{
+    unsigned const t = threadIdx.x;
+    unsigned const lane = t % 32;
+    unsigned wrong = 0;
+    wrong |= __shfl_sync(0xffffffffU, t, 3) != t - lane + 3 ? 1U : 0;
+    wrong |= __shfl_sync(0xffffffffU, t, 1, 8) != t - lane % 8 + 1 ? 2U : 0;
+    wrong |= __shfl_up_sync(0xffffffffU, t, 1) != (lane == 0 ? t : t - 1) ? 4U : 0;
+    wrong |= __shfl_down_sync(0xffffffffU, t, 2) != (lane >= 30 ? t : t + 2) ? 8U : 0;
+    wrong |= __shfl_xor_sync(0xffffffffU, 0.5 + t, 4) != 0.5 + (t ^ 4U) ? 16U : 0;
+    wrong |= __ballot_sync(0xffffffffU, lane % 2 == 0) != 0x55555555U ? 32U : 0;
+    wrong |= __reduce_max_sync(0xffffffffU, t) != t - lane + 31 ? 64U : 0;
+    wrong |= __reduce_add_sync(0xffffffffU, 2) != 64 ? 128U : 0;
+    wrong |= __any_sync(0xffffffffU, lane == 9) != 1 || __all_sync(0xffffffffU, lane == 9) != 0 ? 256U : 0;
+    wrong |= __syncthreads_or(t == 70) != 1 || __syncthreads_and(t == 70) != 0 || __syncthreads_count(t < 70) != 70 ? 512U : 0;
+    out[blockIdx.x * blockDim.x + t] = wrong;
+}
+
+}  // namespace
+
+TEST_CASE("emulated device: barriers, shuffles, votes and reductions do what they say, in every order")
+{
+    CHECK(same_in_every_order(mirror<true>));
+    CHECK(result_of(mirror<true>, 0)[threads] == 195);
+    CHECK(same_in_every_order(twice<true>));
+    CHECK(result_of(twice<true>, 0) == std::vector<unsigned>(threads * 3, 13));
+    CHECK(same_in_every_order(sums_of_warps));
+    CHECK(result_of(sums_of_warps, 0)[40] == 32 * 32 + 31 * 16);
+    for (unsigned order = 0; order < 5; ++order) {
+        CHECK(result_of(collectives, order) == std::vector<unsigned>(threads * 3, 0));
+    }
+}
+
+TEST_CASE("emulated device: a barrier that is missing shows")
+{
+    CHECK_FALSE(same_in_every_order(mirror<false>));
+    CHECK(result_of(mirror<false>, 0)[0] == 0xffffffffU);  // poison: thread 0 read what nobody had written
+    CHECK_FALSE(same_in_every_order(twice<false>));
+}
+
+TEST_CASE("emulated device: a block that depends on another one shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }
+
+TEST_CASE("emulated device: threads that cannot meet are said in a sentence")
+{
+    CHECK_THROWS_WITH(result_of(lane_missing, 0), ContainsSubstring("thread 0 of block (0, 0, 0) waits at a shuffle in emulated.cpp:") &&
+                                                      ContainsSubstring("for thread 5, which has ended"));
+    CHECK_THROWS_WITH(result_of(barrier_not_for_all, 1), ContainsSubstring("waits at __syncthreads") && ContainsSubstring("for thread 40, which has ended"));
+    CHECK_THROWS_WITH(result_of(two_barriers, 2), ContainsSubstring("a barrier is one place for all threads of a block"));
+    CHECK_THROWS_WITH(result_of(lane_not_in_mask, 0), ContainsSubstring("thread 31 of block (0, 0, 0) is not in the mask of __syncwarp"));
+    CHECK_THROWS_WITH(result_of(source_not_in_mask, 0), ContainsSubstring("reads lane 20") && ContainsSubstring("which the mask of the shuffle does not hold"));
+    CHECK(same_in_every_order(mirror<true>));  // the next launch finds everything in order
+}
+
+TEST_CASE("emulated device: a launch beyond the limits is an error with call, sentence and place")
+{
+    unsigned out = 0;
+    CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 1025}, mirror<true>, &out), ContainsSubstring("cudaLaunchKernelEx failed: invalid configuration argument") &&
+                                                                                      ContainsSubstring("launch.cuh:"));
+    CHECK_THROWS_AS(launch({}, {.grid = {1, 70000}, .block = 32}, mirror<true>, &out), error);
+    CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 32, .shared_bytes = 300 << 10}, mirror<true>, &out), ContainsSubstring("cudaFuncSetAttribute failed"));
+    auto const before = emulated::work().blocks;
+    CHECK_NOTHROW(launch({}, {.grid = 0, .block = 32}, mirror<true>, &out));
+    CHECK(emulated::work().blocks == before);
+}

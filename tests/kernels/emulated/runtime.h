@@ -1,0 +1,71 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there and does each thing at once,
+// and the launch of a kernel with the device's limits. Included by cuda_runtime.h.
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+};
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+struct cudaLaunchAttribute {};
+struct cudaLaunchConfig_t {
+    dim3 gridDim{};
+    dim3 blockDim{};
+    std::size_t dynamicSmemBytes = 0;
+    cudaStream_t stream = nullptr;
+    cudaLaunchAttribute* attrs = nullptr;
+    unsigned numAttrs = 0;
+};
+
+char const* cudaGetErrorName(cudaError_t code);
+char const* cudaGetErrorString(cudaError_t code);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+
+namespace emulated {
+/// What the launch of a kernel returns; the limits are those of compute capability 9.0.
+cudaError_t checked_launch(cudaLaunchConfig_t const& config, void const* kernel);
+cudaError_t allow_shared_memory(void const* kernel, int bytes);
+}  // namespace emulated
+
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int value)
+{
+    return emulated::allow_shared_memory(reinterpret_cast<void const*>(kernel), value);
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...), Arguments&&... arguments)
+{
+    auto const code = emulated::checked_launch(*config, reinterpret_cast<void const*>(kernel));
+    if (code != cudaSuccess) {
+        return code;
+    }
+    struct call {
+        void (*kernel)(Parameters...);
+        std::tuple<Parameters...> arguments;
+    } all{kernel, {static_cast<Arguments&&>(arguments)...}};
+    emulated::run_grid({config->gridDim.x, config->gridDim.y, config->gridDim.z}, {config->blockDim.x, config->blockDim.y, config->blockDim.z},
+                       config->dynamicSmemBytes, [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); }, &all);
+    return cudaSuccess;
+}
