@@ -203,7 +203,7 @@ std::string planned_step(plan const& p, model_description const& model, run_conf
     }
     work = work * (std::int64_t{config.train.microbatches} * config.train.microbatch.slices);
     modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
-                                   .link = {microseconds(10), {5e9}}, .decide = microseconds(20)};
+                                   .link = link_between_ranks, .decide = microseconds(20)};
     auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine));
     std::vector<trace_event> events;
     for (auto const& e : rehearsed.events) {

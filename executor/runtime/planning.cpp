@@ -21,8 +21,6 @@ namespace rheo::inline v0 {
 
 namespace {
 
-constexpr modelled_link between_processes{{10e-6}, {5e9}};
-
 /// Ranks in their order to the places of pipelines of these sizes.
 std::vector<pipeline_instance> in_order(template_set_value const& ready, std::vector<int> const& sizes)
 {
@@ -88,7 +86,7 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
 
 std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node)
 {
-    return profile_of(model, config.train.microbatch, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, between_processes});
+    return profile_of(model, config.train.microbatch, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks});
 }
 
 std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
@@ -102,7 +100,7 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
         return {};
     }
     auto const pipelines = config.plan.failures + 1;
-    return plan_makespan_templates(make_stage_prices(layers, between_processes, devices_per_node),
+    return plan_makespan_templates(make_stage_prices(layers, link_between_ranks, devices_per_node),
                                    {.schedule = *schedule.schedule,
                                     .nodes = nodes,
                                     .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,

@@ -17,10 +17,14 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "rheo/topology/link.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 
 namespace rheo::inline v0 {
+
+/// Messages between ranks, as planning models them: processes of one machine.
+inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 
 /// Forward and backward time of each layer per microbatch, from its floating-point operations. Only
 /// ratios count: no measurement enters, or ranks could plan differently.

@@ -1,0 +1,165 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A family's program with what runs it: one pipeline of all ranks, the real worker and messages, and the library's timeline of
+// the same program. All families are made before any is measured, so that they can take turns: a machine whose speed
+// changes is as fast for one as for the other.
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+#include <time.h>
+
+#include "mpi/messenger.hpp"
+#include "operation_times.hpp"
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/schedule/figures.hpp"
+#include "runtime/planning.hpp"
+#include "runtime/worker.hpp"
+
+namespace bench {
+
+/// Sleeps until the clock shows that.
+inline void wait_until(rheo::launch_clock const& clock, rheo::seconds then)
+{
+    auto const left = then.count - clock.now().count;
+    if (left > 0) {
+        timespec const pause{static_cast<time_t>(left), static_cast<long>(std::fmod(left, 1.0) * 1e9)};
+        nanosleep(&pause, nullptr);
+    }
+}
+
+class family {
+public:
+    /// @param unit of a forward of a rank's whole part, where operations are timed waits; 0: they take what they take
+    family(rheo::run_config const& config, rheo::mpi::generation const& members, rheo::seconds unit, std::filesystem::path const& scratch)
+        : name_{config.plan.schedule}, members_{&members}, waits_{unit.count > 0}
+    {
+        using namespace rheo;
+        auto const ranks = static_cast<int>(members.members.size());
+        auto const runs = fused(gpt_model(config.model));
+        auto first = make_first_plan(runs, config, ranks);
+        cannot_ = first.cannot;
+        if (!cannot_.empty()) {
+            return;
+        }
+        plan_ = std::move(first.what);
+        auto made = schedule_of(plan_, 0);
+        cannot_ = made.reason;
+        if (!cannot_.empty()) {
+            return;
+        }
+        compute_ = std::move(made.compute);
+        data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
+        silent_ = std::make_unique<records>(scratch.string(), members.me, false, true);
+        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{0}, silent_.get(), fault_injector{{}, members.me}, &pool_});
+        resident_ = std::make_unique<resident_state>(about_->state);
+        initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1, pool_);
+        std::fill(resident_->scales.begin(), resident_->scales.end(), 20);
+        for (std::size_t u = 0; u < about_->state.uses.size(); ++u) {
+            resident_->accumulator(use_id{static_cast<std::int32_t>(u)});
+        }
+        worker_ = std::make_unique<worker>(*about_, plan_, members.me, *resident_);
+        costs_ = even_costs(compute_, {unit, unit * 2.0, unit, unit, {}, {}});
+        worker_->computed = [this](instruction i, seconds since) {
+            if (waits_) {
+                wait_until(about_->clock, since + cost_of(costs_, i));
+            }
+        };
+        row_ = programs_of(plan_, {}, 0).front().rows[static_cast<std::size_t>(worker_->place().position)];
+    }
+
+    family(family const&) = delete;
+    family& operator=(family const&) = delete;
+
+    std::string const& name() const { return name_; }
+    std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
+
+    /// What a step takes by the library. Where operations take what they take they are measured now: each rank its own, all at once.
+    double modelled()
+    {
+        if (!waits_) {
+            measure_operations();
+        }
+        return rheo::makespan(compute_, with_messages()).count;
+    }
+
+    /// What a step takes from the first rank's beginning to the last one's end: an upper bound, as ranks leave a barrier one after the other.
+    double measured(rheo::mpi::messenger& messages)
+    {
+        using namespace rheo;
+        loss_sum unused;
+        MPI_Barrier(MPI_COMM_WORLD);
+        messages.begin_section();
+        double span[2] = {-about_->clock.now().count, 0};
+        worker_->run(row_, plan_.work.front(), {members_->id, step_id{1}, attempt_id{0}, true}, messages, [](use_id, microbatch_id) { return true; },
+                     [](use_id, microbatch_id) {}, unused);
+        span[1] = about_->clock.now().count;
+        MPI_Allreduce(MPI_IN_PLACE, span, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        return span[0] + span[1];
+    }
+
+private:
+    void measure_operations()
+    {
+        using namespace rheo;
+        auto const& pipeline = plan_.pipelines.front();
+        std::vector<double> times(4 * pipeline.stages.size());
+        auto const here = worker_->stages();
+        std::size_t next = 0;
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+            if (rank_of(pipeline, stage_id{static_cast<int>(s)}) == members_->me) {
+                auto const cost = operation_times(*here[next++], about_->shape().slices, 3);
+                double const each[] = {cost.forward.count, cost.backward.count, cost.input_gradient.count, cost.weight_gradient.count};
+                std::copy(std::begin(each), std::end(each), times.begin() + static_cast<std::ptrdiff_t>(4 * s));
+            }
+        }
+        MPI_Allreduce(MPI_IN_PLACE, times.data(), static_cast<int>(times.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+            costs_[s] = {{times[4 * s]}, {times[4 * s + 1]}, {times[4 * s + 2]}, {times[4 * s + 3]}, {}, {}};
+        }
+    }
+
+    /// The costs with the messages between neighbouring stages, as planning models them.
+    rheo::stage_costs with_messages() const
+    {
+        using namespace rheo;
+        auto const& pipeline = plan_.pipelines.front();
+        auto const chain = stage_count(pipeline.cuts);
+        auto costs = costs_;
+        for (int s = 0; s < static_cast<int>(costs.size()); ++s) {
+            auto const span = layers_of(pipeline, stage_id{s});
+            auto const message = [&](layer_id last) { return transfer_time(link_between_ranks, boundary_bytes(about_->model.layers[at(last)], about_->shape())); };
+            auto& cost = costs[static_cast<std::size_t>(s)];
+            cost.send_activation = s % chain + 1 < chain ? message(layer_id{span.end.value - 1}) : seconds{};
+            cost.send_gradient = s % chain > 0 ? message(layer_id{span.begin.value - 1}) : seconds{};
+        }
+        return costs;
+    }
+
+    std::string name_;
+    std::string cannot_;
+    rheo::mpi::generation const* members_;
+    bool waits_;
+    rheo::plan plan_;
+    rheo::program compute_;
+    rheo::tile_pool pool_{1};
+    std::unique_ptr<rheo::dataset> data_;
+    std::unique_ptr<rheo::records> silent_;
+    std::unique_ptr<rheo::job> about_;
+    std::unique_ptr<rheo::resident_state> resident_;
+    std::unique_ptr<rheo::worker> worker_;
+    rheo::stage_costs costs_;
+    std::vector<rheo::instruction> row_;
+};
+
+}  // namespace bench
