@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rheo/trace/svg_curves.hpp"
+#include "runtime/html_parts.hpp"
 
 namespace rheo::inline v0 {
 
@@ -127,7 +128,6 @@ std::string energy_section(run_folder const& run)
             highest.samples.push_back({when, c.highest});
         }
     }
-    auto const picture = [](svg_curves const& what) { return "<div class=\"picture\">\n" + draw_curves(what) + "</div>\n"; };
     std::string text = "<h2>Energy</h2>\n";
     auto const of_report = [&](char const* key) {
         auto const found = run.report.find(key);
@@ -138,9 +138,9 @@ std::string energy_section(run_folder const& run)
                             of_report("energy_J_per_token"));
     }
     auto const marks = marks_of(run);
-    text += picture({{power}, marks, true});
+    text += picture(draw_curves({{power}, marks, true}));
     if (!mean.samples.empty()) {
-        text += picture({{mean, lowest, highest}, marks, false});
+        text += picture(draw_curves({{mean, lowest, highest}, marks, false}));
     }
     return text + "<p class=\"note\">Over the seconds since the launch. Ranks that wait are counted at power.blocking_w; red lines: the members changed.</p>\n";
 }

@@ -4,22 +4,21 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/model/footprint.hpp"
-#include "rheo/simulate/plan_step.hpp"
 #include "rheo/trace/svg_curves.hpp"
 #include "rheo/trace/svg_lanes.hpp"
 #include "runtime/energy_page.hpp"
+#include "runtime/html_parts.hpp"
 #include "runtime/plan_report.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/records.hpp"
 #include "runtime/run_folder.hpp"
+#include "runtime/step_page.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::inline v0 {
@@ -35,12 +34,13 @@ p { margin: 6px 0; } .note { color: #666; font-size: 13px; }
 .picture { overflow-x: auto; } .picture svg { display: block; width: 100%; min-width: 640px; height: auto; }
 table { border-collapse: collapse; font-size: 14px; } td, th { padding: 3px 14px 3px 0; text-align: left; font-weight: normal; vertical-align: top; }
 th { color: #666; } td.number { text-align: right; font-variant-numeric: tabular-nums; } .wide { overflow-x: auto; white-space: nowrap; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 20px; align-items: end; width: min(100vw - 40px, 1640px); margin-left: 50%; transform: translateX(-50%); }
+.pair > div { min-width: 0; } .pair .picture svg { min-width: 0; }
+@media (max-width: 1000px) { .pair { grid-template-columns: 1fr; } .pair .picture svg { min-width: 640px; } }
 .bar { background: #4c78a8; height: 10px; display: inline-block; } .peak { background: #f58518; }
 .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; vertical-align: -1px; }
 pre { background: #f6f6f6; padding: 8px 10px; overflow-x: auto; font-size: 13px; line-height: 1.25; }
 )";
-
-std::string picture(std::string const& svg) { return "<div class=\"picture\">\n" + svg + "</div>\n"; }
 
 std::string row(std::string const& name, std::string const& value) { return fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value)); }
 
@@ -56,15 +56,6 @@ seconds duration_of(json const& object, char const* key)
 {
     auto const found = object.find(key);
     return {found != object.end() && found->is_number() ? found->get<double>() : 0.0};
-}
-
-std::string key_of_colours(std::initializer_list<activity> activities)
-{
-    std::string text = "<p class=\"note key\">";
-    for (auto const a : activities) {
-        text += fmt::format("<span style=\"background:{}\"></span>{}", colour_of(a), escaped(name_of(a)));
-    }
-    return text + "</p>\n";
 }
 
 // ---- how it ended, curves ----------------------------------------------------------------------------------
@@ -140,125 +131,12 @@ std::string curves(run_folder const& run)
     return text + (marks.empty() ? "" : "<p class=\"note\">Red lines: the members changed.</p>\n");
 }
 
-// ---- a step as planned and as measured ---------------------------------------------------------------------
-
-struct chosen_step {
-    std::vector<trace_event> events;
-    svg_lanes lanes;
-    seconds computing;  ///< of all ranks
-};
-
-/// The step of median length among those that one generation committed at the first attempt.
-std::optional<chosen_step> step_of_generation(run_folder const& run, generation_id generation)
-{
-    std::map<std::int64_t, std::pair<seconds, seconds>> spans;  // step -> first start, last end
-    for (auto const& e : run.events) {
-        if (e.generation == generation && (is_instruction(e.what) || e.what == activity::update)) {
-            auto const [place, fresh] = spans.try_emplace(e.step.value, e.start, e.end);
-            place->second.first = std::min(place->second.first, e.start);
-            place->second.second = std::max(place->second.second, e.end);
-        }
-    }
-    std::vector<std::pair<double, std::int64_t>> lengths;
-    for (auto const* s : run.of_kind("step")) {
-        auto const found = spans.find(s->value("step", std::int64_t{-1}));
-        if (found != spans.end() && s->value("attempt", 0) == 0) {
-            lengths.emplace_back((found->second.second - found->second.first).count, found->first);
-        }
-    }
-    if (lengths.empty()) {
-        return std::nullopt;
-    }
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
-    auto const step = lengths[lengths.size() / 2].second;
-    chosen_step result;
-    result.lanes.begin = spans[step].first;
-    result.lanes.end = spans[step].second;
-    seconds until;  // what two at once take counts once
-    for (auto const& e : run.events) {
-        // What waits or is sent in the background would hide what is computed.
-        bool const drawn = is_instruction(e.what) ? is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
-                                                  : e.what == activity::update || e.what == activity::decide;
-        if (e.generation == generation && e.step.value == step && drawn) {
-            result.events.push_back(e);
-            if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
-                result.lanes.ranks.push_back(e.rank);  // events are sorted by rank
-                until = {};
-            }
-            if (is_compute(static_cast<instruction_kind>(e.what))) {
-                result.computing += std::max(seconds{}, e.end - std::max(e.start, until));
-                until = std::max(until, e.end);
-            }
-        }
-    }
-    return result.lanes.begin < result.lanes.end ? std::optional{std::move(result)} : std::nullopt;
-}
-
-/// The plan on a machine as fast as the measured step shows it.
-std::string planned_step(plan const& p, model_description const& model, run_config const& config, chosen_step const& measured)
-{
-    flops work;
-    for (auto const& layer : model.layers) {
-        work += forward_flops(layer, config.train.microbatch) + backward_flops(layer, config.train.microbatch);
-    }
-    work = work * (std::int64_t{config.train.microbatches} * config.train.microbatch.slices);
-    modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
-                                   .link = link_between_ranks, .decide = microseconds(20)};
-    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine));
-    std::vector<trace_event> events;
-    for (auto const& e : rehearsed.events) {
-        if (!is_instruction(e.what) || is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
-            events.push_back(e);
-        }
-    }
-    auto lanes = measured.lanes;
-    lanes.begin = {};
-    lanes.end = rehearsed.end;
-    return picture(draw_lanes(events, lanes));
-}
-
 /// The model of the config, when the plan is for it: a program may have trained one of its own.
 std::optional<model_description> model_of(run_folder const& run)
 {
     auto const model = running_model(run.config);
     bool const fits = run.first && !run.first->pipelines.empty() && why_not(*run.first, model, run.config, static_cast<int>(run.ranks.size())).empty();
     return fits ? std::optional{model} : std::nullopt;
-}
-
-std::string schedules(run_folder const& run)
-{
-    std::string text = "<h2>A step as planned and as measured</h2>\n";
-    std::optional<generation_id> first;
-    std::optional<generation_id> last;
-    for (auto const& e : run.events) {
-        if (is_instruction(e.what)) {
-            first = first ? std::min(*first, e.generation) : e.generation;
-            last = last ? std::max(*last, e.generation) : e.generation;
-        }
-    }
-    auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
-    for (auto const& sentence : run.left_out) {
-        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(sentence));
-    }
-    if (!measured) {
-        return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
-    }
-    if (auto const model = model_of(run)) {
-        text += "<p class=\"note\">Planned: the same program on modelled time, with the speed of computing that the measured step shows.</p>\n";
-        text += planned_step(*run.first, *model, run.config, *measured);
-    } else {
-        text += "<p class=\"note\">The plan that the run began with is not in the folder, or is for a model that a program brought along.</p>\n";
-    }
-    text += fmt::format("<p class=\"note\">Measured: step {}, the median of the first generation.</p>\n", measured->events.front().step.value + 1);
-    text += picture(draw_lanes(measured->events, measured->lanes));
-    if (*last != *first) {
-        if (auto const after = step_of_generation(run, *last)) {
-            text += fmt::format("<p class=\"note\">Measured after the last recovery: step {}.</p>\n", after->events.front().step.value + 1);
-            text += picture(draw_lanes(after->events, after->lanes));
-        }
-    }
-    using enum activity;
-    return text + key_of_colours({forward, backward, await_reduction, decide, update});
 }
 
 // ---- recoveries --------------------------------------------------------------------------------------------
@@ -310,7 +188,8 @@ std::string recoveries(run_folder const& run)
         }
     }
     using enum activity;
-    return text + key_of_colours({detect, revoke, shrink, link, tell, activity::plan, copy, merge, first_instruction});
+    constexpr activity shown[] = {detect, revoke, shrink, link, tell, activity::plan, copy, merge, first_instruction};
+    return text + key_of_colours(shown);
 }
 
 // ---- memory ------------------------------------------------------------------------------------------------
@@ -348,7 +227,7 @@ std::string html_report(std::string const& folder)
     auto const name = escaped(std::filesystem::path(folder).lexically_normal().string());
     auto text = fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                             "<title>rheo: {}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n", name, style, name);
-    text += summary(run) + curves(run) + schedules(run) + recoveries(run) + energy_section(run) + memory(run);
+    text += summary(run) + curves(run) + step_section(run, model_of(run)) + recoveries(run) + energy_section(run) + memory(run);
     text += "<h2>Config</h2>\n<pre>" + escaped(to_toml(run.config)) + "</pre>\n";
     return text + "</body>\n</html>\n";
 }

@@ -38,12 +38,26 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
     REQUIRE(std::system((start + "train c.toml --json --set run.folder='a <run>' >out").c_str()) == 0);
     auto const run = (folder.path / "a <run>").string();
     auto const page = html_report(run);
-    for (auto const* part : {"all 4 steps are committed", "<h2>Loss</h2>", "<h2>Tokens per second</h2>", "A step as planned and as measured", "Planned: the same program",
+    for (auto const* part : {"all 4 steps are committed", "<h2>Loss</h2>", "<h2>Tokens per second</h2>", "A step as planned and as measured", "Planned: ",
                              "No rank was lost.", "<h2>Memory per rank</h2>", "MiB", "a &lt;run&gt;", "microbatches = 2"}) {
         CAPTURE(part);
         CHECK(has(page, part));
     }
     CHECK(pictures(page) == 4);
+    // Both steps are drawn equally wide and over the same time, though one took longer.
+    auto const pair = page.substr(page.find("<div class=\"pair\">"));
+    auto const planned = pair.substr(0, pair.find("Measured: "));
+    auto const measured = pair.substr(planned.size(), pair.find("<h2>") - planned.size());
+    REQUIRE(pictures(planned) == 1);
+    REQUIRE(pictures(measured) == 1);
+    auto const length_of_axis = [](std::string const& part) {
+        auto const last = part.rfind("text-anchor=\"end\"");
+        return part.substr(part.find('>', last), part.find("</text>", last) - part.find('>', last));
+    };
+    CHECK(length_of_axis(planned) == length_of_axis(measured));
+    CHECK(length_of_axis(planned).ends_with("s"));
+    auto const view_of = [](std::string const& part) { return part.substr(part.find("viewBox"), 24); };
+    CHECK(view_of(planned) == view_of(measured));
     for (auto const* reference : {"src=", "href=", "url(", "@import", "<script", "<run>"}) {
         CAPTURE(reference);
         CHECK_FALSE(has(page, reference));

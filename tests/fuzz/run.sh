@@ -16,7 +16,7 @@ if [[ ! -e usable ]]; then
 fi
 
 # What the readers are made of, and nothing that needs MPI or BLAS.
-sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp "$root"/executor/runtime/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,config,data,energy_page,foreseen,html_report,huggingface,inject,plan_file,plan_report,planning,record_files,record_line,run_folder,safetensors,schedule_file,strict_json,to_toml,token_files,toml}.cpp)
+sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp "$root"/executor/runtime/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,config,data,energy_page,foreseen,html_report,huggingface,inject,plan_file,plan_report,planning,record_files,record_line,run_folder,safetensors,schedule_file,step_page,strict_json,to_toml,token_files,toml}.cpp)
 stale() { # an object that is missing, or older than a file that it was made of
   [[ -e $1 && -e ${1%.o}.d ]] || return 0
   local file

@@ -63,6 +63,11 @@ TEST_CASE("lanes: a box for each event in the span, on its rank's lane, in propo
     CHECK(count_of(text, ">rank 4<") == 1);
     CHECK(count_of(text, ">1 s<") == 1);
     CHECK_THROWS_AS(draw_lanes(events, {{rank_id{0}}, {1.0}, {1.0}}), precondition_error);
+
+    svg_lanes const narrow{.ranks = {rank_id{0}, rank_id{4}}, .begin = {1.0}, .end = {2.0}, .width = {480}};
+    CHECK(count_of(draw_lanes(events, narrow), "viewBox=\"0 0 480 58\"") == 1);
+    CHECK(count_of(draw_lanes(events, narrow), "<rect x=\"60\" y=\"1\" width=\"208\" height=\"18\" fill=\"#4c78a8\"><title>F 0") == 1);
+    CHECK_THROWS_AS(draw_lanes(events, {.ranks = {rank_id{0}}, .begin = {1.0}, .end = {2.0}, .width = {100}}), precondition_error);
 }
 
 TEST_CASE("curves: a spike between thousands of samples is drawn, what is not finite is not")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Events drawn as lanes on one axis of time: a lane per rank, a box per event, waits left blank. The same
-// drawing shows a rehearsed step and a measured one, so the two can be laid one below the other.
+// drawing shows a rehearsed step and a measured one, so the two can be laid beside each other.
 
 #include <algorithm>
 #include <array>
@@ -53,13 +53,13 @@ struct svg_lanes {
     seconds begin;
     seconds end;
     bool numbered = true;        ///< microbatches in the boxes that are wide enough
+    svg_length width{960};       ///< of the drawing, ranks' names among it
 
     friend constexpr bool operator==(svg_lanes const&, svg_lanes const&) = default;
 };
 
 namespace detail {
 
-inline constexpr svg_length lanes_width{960};
 inline constexpr svg_length lane_height{20};
 inline constexpr svg_length lanes_left{60};
 
@@ -77,21 +77,22 @@ inline std::string time_for_people(seconds time)
 }  // namespace detail
 
 /// Draws the events. Of events that overlap on a rank the later one in the list lies on top.
-/// @pre the span of time is not empty
+/// @pre the span of time is not empty, the drawing is wider than the ranks' names
 inline std::string draw_lanes(std::span<trace_event const> events, svg_lanes const& what)
 {
     using namespace detail;
     expects(what.begin < what.end, "a drawing of lanes needs a span of time");
+    expects(what.width.count >= 2 * lanes_left.count, "a drawing of lanes needs room beside the ranks' names");
     auto const height = lane_height.count * static_cast<double>(what.ranks.size());
-    svg_picture picture{{lanes_width, {height + 18}}};
+    svg_picture picture{{what.width, {height + 18}}};
     auto const place = [&](seconds t) {
         auto const part = std::clamp((t - what.begin) / (what.end - what.begin), 0.0, 1.0);
-        return svg_length{lanes_left.count + part * (lanes_width.count - lanes_left.count - 4)};
+        return svg_length{lanes_left.count + part * (what.width.count - lanes_left.count - 4)};
     };
     for (std::size_t lane = 0; lane < what.ranks.size(); ++lane) {
         auto const top = lane_height.count * static_cast<double>(lane);
         picture.text({{lanes_left.count - 6}, {top + 14}}, "rank " + std::to_string(what.ranks[lane].value), svg_anchor::end);
-        picture.box({lanes_left, {top + 1}}, {{lanes_width.count - 4}, {top + lane_height.count - 1}}, "#f4f4f4");
+        picture.box({lanes_left, {top + 1}}, {{what.width.count - 4}, {top + lane_height.count - 1}}, "#f4f4f4");
         for (auto const& e : events) {
             if (e.rank != what.ranks[lane] || e.end <= what.begin || e.start >= what.end) {
                 continue;
@@ -105,7 +106,7 @@ inline std::string draw_lanes(std::span<trace_event const> events, svg_lanes con
         }
     }
     picture.text({lanes_left, {height + 13}}, "0");
-    picture.text({{lanes_width.count - 4}, {height + 13}}, time_for_people(what.end - what.begin), svg_anchor::end);
+    picture.text({{what.width.count - 4}, {height + 13}}, time_for_people(what.end - what.begin), svg_anchor::end);
     return picture.str();
 }
 
