@@ -18,10 +18,13 @@ namespace rheo::inline v0::cuda {
 /// One thread's part of one contribution to the sums of a tensor.
 class exact_adder {
 public:
-    __device__ explicit exact_adder(gradient_sum_of<dtype::i64> const& target)
-        : target_{target}, limit_{overflow_threshold(target.state->scale_log2, target.contributions)},
-          scale_{rheo::detail::power_of_two(target.state->scale_log2)}
+    /// Sums that are null take nothing.
+    __device__ explicit exact_adder(gradient_sum_of<dtype::i64> const& target) : target_{target}
     {
+        if (target.sums != nullptr) {
+            limit_ = overflow_threshold(target.state->scale_log2, target.contributions);
+            scale_ = rheo::detail::power_of_two(target.state->scale_log2);
+        }
     }
 
     /// As add_contribution: the sum with the value added, or as it was.
@@ -40,11 +43,19 @@ public:
         return sum + rheo::detail::nearest_integer(static_cast<double>(value) * scale_);
     }
 
-    __device__ void add(std::int64_t element, float value) { target_.sums[element] = sum_with(target_.sums[element], value); }
+    __device__ void add(std::int64_t element, float value)
+    {
+        if (target_.sums != nullptr) {
+            target_.sums[element] = sum_with(target_.sums[element], value);
+        }
+    }
 
     /// Ends the part; all lanes of the warp call it.
     __device__ void merge() const
     {
+        if (target_.sums == nullptr) {
+            return;
+        }
         auto const largest = __reduce_max_sync(all_lanes, largest_);
         unsigned const flags = (__any_sync(all_lanes, flags_ & overflow) != 0 ? overflow : 0) | (__any_sync(all_lanes, flags_ & not_finite) != 0 ? not_finite : 0);
         if ((threadIdx.x + threadIdx.y * blockDim.x) % warp_size != 0) {
@@ -67,8 +78,8 @@ private:
                   "the flags of an accumulator are the first two bytes of its third word");
 
     gradient_sum_of<dtype::i64> target_;
-    float limit_;
-    double scale_;
+    float limit_ = 0;
+    double scale_ = 0;
     std::uint32_t largest_ = 0;
     unsigned flags_ = 0;
 };

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
+#include "kernels/cuda/workspace.hpp"
 #include "kernels/exact/exact.hpp"
 #include "rheo/tensor/dtype.hpp"
 
@@ -139,4 +141,19 @@ void layer_norm_backward_input(tile_pool& pool, layer_norm_backward_input_argume
 void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void layer_norm_forward(stream queue, layer_norm_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void layer_norm_backward_input(stream queue, layer_norm_backward_input_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backward_weight_arguments<Policy> const& arguments);
+
+/// Bytes of workspace that layer_norm_backward_weight wants.
+std::int64_t layer_norm_backward_weight_room(std::int64_t rows, std::int64_t width);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

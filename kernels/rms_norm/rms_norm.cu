@@ -4,73 +4,29 @@
 #include "kernels/cuda/column_sums.cuh"
 #include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/rms_norm/rms_norm.cuh"
 
 namespace rheo::inline v0::cuda {
 
 namespace {
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(most_row_threads) forward(rms_norm_forward_arguments<policy_storing<T>> a)
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) forward(rms_norm_forward_arguments<policy_storing<T>> a)
 {
     row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
-    chunk<T> gamma[kept_chunks];
     load_kept<Whole>(x, a.input + place.first, place);
-    load_kept<Whole>(gamma, a.gamma, place);
-    float squares[1] = {};
-    for (auto const& some : x) {
-        for (int e = 0; e < chunk_size<T>; ++e) {
-            squares[0] = fmaf(some.at(e), some.at(e), squares[0]);
-        }
-    }
-    block_join(squares, 0.0F, shared_memory<float>());
-    float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
-    for (int k = 0; k < kept_chunks; ++k) {
-        float y[chunk_size<T>];
-        for (int e = 0; e < chunk_size<T>; ++e) {
-            y[e] = x[k].at(e) * rstd * gamma[k].at(e);
-        }
-        store<Whole>(a.output + place.first, place.width, place.chunk(k), packed<T>(y));
-    }
-    if (place.speaks()) {
-        a.rstd[place.row] = rstd;
-    }
+    rms_norm_of_kept<Whole, T>(x, place, a);
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(most_row_threads) backward_input(rms_norm_backward_input_arguments<policy_storing<T>> a)
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward_input(rms_norm_backward_input_arguments<policy_storing<T>> a)
 {
     row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
-    chunk<T> dy[kept_chunks];
     load_kept<Whole>(x, a.input + place.first, place);
-    load_kept<Whole>(dy, a.output_gradient + place.first, place);
-    float const rstd = place.width > 0 ? a.rstd[place.row] : 0;
-    float projected[1] = {};  // gamma dy x^
-    for (int k = 0; k < kept_chunks; ++k) {
-        auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
-        for (int e = 0; e < chunk_size<T>; ++e) {
-            projected[0] = fmaf(gamma.at(e) * dy[k].at(e), x[k].at(e) * rstd, projected[0]);
-        }
-    }
-    block_join(projected, 0.0F, shared_memory<float>());
-    float const mean = projected[0] / static_cast<float>(a.width);
-    for (int k = 0; k < kept_chunks; ++k) {
-        auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
-        chunk<T> bypass{};
-        if (a.bypass_gradient != nullptr) {
-            bypass = load<Whole>(a.bypass_gradient + place.first, place.width, place.chunk(k));
-        }
-        float dx[chunk_size<T>];
-        for (int e = 0; e < chunk_size<T>; ++e) {
-            dx[e] = (gamma.at(e) * dy[k].at(e) - x[k].at(e) * rstd * mean) * rstd;
-            if (a.bypass_gradient != nullptr) {
-                dx[e] = rounded<T>(dx[e]) + bypass.at(e);
-            }
-        }
-        store<Whole>(a.input_gradient + place.first, place.width, place.chunk(k), packed<T>(dx));
-    }
+    rms_norm_gradient_of_kept<Whole, T>(x, place, a);
+    store_kept<Whole>(a.input_gradient + place.first, place, x);
 }
 
 template <class T>
@@ -106,16 +62,16 @@ template <dtype_policy Policy>
 void rms_norm_forward(stream queue, rms_norm_forward_arguments<Policy> const& a)
 {
     auto const shape = shape_of_rows<storage_t<Policy>>(a.rows, a.width, 1);
-    choose(whole_chunks<storage_t<Policy>>(a.width, a.input, a.gamma, a.output),
-           [&](auto whole) { launch(queue, shape, forward<storage_t<Policy>, whole()>, a); });
+    choose_row(whole_chunks<storage_t<Policy>>(a.width, a.input, a.gamma, a.output), shape,
+               [&](auto whole, auto most) { launch(queue, shape, forward<storage_t<Policy>, whole(), most()>, a); });
 }
 
 template <dtype_policy Policy>
 void rms_norm_backward_input(stream queue, rms_norm_backward_input_arguments<Policy> const& a)
 {
     auto const shape = shape_of_rows<storage_t<Policy>>(a.rows, a.width, 1);
-    choose(whole_chunks<storage_t<Policy>>(a.width, a.input, a.gamma, a.output_gradient, a.bypass_gradient, a.input_gradient),
-           [&](auto whole) { launch(queue, shape, backward_input<storage_t<Policy>, whole()>, a); });
+    choose_row(whole_chunks<storage_t<Policy>>(a.width, a.input, a.gamma, a.output_gradient, a.bypass_gradient, a.input_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward_input<storage_t<Policy>, whole(), most()>, a); });
 }
 
 template <dtype_policy Policy>

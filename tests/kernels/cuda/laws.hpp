@@ -54,6 +54,46 @@ floats single(std::vector<T> const& values)
     return result;
 }
 
+/// Values of what T stores as another policy stores them.
+template <class To, class T>
+std::vector<To> as(std::vector<T> const& values)
+{
+    std::vector<To> result;
+    for (T const v : values) {
+        result.push_back(static_cast<To>(static_cast<float>(v)));
+    }
+    return result;
+}
+
+/// Several arrays as their bits, to compare.
+template <class... T>
+std::vector<std::vector<std::uint32_t>> all_bits(std::vector<T> const&... values)
+{
+    return {bits(single(values))...};
+}
+
+/// Exact sums on the device.
+struct device_sums {
+    device::array<std::int64_t> sums;
+    device::array<rheo::accumulator_state> state;
+    int contributions;
+
+    explicit device_sums(exact_buffer const& buffer) : sums{buffer.sums}, state{std::vector{buffer.state}}, contributions{buffer.contributions} {}
+
+    rheo::gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = contributions}; }
+
+    exact_buffer host() const
+    {
+        CHECK((sums.margins_kept() && state.margins_kept()));
+        auto const values = sums.host();
+        exact_buffer result{std::ssize(values)};
+        result.sums = values;
+        result.state = state.host().front();
+        result.contributions = contributions;
+        return result;
+    }
+};
+
 /// f() gives the same in every order of blocks and threads, and twice in a row; what it gives is returned.
 template <class F>
 auto same_in_every_order(F f)

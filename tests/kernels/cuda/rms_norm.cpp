@@ -48,17 +48,10 @@ struct outputs {
 template <dtype_policy Policy, class T>
 outputs<storage_t<Policy>, compute_t<Policy>> defined(inputs<T> const& in)
 {
-    auto const as = [](std::vector<T> const& values) {
-        std::vector<storage_t<Policy>> result;
-        for (T const v : values) {
-            result.push_back(static_cast<storage_t<Policy>>(static_cast<float>(v)));
-        }
-        return result;
-    };
-    auto const x = as(in.x);
-    auto const gamma = as(in.gamma);
-    auto const dy = as(in.dy);
-    auto const bypass = as(in.bypass);
+    auto const x = as<storage_t<Policy>>(in.x);
+    auto const gamma = as<storage_t<Policy>>(in.gamma);
+    auto const dy = as<storage_t<Policy>>(in.dy);
+    auto const bypass = as<storage_t<Policy>>(in.bypass);
     outputs<storage_t<Policy>, compute_t<Policy>> out{x, x, std::vector<compute_t<Policy>>(size(in.s.rows))};
     definition::rms_norm_forward<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .output = out.y.data(), .rstd = out.rstd.data()});
     definition::rms_norm_backward_input<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .rstd = out.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = out.dx.data()});
@@ -92,19 +85,13 @@ outputs<T, float> computed(inputs<T> const& in, std::size_t offset = 0)
 template <class T>
 exact_buffer weight(inputs<T> const& in, floats const& rstd, std::size_t offset = 0)
 {
-    exact_buffer const empty{in.s.width};
     device::array<T> const x{in.x, offset}, dy{in.dy};
     device::array<float> const inverse{rstd};
-    device::array<std::int64_t> const sums{empty.sums};
-    device::array<accumulator_state> const state{std::vector{empty.state}};
+    device_sums const sums{exact_buffer{in.s.width}};
     device::room const room{cuda::rms_norm_backward_weight_room(in.s.rows, in.s.width)};
-    cuda::rms_norm_backward_weight<policy<T>>(device::queue(), room, {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .rstd = inverse.data(), .output_gradient = dy.data(), .gamma_gradient = {sums.data(), state.data(), empty.contributions}});
+    cuda::rms_norm_backward_weight<policy<T>>(device::queue(), room, {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .rstd = inverse.data(), .output_gradient = dy.data(), .gamma_gradient = sums.target()});
     CHECK(room.counters_are_zero());
-    CHECK((sums.margins_kept() && state.margins_kept()));
-    exact_buffer result{in.s.width};
-    result.sums = sums.host();
-    result.state = state.host().front();
-    return result;
+    return sums.host();
 }
 
 }  // namespace

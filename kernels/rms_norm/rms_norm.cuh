@@ -1,0 +1,63 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The root-mean-square norm of a row that is in registers: alone, and after the residual sum.
+
+#include "kernels/cuda/rows.cuh"
+
+namespace rheo::inline v0::cuda {
+
+/// Stores the norm of row x, and 1 over its root mean square. `a` has width, epsilon, gamma, output, rstd, as the contracts name them.
+template <bool Whole, class T, class Arguments>
+__device__ void rms_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place const& place, Arguments const& a)
+{
+    chunk<T> gamma[kept_chunks];
+    load_kept<Whole>(gamma, a.gamma, place);
+    float squares[1] = {};
+    for (auto const& some : x) {
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            squares[0] = fmaf(some.at(e), some.at(e), squares[0]);
+        }
+    }
+    block_join(squares, 0.0F, shared_memory<float>());
+    float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
+    for (int k = 0; k < kept_chunks; ++k) {
+        float y[chunk_size<T>];
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            y[e] = x[k].at(e) * rstd * gamma[k].at(e);
+        }
+        store<Whole>(a.output + place.first, place.width, place.chunk(k), packed<T>(y));
+    }
+    if (place.speaks()) {
+        a.rstd[place.row] = rstd;
+    }
+}
+
+/// Turns row x into its gradient. `a` has width, gamma, rstd, output_gradient, bypass_gradient.
+template <bool Whole, class T, class Arguments>
+__device__ void rms_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_place const& place, Arguments const& a)
+{
+    chunk<T> dy[kept_chunks];
+    load_kept<Whole>(dy, a.output_gradient + place.first, place);
+    float const rstd = place.width > 0 ? a.rstd[place.row] : 0;
+    float projected[1] = {};  // gamma dy x^
+    for (int k = 0; k < kept_chunks; ++k) {
+        auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            projected[0] = fmaf(gamma.at(e) * dy[k].at(e), x[k].at(e) * rstd, projected[0]);
+        }
+    }
+    block_join(projected, 0.0F, shared_memory<float>());
+    float const mean = projected[0] / static_cast<float>(a.width);
+    for (int k = 0; k < kept_chunks; ++k) {
+        auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
+        float dx[chunk_size<T>];
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            dx[e] = (gamma.at(e) * dy[k].at(e) - x[k].at(e) * rstd * mean) * rstd;
+        }
+        add_bypass<Whole>(dx, a.bypass_gradient, place, k);
+        x[k] = packed<T>(dx);
+    }
+}
+
+}  // namespace rheo::inline v0::cuda
