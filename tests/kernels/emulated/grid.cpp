@@ -92,8 +92,10 @@ void set_thread(block_run& run, int index)
     run.at.thread = {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
-template <class Members>
-void release(block_run& run, Members members)
+/// Whether those who were released last go on first: so one warp gets as far ahead of the others as barriers let it.
+bool runs_ahead(block_run const& run) { return run.order == 1 || (run.order != 0 && run.order % 2 == 0); }
+
+void release(block_run& run, std::vector<int> members)
 {
     if (run.order == 1) {
         std::reverse(members.begin(), members.end());
@@ -102,8 +104,8 @@ void release(block_run& run, Members members)
     }
     for (int const m : members) {
         run.threads[static_cast<std::size_t>(m)].waits.kind = meeting::none;
-        run.ready.push_back(m);
     }
+    run.ready.insert(runs_ahead(run) ? run.ready.begin() : run.ready.end(), members.begin(), members.end());
 }
 
 void finish_block_meeting(block_run& run)
@@ -240,7 +242,7 @@ void run_block(block_run& run, void (*kernel)(void*), void* arguments, std::size
     release(run, all);
     int ended = 0;
     while (!run.ready.empty()) {
-        if (run.order > 1) {
+        if (run.order > 1 && !runs_ahead(run)) {
             std::swap(run.ready.front(), run.ready[run.random() % run.ready.size()]);
         }
         int const next = run.ready.front();

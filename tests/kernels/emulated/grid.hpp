@@ -30,7 +30,8 @@ struct position {
     extent thread, block, block_size, grid_size;
 };
 
-/// 0: first to last; 1: last to first; others: shuffled, each in its own way.
+/// 0: first to last, side by side; 1: last to first, each warp as far ahead of the others as it can get; further even numbers: shuffled, warps ahead;
+/// odd numbers: shuffled at every turn.
 void set_order(unsigned order);
 
 /// How many threads of how many blocks ran since the program began.
