@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
@@ -72,4 +73,14 @@ void gelu_forward(tile_pool& pool, gelu_forward_arguments<> const& arguments);
 void gelu_backward(tile_pool& pool, gelu_backward_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void gelu_forward(stream queue, gelu_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void gelu_backward(stream queue, gelu_backward_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "kernels/dropout/dropout.hpp"
 #include "rheo/tensor/dtype.hpp"
 
@@ -64,4 +65,14 @@ void residual_add_forward(tile_pool& pool, residual_add_forward_arguments<> cons
 void residual_add_backward(tile_pool& pool, residual_add_backward_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void residual_add_forward(stream queue, residual_add_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void residual_add_backward(stream queue, residual_add_backward_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 
@@ -94,4 +95,14 @@ void residual_norm_forward(tile_pool& pool, residual_norm_forward_arguments<> co
 void residual_norm_backward(tile_pool& pool, residual_norm_backward_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void residual_norm_forward(stream queue, residual_norm_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void residual_norm_backward(stream queue, residual_norm_backward_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

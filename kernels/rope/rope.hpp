@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -66,4 +67,12 @@ namespace host {
 void rope(tile_pool& pool, rope_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void rope(stream queue, rope_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

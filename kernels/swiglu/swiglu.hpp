@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
@@ -70,4 +71,14 @@ void swiglu_forward(tile_pool& pool, swiglu_forward_arguments<> const& arguments
 void swiglu_backward(tile_pool& pool, swiglu_backward_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void swiglu_forward(stream queue, swiglu_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void swiglu_backward(stream queue, swiglu_backward_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

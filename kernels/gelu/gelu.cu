@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gelu/gelu.hpp"
+
+#include "kernels/cuda/policy.hpp"
+#include "kernels/cuda/rows.cuh"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+// With v = 2 sqrt(2/pi) (x + 0.044715 x^3): gelu(x) = x / (1 + e^-v), since (1 + tanh(v/2)) / 2 = 1 / (1 + e^-v).
+__device__ float exponential_of(float x) { return expf(-1.5957691216F * (x + 0.044715F * x * x * x)); }
+
+__device__ float gelu_of(float x) { return x / (1.0F + exponential_of(x)); }
+
+__device__ float gelu_derivative_of(float x)
+{
+    float const e = exponential_of(x);
+    float const s = 1.0F / (1.0F + e);
+    float const slope = 1.5957691216F * fmaf(0.134145F * x, x, 1.0F);
+    // s (1 - s) = e s^2, in an order in which e s <= 1 is formed first; e is infinite where the product is zero
+    float const steepness = e < 3e38F ? e * s * s : 0.0F;
+    return fmaf(x * slope, steepness, s);
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(256) forward(gelu_forward_arguments<policy_storing<T>> a)
+{
+    chunk<T> x[kept_chunks];
+    for (int k = 0; k < kept_chunks; ++k) {
+        x[k] = load<Whole>(a.input, a.count, run_chunk(k));
+    }
+    for (int k = 0; k < kept_chunks; ++k) {
+        float y[chunk_size<T>];
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            y[e] = gelu_of(x[k].at(e));
+        }
+        store<Whole>(a.output, a.count, run_chunk(k), packed<T>(y));
+    }
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(256) backward(gelu_backward_arguments<policy_storing<T>> a)
+{
+    chunk<T> x[kept_chunks];
+    chunk<T> dy[kept_chunks];
+    for (int k = 0; k < kept_chunks; ++k) {
+        x[k] = load<Whole>(a.input, a.count, run_chunk(k));
+        dy[k] = load<Whole>(a.output_gradient, a.count, run_chunk(k));
+    }
+    for (int k = 0; k < kept_chunks; ++k) {
+        float dx[chunk_size<T>];
+        for (int e = 0; e < chunk_size<T>; ++e) {
+            dx[e] = dy[k].at(e) * gelu_derivative_of(x[k].at(e));
+        }
+        store<Whole>(a.input_gradient, a.count, run_chunk(k), packed<T>(dx));
+    }
+}
+
+}  // namespace
+
+template <dtype_policy Policy>
+void gelu_forward(stream queue, gelu_forward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.count, a.input, a.output), [&](auto whole) { launch(queue, shape_of_run<T>(a.count), forward<T, whole()>, a); });
+}
+
+template <dtype_policy Policy>
+void gelu_backward(stream queue, gelu_backward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.count, a.input, a.output_gradient, a.input_gradient),
+           [&](auto whole) { launch(queue, shape_of_run<T>(a.count), backward<T, whole()>, a); });
+}
+
+template void gelu_forward(stream, gelu_forward_arguments<fp32> const&);
+template void gelu_forward(stream, gelu_forward_arguments<bf16> const&);
+template void gelu_backward(stream, gelu_backward_arguments<fp32> const&);
+template void gelu_backward(stream, gelu_backward_arguments<bf16> const&);
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/residual_norm/residual_norm.hpp"
+
+#include "kernels/cuda/policy.hpp"
+#include "kernels/dropout/dropout.cuh"
+#include "kernels/layer_norm/layer_norm.cuh"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) forward(residual_norm_forward_arguments<policy_storing<T>> a, drop_rule rule)
+{
+    row_place const place{a.rows, a.width};
+    chunk<T> sum[kept_chunks];
+    chunk<T> branch[kept_chunks];
+    load_kept<Whole>(sum, a.stream + place.first, place);
+    load_kept<Whole>(branch, a.branch + place.first, place);
+    drop_mask<T> const mask{rule, place};
+    for (int k = 0; k < kept_chunks; ++k) {
+        sum[k] = residual_of(sum[k], branch[k], mask, k);
+    }
+    store_kept<Whole>(a.residual + place.first, place, sum);
+    layer_norm_of_kept<Whole, T>(sum, place, a);
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule)
+{
+    row_place const place{a.rows, a.width};
+    chunk<T> x[kept_chunks];
+    load_kept<Whole>(x, a.residual + place.first, place);
+    layer_norm_gradient_of_kept<Whole, T>(x, place, a);
+    store_kept<Whole>(a.stream_gradient + place.first, place, x);
+    drop_mask<T> const mask{rule, place};
+    for (int k = 0; k < kept_chunks; ++k) {
+        x[k] = dropped_of(x[k], mask, k);
+    }
+    store_kept<Whole>(a.branch_gradient + place.first, place, x);
+}
+
+}  // namespace
+
+template <dtype_policy Policy>
+void residual_norm_forward(stream queue, residual_norm_forward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    auto const shape = shape_of_rows<T>(a.rows, a.width, layer_norm_sums);
+    choose_row(whole_chunks<T>(a.width, a.stream, a.branch, a.gamma, a.beta, a.residual, a.output), shape,
+               [&](auto whole, auto most) { launch(queue, shape, forward<T, whole(), most()>, a, rule_of(a.drop)); });
+}
+
+template <dtype_policy Policy>
+void residual_norm_backward(stream queue, residual_norm_backward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    auto const shape = shape_of_rows<T>(a.rows, a.width, layer_norm_sums);
+    choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, rule_of(a.drop)); });
+}
+
+template void residual_norm_forward(stream, residual_norm_forward_arguments<fp32> const&);
+template void residual_norm_forward(stream, residual_norm_forward_arguments<bf16> const&);
+template void residual_norm_backward(stream, residual_norm_backward_arguments<fp32> const&);
+template void residual_norm_backward(stream, residual_norm_backward_arguments<bf16> const&);
+
+}  // namespace rheo::inline v0::cuda
