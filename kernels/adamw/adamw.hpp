@@ -8,8 +8,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/exact_sum.hpp"
 
 namespace rheo::inline v0 {
 
@@ -30,12 +34,55 @@ struct adamw_arguments {
     std::int64_t step;                       ///< counts committed updates, this one included: 1, 2, ...
 };
 
+/// One tensor of an update of many. Its gradient is `gradient` or, where that is null, what the exact sums hold.
+template <dtype_policy Policy = fp32>
+struct adamw_tensor {
+    std::int64_t count;
+    master_t<Policy>* master;                    // [count], the parameter; in: before, out: after
+    master_t<Policy>* first_moment;              // [count]
+    master_t<Policy>* second_moment;             // [count]
+    master_t<Policy> const* gradient = nullptr;  // [count], the reduced plain sum
+    std::int64_t* sums = nullptr;                // [count], zero afterwards; or null
+    int scale_log2 = 0;                          ///< of the sums
+    storage_t<Policy>* parameter = nullptr;      // [count], a storage copy of master to write, or null
+    master_t<Policy> weight_decay = 0;
+};
+
+/// What the tensors of an update share, as numbers of the master type; see factors_of.
+template <class Master>
+struct adamw_factors {
+    Master multiplier, beta1, one_less_beta1, beta2, one_less_beta2, correction1, correction2, epsilon, rate;
+
+    friend constexpr bool operator==(adamw_factors const&, adamw_factors const&) = default;
+};
+
+/// An update of many tensors at once: clip and scale (in the multiplier), step, cast and zeroing. On a device everything it points at is the
+/// device's, so that the same launch can be repeated with other values.
+template <dtype_policy Policy = fp32>
+struct adamw_list_arguments {
+    std::int64_t tensor_count;
+    adamw_tensor<Policy> const* tensors;             // [tensor_count]
+    std::int64_t const* first_block;                 // [tensor_count + 1], see first_blocks
+    std::int64_t blocks;                             ///< the last of first_block
+    adamw_factors<master_t<Policy>> const* factors;  // [1]
+};
+
 /// The sum of squares of a tensor's gradient: one double, over blocks of norm_block elements added in order.
 struct gradient_norm_arguments {
     std::int64_t count;
     float const* gradient;  // [count]
 };
 inline constexpr std::int64_t norm_block = 4096;
+
+/// Where the blocks of norm_block elements of each of several tensors begin, and after the last one how many there are.
+inline std::vector<std::int64_t> first_blocks(std::span<std::int64_t const> counts)
+{
+    std::vector<std::int64_t> first{0};
+    for (auto const count : counts) {
+        first.push_back(first.back() + (count + norm_block - 1) / norm_block);
+    }
+    return first;
+}
 
 /// The factor that brings a gradient of this norm down to the limit; 1 when it is within, or limit is 0.
 constexpr double clip_factor(double norm, double limit)
@@ -66,24 +113,61 @@ constexpr adamw_scalars scalars_of(double beta1, double beta2, std::int64_t step
     return {.correction1 = 1 / (1 - integer_power(beta1, step)), .correction2 = 1 / (1 - integer_power(beta2, step))};
 }
 
+template <class Master, class Arguments>
+constexpr adamw_factors<Master> factors_of(Arguments const& a)
+{
+    auto const scalars = scalars_of(a.beta1, a.beta2, a.step);
+    return {.multiplier = static_cast<Master>(a.gradient_multiplier),
+            .beta1 = static_cast<Master>(a.beta1),
+            .one_less_beta1 = static_cast<Master>(1 - a.beta1),
+            .beta2 = static_cast<Master>(a.beta2),
+            .one_less_beta2 = static_cast<Master>(1 - a.beta2),
+            .correction1 = static_cast<Master>(scalars.correction1),
+            .correction2 = static_cast<Master>(scalars.correction2),
+            .epsilon = static_cast<Master>(a.epsilon),
+            .rate = static_cast<Master>(a.learning_rate)};
+}
+
+/// One element's step: moments and parameter in, and out again.
+template <class Master>
+constexpr void adamw_element(adamw_factors<Master> const& f, Master weight_decay, Master gradient, Master& first, Master& second, Master& parameter)
+{
+    using std::sqrt;
+    Master const g = gradient * f.multiplier;
+    first = f.beta1 * first + f.one_less_beta1 * g;
+    second = f.beta2 * second + f.one_less_beta2 * (g * g);
+    Master const change = first * f.correction1 / (sqrt(second * f.correction2) + f.epsilon) + weight_decay * parameter;
+    parameter -= f.rate * change;
+}
+
 template <dtype_policy Policy>
 void adamw(adamw_arguments<Policy> const& a)
 {
     using master = master_t<Policy>;
-    auto const scalars = scalars_of(a.beta1, a.beta2, a.step);
+    auto const factors = factors_of<master>(a);
     for (std::int64_t i = 0; i < a.count; ++i) {
-        master const g = a.gradient[i] * static_cast<master>(a.gradient_multiplier);
-        master const m = static_cast<master>(a.beta1) * a.first_moment[i] + static_cast<master>(1 - a.beta1) * g;
-        master const v = static_cast<master>(a.beta2) * a.second_moment[i] + static_cast<master>(1 - a.beta2) * (g * g);
-        master const m_hat = m * static_cast<master>(scalars.correction1);
-        master const v_hat = v * static_cast<master>(scalars.correction2);
-        master const change =
-            m_hat / (std::sqrt(v_hat) + static_cast<master>(a.epsilon)) + static_cast<master>(a.weight_decay) * a.master[i];
-        a.first_moment[i] = m;
-        a.second_moment[i] = v;
-        a.master[i] -= static_cast<master>(a.learning_rate) * change;
+        adamw_element(factors, static_cast<master>(a.weight_decay), a.gradient[i], a.first_moment[i], a.second_moment[i], a.master[i]);
         if (a.parameter != nullptr) {
             a.parameter[i] = static_cast<storage_t<Policy>>(a.master[i]);
+        }
+    }
+}
+
+template <dtype_policy Policy>
+void adamw_list(adamw_list_arguments<Policy> const& a)
+{
+    using master = master_t<Policy>;
+    for (std::int64_t n = 0; n < a.tensor_count; ++n) {
+        auto const& t = a.tensors[n];
+        for (std::int64_t i = 0; i < t.count; ++i) {
+            master const gradient = t.gradient != nullptr ? t.gradient[i] : static_cast<master>(value_of(t.sums[i], t.scale_log2));
+            adamw_element(*a.factors, t.weight_decay, gradient, t.first_moment[i], t.second_moment[i], t.master[i]);
+            if (t.parameter != nullptr) {
+                t.parameter[i] = static_cast<storage_t<Policy>>(t.master[i]);
+            }
+            if (t.sums != nullptr) {
+                t.sums[i] = 0;
+            }
         }
     }
 }
@@ -111,4 +195,27 @@ void adamw(tile_pool& pool, adamw_arguments<> const& arguments);
 double sum_of_squares(tile_pool& pool, gradient_norm_arguments const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void adamw_list(stream queue, adamw_list_arguments<Policy> const& arguments);
+
+/// The sums of squares of many tensors at once, with the bits of the host's.
+struct norm_tensor {
+    std::int64_t count;
+    float const* gradient;  // [count]
+};
+struct gradient_norm_list_arguments {
+    std::int64_t tensor_count;
+    norm_tensor const* tensors;       // [tensor_count]
+    std::int64_t const* first_block;  // [tensor_count + 1], see first_blocks
+    std::int64_t blocks;              ///< the last of first_block
+    double* block_sums;               // [blocks], to work in
+    double* sums;                     // [tensor_count]
+};
+void sum_of_squares_list(stream queue, gradient_norm_list_arguments const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

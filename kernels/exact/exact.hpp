@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/exact_sum.hpp"
 
@@ -34,6 +35,13 @@ struct exact_accumulate_arguments {
     std::int64_t count;
     float const* gradient;                // [count]
     gradient_sum_of<dtype::i64> target;   // [count]
+};
+
+/// The same from a gradient that was stored in bfloat16.
+struct exact_accumulate_bf16_arguments {
+    std::int64_t count;
+    bfloat16 const* gradient;            // [count]
+    gradient_sum_of<dtype::i64> target;  // [count]
 };
 
 /// Adds exact sums to exact sums of the same scale; states are joined by `joined`.
@@ -73,6 +81,13 @@ inline void exact_accumulate(exact_accumulate_arguments const& a)
     }
 }
 
+inline void exact_accumulate_bf16(exact_accumulate_bf16_arguments const& a)
+{
+    for (std::int64_t i = 0; i < a.count; ++i) {
+        contribute(a.target, i, float{a.gradient[i]});
+    }
+}
+
 inline void exact_add(exact_add_arguments const& a)
 {
     for (std::int64_t i = 0; i < a.count; ++i) {
@@ -99,4 +114,15 @@ void exact_convert(tile_pool& pool, exact_convert_arguments const& arguments);
 void exact_zero(tile_pool& pool, std::int64_t count, std::int64_t* sums);
 
 }  // namespace host
+
+namespace cuda {
+
+// Pointers are the device's, and results are there when the stream is.
+void exact_accumulate(stream queue, exact_accumulate_arguments const& arguments);
+void exact_accumulate_bf16(stream queue, exact_accumulate_bf16_arguments const& arguments);
+void exact_add(stream queue, exact_add_arguments const& arguments);
+void exact_convert(stream queue, exact_convert_arguments const& arguments);
+void exact_zero(stream queue, std::int64_t count, std::int64_t* sums);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/adamw/adamw.hpp"
+
+#include "kernels/cuda/policy.hpp"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/rows.cuh"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+constexpr int threads = 256;
+static_assert(threads * kept_chunks * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
+
+/// The tensor of a block, by bisection.
+__device__ std::int64_t tensor_of(std::int64_t block, std::int64_t const* first_block, std::int64_t tensor_count)
+{
+    std::int64_t low = 0;
+    for (std::int64_t high = tensor_count; high - low > 1;) {
+        std::int64_t const middle = (low + high) / 2;
+        (first_block[middle] <= block ? low : high) = middle;
+    }
+    return low;
+}
+
+template <class T, bool Whole>
+__device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<float> const& factors, std::int64_t block)
+{
+    constexpr int size = chunk_size<float>;
+    for (int k = 0; k < kept_chunks; ++k) {
+        std::int64_t const at = (block * kept_chunks + k) * threads + threadIdx.x;
+        auto const master = load<Whole>(t.master, t.count, at);
+        auto const first = load<Whole>(t.first_moment, t.count, at);
+        auto const second = load<Whole>(t.second_moment, t.count, at);
+        float g[size] = {};
+        if (t.gradient != nullptr) {
+            auto const gradient = load<Whole>(t.gradient, t.count, at);
+            for (int e = 0; e < size; ++e) {
+                g[e] = gradient.at(e);
+            }
+        }
+        float p[size];
+        float m[size];
+        float v[size];
+        for (int e = 0; e < size; ++e) {
+            std::int64_t const i = at * size + e;
+            if (t.sums != nullptr && i < t.count) {
+                g[e] = t.gradient != nullptr ? g[e] : value_of(t.sums[i], t.scale_log2);
+                t.sums[i] = 0;
+            }
+            p[e] = master.at(e);
+            m[e] = first.at(e);
+            v[e] = second.at(e);
+            definition::adamw_element(factors, t.weight_decay, g[e], m[e], v[e], p[e]);
+        }
+        store<Whole>(t.master, t.count, at, packed<float>(p));
+        store<Whole>(t.first_moment, t.count, at, packed<float>(m));
+        store<Whole>(t.second_moment, t.count, at, packed<float>(v));
+        if (t.parameter != nullptr) {
+            for (int e = 0; e < size; ++e) {
+                if (at * size + e < t.count) {
+                    t.parameter[at * size + e] = static_cast<T>(p[e]);
+                }
+            }
+        }
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_storing<T>> a)
+{
+    auto const n = tensor_of(blockIdx.x, a.first_block, a.tensor_count);
+    auto const t = a.tensors[n];
+    auto const factors = *a.factors;
+    auto const block = blockIdx.x - a.first_block[n];
+    // the pointers are known on the device alone, so the choice is made here, by all threads of the block alike
+    bool const whole = t.count % chunk_size<float> == 0 && (reinterpret_cast<std::uintptr_t>(t.master) | reinterpret_cast<std::uintptr_t>(t.first_moment) |
+                                                            reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) % 16 == 0;
+    if (whole) {
+        update<T, true>(t, factors, block);
+    } else {
+        update<T, false>(t, factors, block);
+    }
+}
+
+/// Sixteen lanes of a warp add a block as the host's sixteen lanes do: lane l the elements l, l + 16, ...; then the lanes fold.
+__global__ void __launch_bounds__(threads) block_norms(gradient_norm_list_arguments a)
+{
+    constexpr int lanes = 16;
+    std::int64_t const block = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
+    bool const works = block < a.blocks;
+    auto const n = works ? tensor_of(block, a.first_block, a.tensor_count) : 0;
+    auto const tensor = a.tensors[n];
+    std::int64_t const begin = works ? (block - a.first_block[n]) * norm_block : 0;
+    std::int64_t const end = works ? (tensor.count < begin + norm_block ? tensor.count : begin + norm_block) : 0;
+    double sum = 0;
+    for (std::int64_t i = begin + threadIdx.x % lanes; i < end; i += 8 * lanes) {
+        float some[8];
+        for (int k = 0; k < 8; ++k) {
+            some[k] = i + k * lanes < end ? tensor.gradient[i + k * lanes] : 0.0F;
+        }
+        for (float const value : some) {
+            sum += static_cast<double>(value) * static_cast<double>(value);
+        }
+    }
+    for (int half = lanes / 2; half > 0; half /= 2) {
+        sum += __shfl_xor_sync(all_lanes, sum, half);
+    }
+    if (works && threadIdx.x % lanes == 0) {
+        a.block_sums[block] = sum;
+    }
+}
+
+/// The blocks of a tensor in their order: one thread each.
+__global__ void __launch_bounds__(warp_size) tensor_norms(gradient_norm_list_arguments a)
+{
+    std::int64_t const n = static_cast<std::int64_t>(blockIdx.x) * warp_size + threadIdx.x;
+    if (n >= a.tensor_count) {
+        return;
+    }
+    double total = 0;
+    for (auto b = a.first_block[n]; b < a.first_block[n + 1]; ++b) {
+        total += a.block_sums[b];
+    }
+    a.sums[n] = total;
+}
+
+}  // namespace
+
+template <dtype_policy Policy>
+void adamw_list(stream queue, adamw_list_arguments<Policy> const& a)
+{
+    launch(queue, {.grid = blocks_for(a.blocks, 1), .block = threads}, step<storage_t<Policy>>, a);
+}
+
+void sum_of_squares_list(stream queue, gradient_norm_list_arguments const& a)
+{
+    launch(queue, {.grid = blocks_for(a.blocks, threads / 16), .block = threads}, block_norms, a);
+    launch(queue, {.grid = blocks_for(a.tensor_count, warp_size), .block = warp_size}, tensor_norms, a);
+}
+
+template void adamw_list(stream, adamw_list_arguments<fp32> const&);
+template void adamw_list(stream, adamw_list_arguments<bf16> const&);
+
+}  // namespace rheo::inline v0::cuda

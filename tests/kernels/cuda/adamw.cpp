@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/adamw/adamw.hpp"
+
+#include <memory>
+
+#include "laws.hpp"
+
+using namespace rheo;
+using namespace laws;
+
+namespace {
+
+constexpr std::int64_t counts[] = {1, 4096, 7, 9000, 4097, 64};
+
+/// A tensor's memory, on the host.
+template <class T>
+struct tensor {
+    floats master, first, second, gradient;
+    std::vector<std::int64_t> sums;
+    std::vector<T> parameter;
+
+    tensor(std::int64_t count, unsigned seed) : master{normal(count, seed)}, first{normal(count, seed + 1, 0.1F)}, second{normal(count, seed + 2, 0.1F)}, gradient{normal(count, seed + 3, 10.0F)}, parameter(size(count))
+    {
+        for (auto& v : second) {
+            v = std::fabs(v);
+        }
+        for (float const v : normal(count, seed + 4, 1e9F)) {
+            sums.push_back(static_cast<std::int64_t>(v));
+        }
+    }
+};
+
+/// Which of gradient, sums and parameter tensor n has: all combinations that there are, in turn.
+bool has_gradient(std::size_t n) { return n % 3 != 0; }
+bool has_sums(std::size_t n) { return n % 3 != 1; }
+bool has_parameter(std::size_t n) { return n % 2 == 0; }
+
+constexpr adamw_arguments<> settings(std::int64_t step)
+{
+    return {.count = 0, .master = nullptr, .first_moment = nullptr, .second_moment = nullptr, .gradient = nullptr, .gradient_multiplier = 0.013, .learning_rate = 3e-4, .beta2 = 0.95, .step = step};
+}
+
+static_assert(definition::factors_of<float>(settings(1)).correction1 == static_cast<float>(1 / (1 - 0.9)));
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cuda adamw: many tensors in one launch have the bits of the definition, sums turned to zero and casts written", "", float, bfloat16)
+{
+    using T = TestType;
+    constexpr auto policy = laws::policy<T>;
+    auto const first = first_blocks(counts);
+    REQUIRE(first == std::vector<std::int64_t>{0, 1, 2, 3, 6, 8, 9});
+    for (std::size_t const offset : {0U, 1U}) {
+        std::vector<tensor<T>> expected;
+        for (unsigned n = 0; n < std::size(counts); ++n) {
+            expected.emplace_back(counts[n], 10 * n);
+        }
+        auto const before = expected;
+        auto const factors = definition::factors_of<float>(settings(5));
+        std::vector<adamw_tensor<policy>> list;
+        for (std::size_t n = 0; n < std::size(counts); ++n) {
+            auto& t = expected[n];
+            list.push_back({.count = counts[n], .master = t.master.data(), .first_moment = t.first.data(), .second_moment = t.second.data(), .gradient = has_gradient(n) ? t.gradient.data() : nullptr,
+                            .sums = has_sums(n) ? t.sums.data() : nullptr, .scale_log2 = 30, .parameter = has_parameter(n) ? t.parameter.data() : nullptr, .weight_decay = n % 2 == 0 ? 0.1F : 0.0F});
+        }
+        auto device_list = list;
+        definition::adamw_list<policy>({.tensor_count = std::ssize(list), .tensors = list.data(), .first_block = first.data(), .blocks = first.back(), .factors = &factors});
+        same_in_every_order([&] {
+            std::vector<std::unique_ptr<device::array<float>>> numbers;
+            std::vector<std::unique_ptr<device::array<std::int64_t>>> sums;
+            std::vector<std::unique_ptr<device::array<T>>> parameters;
+            for (std::size_t n = 0; n < list.size(); ++n) {
+                auto const& t = before[n];
+                for (auto const* values : {&t.master, &t.first, &t.second, &t.gradient}) {
+                    numbers.push_back(std::make_unique<device::array<float>>(*values, offset));
+                }
+                sums.push_back(std::make_unique<device::array<std::int64_t>>(t.sums, offset));
+                parameters.push_back(std::make_unique<device::array<T>>(t.parameter, offset));
+                auto& d = device_list[n];
+                d.master = numbers[4 * n]->data();
+                d.first_moment = numbers[4 * n + 1]->data();
+                d.second_moment = numbers[4 * n + 2]->data();
+                d.gradient = has_gradient(n) ? numbers[4 * n + 3]->data() : nullptr;
+                d.sums = has_sums(n) ? sums[n]->data() : nullptr;
+                d.parameter = has_parameter(n) ? parameters[n]->data() : nullptr;
+            }
+            device::array<adamw_tensor<policy>> const tensors{device_list};
+            device::array<std::int64_t> const blocks{first};
+            device::array<adamw_factors<float>> const shared{std::vector{factors}};
+            cuda::adamw_list<policy>(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .factors = shared.data()});
+            for (std::size_t n = 0; n < list.size(); ++n) {
+                INFO("tensor " << n);
+                auto const& t = expected[n];
+                CHECK(all_bits(numbers[4 * n]->host(), numbers[4 * n + 1]->host(), numbers[4 * n + 2]->host()) == all_bits(t.master, t.first, t.second));
+                CHECK(sums[n]->host() == t.sums);
+                CHECK(all_bits(parameters[n]->host()) == all_bits(t.parameter));
+                CHECK((numbers[4 * n]->margins_kept() && numbers[4 * n + 1]->margins_kept() && numbers[4 * n + 2]->margins_kept() && sums[n]->margins_kept() && parameters[n]->margins_kept()));
+            }
+            return 0;
+        });
+    }
+}
+
+TEST_CASE("cuda adamw: one tensor of the list is the single update, and sums that were turned are as good as a gradient")
+{
+    auto t = tensor<float>{100, 1};
+    auto single = t;
+    auto from_sums = t;
+    auto a = settings(3);
+    a.count = 100;
+    a.weight_decay = 0.1;
+    for (auto* some : {&single, &t, &from_sums}) {
+        for (std::size_t i = 0; i < 100; ++i) {
+            some->gradient[i] = value_of(some->sums[i], 28);
+        }
+    }
+    a.master = single.master.data();
+    a.first_moment = single.first.data();
+    a.second_moment = single.second.data();
+    a.gradient = single.gradient.data();
+    definition::adamw(a);
+    auto const factors = definition::factors_of<float>(a);
+    auto const first = first_blocks(std::vector<std::int64_t>{100});
+    for (bool const turned : {false, true}) {
+        auto& some = turned ? from_sums : t;
+        std::vector<adamw_tensor<>> const list{{.count = 100, .master = some.master.data(), .first_moment = some.first.data(), .second_moment = some.second.data(), .gradient = turned ? nullptr : some.gradient.data(), .sums = some.sums.data(), .scale_log2 = 28, .weight_decay = 0.1F}};
+        definition::adamw_list<fp32>({.tensor_count = 1, .tensors = list.data(), .first_block = first.data(), .blocks = 1, .factors = &factors});
+        CHECK(all_bits(some.master, some.first, some.second) == all_bits(single.master, single.first, single.second));
+    }
+}
+
+TEST_CASE("cuda sums of squares: have the bits of the host's, in every order")
+{
+    tile_pool pool{1};
+    auto const first = first_blocks(counts);
+    std::vector<floats> gradients;
+    std::vector<double> expected;
+    for (unsigned n = 0; n < std::size(counts); ++n) {
+        gradients.push_back(normal(counts[n], n, 3.0F));
+        expected.push_back(host::sum_of_squares(pool, {.count = counts[n], .gradient = gradients.back().data()}));
+    }
+    auto const d = same_in_every_order([&] {
+        std::vector<std::unique_ptr<device::array<float>>> memory;
+        std::vector<cuda::norm_tensor> list;
+        for (auto const& g : gradients) {
+            memory.push_back(std::make_unique<device::array<float>>(g));
+            list.push_back({.count = std::ssize(g), .gradient = memory.back()->data()});
+        }
+        device::array<cuda::norm_tensor> const tensors{list};
+        device::array<std::int64_t> const blocks{first};
+        device::array<double> const block_sums{first.back()}, sums{std::ssize(list)};
+        cuda::sum_of_squares_list(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .block_sums = block_sums.data(), .sums = sums.data()});
+        CHECK((block_sums.margins_kept() && sums.margins_kept()));
+        return sums.host();
+    });
+    CHECK(d == expected);
+}
