@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -160,4 +161,17 @@ void cross_entropy_backward(tile_pool& pool, cross_entropy_backward_arguments<> 
 void cross_entropy_fused(tile_pool& pool, cross_entropy_fused_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is. Targets are in the vocabulary or
+// ignored: the host has looked before it copied them.
+template <dtype_policy Policy>
+void cross_entropy_forward(stream queue, cross_entropy_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void cross_entropy_backward(stream queue, cross_entropy_backward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void cross_entropy_fused(stream queue, cross_entropy_fused_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

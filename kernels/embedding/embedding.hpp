@@ -6,8 +6,12 @@
 // in order of increasing row), then contributes it once; table rows that the microbatch does not use
 // contribute nothing.
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "kernels/cuda/stream.hpp"
 #include "kernels/dropout/dropout.hpp"
 #include "kernels/exact/exact.hpp"
 #include "rheo/tensor/dtype.hpp"
@@ -42,6 +46,37 @@ struct embedding_backward_weight_arguments {
     gradient_sum<Policy> token_gradient{};     // [vocabulary, width]; left out when sums is null
     gradient_sum<Policy> position_gradient{};  // [at least first + length, width]; left out when sums is null
 };
+
+/// The rows of a microbatch in order of their tokens, then of their own: each segment is the rows of one token.
+struct token_order {
+    std::vector<std::int32_t> rows;    ///< [batch * length]
+    std::vector<std::int32_t> first;   ///< [segments + 1], where each segment begins in rows
+    std::vector<std::int32_t> tokens;  ///< [segments]
+
+    friend bool operator==(token_order const&, token_order const&) = default;
+};
+
+/// @pre each token is in 0 .. vocabulary-1
+inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t vocabulary)
+{
+    token_order result;
+    for (std::size_t r = 0; r < tokens.size(); ++r) {
+        expects(tokens[r] >= 0 && tokens[r] < vocabulary, "a token is not in the vocabulary");
+        result.rows.push_back(static_cast<std::int32_t>(r));
+    }
+    std::stable_sort(result.rows.begin(), result.rows.end(), [&](std::int32_t a, std::int32_t b) {
+        return tokens[static_cast<std::size_t>(a)] < tokens[static_cast<std::size_t>(b)];
+    });
+    for (std::size_t i = 0; i < result.rows.size(); ++i) {
+        auto const token = tokens[static_cast<std::size_t>(result.rows[i])];
+        if (result.tokens.empty() || result.tokens.back() != token) {
+            result.tokens.push_back(token);
+            result.first.push_back(static_cast<std::int32_t>(i));
+        }
+    }
+    result.first.push_back(static_cast<std::int32_t>(result.rows.size()));
+    return result;
+}
 
 namespace definition {
 
@@ -100,4 +135,23 @@ void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& arg
 void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+/// A token_order in the device's memory. The host sorts, while the device computes what comes before: it has the tokens first, and looks at
+/// each of them anyhow.
+struct token_order_on_device {
+    std::int64_t segments;
+    std::int32_t const* rows;    // [batch * length]
+    std::int32_t const* first;   // [segments + 1]
+    std::int32_t const* tokens;  // [segments]
+};
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is. @pre tokens are in the vocabulary: order_of has looked
+template <dtype_policy Policy>
+void embedding_forward(stream queue, embedding_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void embedding_backward_weight(stream queue, token_order_on_device const& order, embedding_backward_weight_arguments<Policy> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

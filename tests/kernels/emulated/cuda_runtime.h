@@ -130,6 +130,8 @@ template <class T>
 T __ldg(T const* p) { return *p; }
 template <class T>
 T __ldcg(T const* p) { return *p; }
+template <class T>
+void __stwb(T* p, T value) { *p = value; }
 
 template <class T>
 concept emulated_atomic = std::is_integral_v<T>;  // sums of floats depend on their order: there is no atomic for them

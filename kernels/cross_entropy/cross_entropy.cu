@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cross_entropy/cross_entropy.hpp"
+
+#include <cfloat>
+
+#include "kernels/cuda/policy.hpp"
+#include "kernels/cuda/rows.cuh"
+#include "rheo/tensor/exact_sum.hpp"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+constexpr int threads = 512;
+constexpr int in_flight = 4;
+
+/// A sum of exponentials that begins again with every larger one (Milakov, Gimelshein: "Online normalizer calculation for softmax", 2018).
+struct running_sum {
+    float largest = -FLT_MAX;
+    float sum = 0;  ///< of exp(x - largest)
+};
+
+__device__ running_sum joined(running_sum const& a, running_sum const& b)
+{
+    float const largest = a.largest < b.largest ? b.largest : a.largest;
+    return {.largest = largest, .sum = a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
+}
+
+__device__ running_sum joined_in_warp(running_sum mine)
+{
+    for (int lane_mask = warp_size / 2; lane_mask > 0; lane_mask /= 2) {
+        mine = joined(mine, {.largest = __shfl_xor_sync(all_lanes, mine.largest, lane_mask), .sum = __shfl_xor_sync(all_lanes, mine.sum, lane_mask)});
+    }
+    return mine;
+}
+
+/// Over the block, in the tree of block_join; all threads get it.
+__device__ running_sum joined_in_block(running_sum mine)
+{
+    auto* const room = shared_memory<running_sum>();
+    mine = joined_in_warp(mine);
+    if (threadIdx.x % warp_size == 0) {
+        room[threadIdx.x / warp_size] = mine;
+    }
+    __syncthreads();
+    unsigned const lane = threadIdx.x % warp_size;
+    return joined_in_warp(lane < threads / warp_size ? room[lane] : running_sum{});
+}
+
+template <bool Whole, class T>
+__device__ running_sum sum_of_row(T const* logits, std::int64_t vocabulary)
+{
+    running_sum mine;
+    for (std::int64_t first = threadIdx.x; first < chunks_in<T>(vocabulary); first += threads * in_flight) {
+        chunk<T> some[in_flight];
+        for (int k = 0; k < in_flight; ++k) {
+            some[k] = load<Whole>(logits, vocabulary, first + k * threads);
+        }
+        for (int k = 0; k < in_flight; ++k) {
+            std::int64_t const at = (first + k * threads) * chunk_size<T>;
+            float largest = mine.largest;
+            for (int e = 0; e < chunk_size<T>; ++e) {
+                largest = at + e < vocabulary && largest < some[k].at(e) ? some[k].at(e) : largest;
+            }
+            float sum = mine.sum * expf(mine.largest - largest);
+            for (int e = 0; e < chunk_size<T>; ++e) {
+                sum += at + e < vocabulary ? expf(some[k].at(e) - largest) : 0.0F;
+            }
+            mine = {.largest = largest, .sum = sum};
+        }
+    }
+    return joined_in_block(mine);
+}
+
+/// Writes softmax - onehot, or zeros in a row that is ignored.
+template <bool Whole, class T>
+__device__ void gradient_of_row(T const* logits, std::int64_t vocabulary, std::int32_t target, float log_sum, T* gradient)
+{
+    for (std::int64_t first = threadIdx.x; first < chunks_in<T>(vocabulary); first += threads * in_flight) {
+        chunk<T> some[in_flight];
+        for (int k = 0; k < in_flight; ++k) {
+            some[k] = load<Whole>(logits, vocabulary, first + k * threads);
+        }
+        for (int k = 0; k < in_flight; ++k) {
+            std::int64_t const at = (first + k * threads) * chunk_size<T>;
+            float result[chunk_size<T>];
+            for (int e = 0; e < chunk_size<T>; ++e) {
+                float const p = expf(some[k].at(e) - log_sum) - (at + e == target ? 1.0F : 0.0F);
+                result[e] = target == ignored_target ? 0.0F : p;
+            }
+            store<Whole>(gradient, vocabulary, first + k * threads, packed<T>(result));
+        }
+    }
+}
+
+/// As add_loss, from many threads: integers, so in any order.
+__device__ void add_loss_of_row(loss_sum* sum, double loss)
+{
+    static_assert(sizeof(long long) == sizeof(std::int64_t));
+    atomicAdd(reinterpret_cast<unsigned long long*>(&sum->targets), 1ULL);
+    if (!(fabs(loss) < largest_row_loss)) {
+        sum->not_finite = true;  // whoever writes it writes the same
+        return;
+    }
+    atomicAdd(reinterpret_cast<unsigned long long*>(&sum->fixed), static_cast<unsigned long long>(rheo::detail::nearest_integer(loss * loss_units_per_nat)));
+}
+
+/// The row's log sum exp, its loss added up.
+template <bool Whole, class T>
+__device__ double forward_of_row(T const* logits, std::int64_t vocabulary, std::int32_t target, loss_sum* loss)
+{
+    bool const speaks = threadIdx.x == 0 && target != ignored_target;
+    float const wanted = speaks ? float(logits[target]) : 0.0F;  // before anybody writes a gradient over it
+    auto const all = sum_of_row<Whole>(logits, vocabulary);
+    double const log_sum = static_cast<double>(all.largest) + log(static_cast<double>(all.sum));
+    if (speaks) {
+        add_loss_of_row(loss, log_sum - static_cast<double>(wanted));
+    }
+    return log_sum;
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(threads) forward(cross_entropy_forward_arguments<policy_storing<T>> a)
+{
+    std::int64_t const row = blockIdx.x;
+    double const log_sum = forward_of_row<Whole>(a.logits + row * a.vocabulary, a.vocabulary, a.targets[row], a.loss);
+    if (threadIdx.x == 0 && a.log_sum_exp != nullptr) {
+        a.log_sum_exp[row] = static_cast<float>(log_sum);
+    }
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(threads) backward(cross_entropy_backward_arguments<policy_storing<T>> a)
+{
+    std::int64_t const row = blockIdx.x;
+    gradient_of_row<Whole>(a.logits + row * a.vocabulary, a.vocabulary, a.targets[row], a.log_sum_exp[row], a.logits_gradient + row * a.vocabulary);
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(threads) fused(cross_entropy_fused_arguments<policy_storing<T>> a)
+{
+    std::int64_t const row = blockIdx.x;
+    T* const logits = a.logits + row * a.vocabulary;
+    double const log_sum = forward_of_row<Whole>(logits, a.vocabulary, a.targets[row], a.loss);
+    gradient_of_row<Whole>(logits, a.vocabulary, a.targets[row], static_cast<float>(log_sum), logits);
+}
+
+launch_shape shape_of(std::int64_t rows) { return {.grid = blocks_for(rows, 1), .block = threads, .shared_bytes = sizeof(running_sum) * (threads / warp_size)}; }
+
+}  // namespace
+
+template <dtype_policy Policy>
+void cross_entropy_forward(stream queue, cross_entropy_forward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.vocabulary, a.logits), [&](auto whole) { launch(queue, shape_of(a.rows), forward<T, whole()>, a); });
+}
+
+template <dtype_policy Policy>
+void cross_entropy_backward(stream queue, cross_entropy_backward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.vocabulary, a.logits, a.logits_gradient), [&](auto whole) { launch(queue, shape_of(a.rows), backward<T, whole()>, a); });
+}
+
+template <dtype_policy Policy>
+void cross_entropy_fused(stream queue, cross_entropy_fused_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.vocabulary, a.logits), [&](auto whole) { launch(queue, shape_of(a.rows), fused<T, whole()>, a); });
+}
+
+template void cross_entropy_forward(stream, cross_entropy_forward_arguments<fp32> const&);
+template void cross_entropy_forward(stream, cross_entropy_forward_arguments<bf16> const&);
+template void cross_entropy_backward(stream, cross_entropy_backward_arguments<fp32> const&);
+template void cross_entropy_backward(stream, cross_entropy_backward_arguments<bf16> const&);
+template void cross_entropy_fused(stream, cross_entropy_fused_arguments<fp32> const&);
+template void cross_entropy_fused(stream, cross_entropy_fused_arguments<bf16> const&);
+
+}  // namespace rheo::inline v0::cuda
