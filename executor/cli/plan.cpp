@@ -35,7 +35,7 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     if (!measured) {
         throw refusal{4, measured.why().sentence};
     }
-    auto chosen = clock_book{*measured, clock_request_of(config.power)}.choose(first, {});
+    auto chosen = clock_book{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
         throw refusal{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.profile, chosen.reason)};
     }

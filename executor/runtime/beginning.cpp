@@ -2,6 +2,7 @@
 #include "runtime/beginning.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -76,6 +77,23 @@ refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& f
     return {};
 }
 
+/// By whose permission clocks are set, all ranks in one sentence, the most frequent first; empty: they are left alone.
+std::string sentence_about_clocks(mpi::messenger& messages, std::string const& mine)
+{
+    std::vector<std::pair<std::int64_t, std::string>> counts;
+    for (auto const& word : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
+        std::string const text(word.begin(), word.end());
+        auto const found = std::find_if(counts.begin(), counts.end(), [&](auto const& c) { return c.second == text; });
+        ++(found != counts.end() ? *found : counts.emplace_back(0, text)).first;
+    }
+    std::stable_sort(counts.begin(), counts.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+    std::string sentence;
+    for (auto const& [count, word] : counts) {
+        sentence += fmt::format("{}{} on {} rank{}", sentence.empty() ? "clocks: " : ", ", word.empty() ? "left alone" : word, count, count == 1 ? "" : "s");
+    }
+    return counts.size() == 1 && counts.front().second.empty() ? std::string{} : sentence;
+}
+
 /// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
 refusal first_refusal(mpi::messenger& messages, refusal const& mine)
 {
@@ -99,7 +117,7 @@ seconds patience_with_the_last_launch(watchdog_config const& watch)
 }
 
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
-/// @param words out: the checkpoint's step or -1, and which fork, 0 for none
+/// @param words out: the checkpoint's step or -1; which fork, 0 for none; joules (a double) and tokens of the run that is gone on with
 refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
                      run_lock& lock, std::vector<std::string>& notes)
 {
@@ -145,6 +163,11 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fin
                     notes.push_back(key);
                 }
             }
+        }
+        if (words[0] >= 0 && words[1] == 0) {
+            auto const drawn = energy_of_records(folder, step_id{words[0]});
+            words[2] = std::bit_cast<std::int64_t>(drawn.energy.count);
+            words[3] = drawn.tokens;
         }
         config.run.folder = folder_of(folder, words[1]);
         if (mode == resume_mode::fork) {
@@ -201,7 +224,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         mine = lowest ? bad : refusal{};
         return bad;
     }
-    std::vector<std::int64_t> words{-1, 0};
+    std::vector<std::int64_t> words{-1, 0, 0, 0};
     if (lowest) {
         mine = begin_folder(config, fingerprint, mode, words, begun.lock, begun.notes);
     }
@@ -210,6 +233,10 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
     }
     broadcast(messages, words);
     begun.folder = folder_of(config.run.folder, words[1]);
+    begun.drawn = {{std::bit_cast<double>(words[2])}, words[3]};
+    if (auto sentence = sentence_about_clocks(messages, begun.clocks_are_set); lowest && !sentence.empty()) {
+        begun.notes.push_back(std::move(sentence));
+    }
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
         mine = lowest ? bad : refusal{};
         return bad;

@@ -15,6 +15,7 @@
 #include "rheo/tensor/collection.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/config.hpp"
+#include "runtime/energy_account.hpp"
 #include "runtime/fingerprint_line.hpp"
 #include "runtime/run.hpp"
 #include "runtime/run_lock.hpp"
@@ -41,6 +42,8 @@ struct beginning {
     std::string folder{};               ///< of this run: the configured one, or that of a fork
     std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
     std::vector<std::string> notes{};   ///< what the lowest rank has to tell people
+    energy_so_far drawn{};              ///< by the run that is gone on with
+    std::string clocks_are_set{};       ///< in: by whose permission on this rank; empty: its clock is left alone
 };
 
 /// One try at beginning, by all members of the messenger's generation.

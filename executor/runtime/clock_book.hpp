@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The frontiers of this job's pipelines, each made once: for the plan in force, and, on a thread of its own while training goes on, for
-// the plans that the next loss would lead to, so that after it the plan comes with its clocks at once. Frontiers are
+// the plans that the next losses would lead to, so that after it the plan comes with its clocks at once. Frontiers are
 // pure, so it changes nothing but the time whether one was made ahead.
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <thread>
@@ -20,6 +21,15 @@
 
 namespace rheo::inline v0 {
 
+/// What making clocks ahead came to.
+struct made_ahead {
+    std::size_t plans = 0;
+    std::size_t frontiers = 0;  ///< that were not there before
+    seconds took{};
+
+    friend bool operator==(made_ahead, made_ahead) = default;
+};
+
 class clock_book {
 public:
     clock_book(profile layers, clock_request request) : layers_{std::move(layers)}, request_{request} {}
@@ -30,20 +40,33 @@ public:
     /// The clocks of a plan, the same on every rank. @pre the plan's schedule is known
     chosen_clocks choose(plan const& p, std::span<slow_rank const> slow);
 
-    /// Begins to make the frontiers of all plans that `plans` returns, which is called on the other thread; what was begun before is given up.
-    void make_ahead(std::function<std::vector<plan>()> plans);
+    /// Begins to make the frontiers of the plans that `next` returns until it returns none. It is called on the other thread, which runs when nothing else
+    /// wants to; what was begun before is given up.
+    void make_ahead(std::function<std::optional<plan>()> next);
+
+    /// Whether what was begun is done by now: what it came to, told once.
+    std::optional<made_ahead> done_ahead();
+
+    /// Frontiers that choose() had to make itself.
+    std::size_t made_at_once() const { return at_once_; }
 
     /// Waits until what was begun is done. @return frontiers that there are
     std::size_t made();
 
 private:
-    std::shared_ptr<pipeline_frontier const> frontier_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow);
+    struct found {
+        std::shared_ptr<pipeline_frontier const> frontier;
+        bool made = false;  ///< now
+    };
+    found frontier_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow);
     void give_up();
 
     profile layers_;
     clock_request request_;
-    std::mutex mutex_;  // of the map
+    std::size_t at_once_ = 0;
+    std::mutex mutex_;  // of the two below
     std::map<pipeline_frontier_key, std::shared_ptr<pipeline_frontier const>> frontiers_;
+    std::optional<made_ahead> done_;
     std::stop_source ahead_ends_;
     std::thread ahead_;
 };

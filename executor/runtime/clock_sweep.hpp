@@ -64,7 +64,8 @@ private:
 class sweep_rows {
 public:
     /// Takes note of a step. @param cuts of the stages  @param layer_times as modelled: only their ratios count
-    void take(megahertz clock, computed_sums const& sums, std::span<layer_id const> cuts, std::span<seconds const> layer_times);
+    /// @param throttled the device did not hold the clock all the time
+    void take(megahertz clock, computed_sums const& sums, std::span<layer_id const> cuts, std::span<seconds const> layer_times, bool throttled = false);
 
     /// How long this rank waited in a step, and what it drew meanwhile.
     void waited(seconds time, joules energy);
@@ -73,7 +74,8 @@ public:
     std::vector<std::int64_t> words() const;
     void add(std::span<std::int64_t const> words);
 
-    /// The mean of each computation, as a profile; computations that drew nothing known are left out.
+    /// The mean of each computation, as a profile; computations that drew nothing known are left out. What was measured at a clock only while a
+    /// device was throttled is marked; else such measurements do not count.
     profile rows() const;
 
     /// What a device draws while it waits; 0: not known.
@@ -83,7 +85,8 @@ private:
     struct key {
         int layer;
         instruction_kind kind;
-        double below;  ///< the clock, negative: the highest comes first
+        double below;    ///< the clock, negative: the highest comes first
+        int throttled;   ///< 0 or 1
         friend auto operator<=>(key const&, key const&) = default;
     };
     std::map<key, computed_sum> sums_;

@@ -108,6 +108,10 @@ std::optional<config_fault> check_power(run_config const& config)
     if (power.device == "none" && !power.profile.empty()) {
         return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
     }
+    if (power.slow.well > power.slow.slow) {
+        return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well", power.slow.well,
+                                                                power.slow.slow)};
+    }
     if (!power.profile.empty() && config.plan.recompute) {
         return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
     }

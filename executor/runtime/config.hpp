@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/frequency/straggler.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -84,10 +85,11 @@ struct llama_config {
 struct power_config {
     std::string device = "none";        ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
     std::string profile;                ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
-    double blocking_w = 83.64;          ///< what a device draws while it waits
+    double blocking_w = 0;              ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
     double deadline_s = 0;              ///< of a step; 0: no time is lost
     double switch_latency_s = 0;        ///< how long a change of the clock takes
     bool straggler = true;              ///< when a rank is slow, the others need not hurry
+    straggler_rule slow{};              ///< when it counts as slow: the keys straggler_slow, straggler_well, straggler_other, straggler_steps
     std::string pace = "machine";       ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
     std::string nvml = "libnvidia-ml.so.1";  ///< the library
     std::string sysfs = "/sys";

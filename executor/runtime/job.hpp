@@ -19,6 +19,7 @@
 #include "runtime/clock_book.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
+#include "runtime/energy_account.hpp"
 #include "runtime/fingerprint_line.hpp"
 #include "runtime/inject.hpp"
 #include "runtime/rank_device.hpp"
@@ -61,6 +62,7 @@ struct job {
     std::function<bool(step_id)> asked_to_leave{};  ///< this rank alone, after this step; none: never
     rank_device* device = nullptr;       ///< none: no clock is set, no energy is read
     clock_book* clocks = nullptr;        ///< none: plans have no clocks
+    energy_account* energies = nullptr;  ///< of all ranks; there where there is a device
 
     /// The rank has got something done.
     void progress() const

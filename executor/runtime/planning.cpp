@@ -21,21 +21,6 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// Ranks in their order to the places of pipelines of these sizes.
-std::vector<pipeline_instance> in_order(template_set_value const& ready, std::vector<int> const& sizes)
-{
-    std::vector<pipeline_instance> pipelines;
-    int next = 0;
-    for (auto const n : sizes) {
-        std::vector<rank_id> ranks;
-        for (int position = 0; position < n; ++position) {
-            ranks.push_back(rank_id{next++});
-        }
-        pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
-    }
-    return pipelines;
-}
-
 /// Cuts the pipelines as the config says. Returns why that cannot be.
 std::string cut_by_hand(std::vector<pipeline_instance>& pipelines, std::vector<int> const& layers_of_stages, int layers)
 {
@@ -149,6 +134,20 @@ std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run
 
 }  // namespace
 
+std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& ready, std::span<int const> sizes)
+{
+    std::vector<pipeline_instance> pipelines;
+    int next = 0;
+    for (auto const n : sizes) {
+        std::vector<rank_id> ranks;
+        for (int position = 0; position < n; ++position) {
+            ranks.push_back(rank_id{next++});
+        }
+        pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
+    }
+    return pipelines;
+}
+
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
     first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
@@ -187,7 +186,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         result.time = std::max(result.time, time_of(costs[i], shares[i]));
     }
-    result.what.pipelines = in_order(ready, sizes);
+    result.what.pipelines = pipelines_of_sizes(ready, sizes);
     if (!config.plan.layers.empty()) {
         result.cannot = cut_by_hand(result.what.pipelines, config.plan.layers, layers);
         if (!result.cannot.empty()) {

@@ -42,6 +42,9 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
 /// are, or layers.
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks);
 
+/// Pipelines of these sizes with ranks 0, 1, ... in their order. @pre there is a template of each size
+std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& ready, std::span<int const> sizes);
+
 struct first_plan {
     plan what;
     seconds time{};         ///< modelled, of a step

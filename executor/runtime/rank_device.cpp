@@ -81,7 +81,7 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     auto& d = *device;
     d.layers_ = layers;
     if (config.device == "emulated") {
-        d.emulated_.emplace(layers, power::emulated_options{.rank = me, .blocking = {config.blocking_w}, .switch_latency = {config.switch_latency_s},
+        d.emulated_.emplace(layers, power::emulated_options{.rank = me, .blocking = blocking_of(layers, {config.blocking_w}), .switch_latency = {config.switch_latency_s},
                                                             .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});
         d.clocks_ = *d.emulated_->clocks();
         d.highest_ = d.wished_ = d.clocks_.front();
@@ -134,6 +134,21 @@ std::string rank_device::sentence() const
     }
     setter_->settled_within({5.0});
     return fmt::format("{}: {}", name_, setter_->status().sentence);
+}
+
+bool rank_device::throttled()
+{
+    auto const told = watched_ ? watched_->throttled() : power::answer<power::throttling>{power::throttling{}};
+    return told && static_cast<bool>(*told);
+}
+
+std::string rank_device::permission() const
+{
+    if (!setter_) {
+        return emulated_ ? "emulated" : "";
+    }
+    setter_->settled_within({5.0});
+    return std::string{name_of(setter_->status().rung)};
 }
 
 std::vector<megahertz> rank_device::clocks()

@@ -40,6 +40,12 @@ public:
     /// What it is, and for clocks on which rung of the ladder it stands. Waits a moment until that is known.
     std::string sentence() const;
 
+    /// Whether it did not hold its clock: now, or since the last time that this was asked, as the device can tell.
+    bool throttled();
+
+    /// By whose permission its clock is set, in a word or two; empty: it is left alone. Waits a moment until that is known.
+    std::string permission() const;
+
     /// What has been said about its clock since the last time.
     std::vector<std::string> news();
 

@@ -94,9 +94,10 @@ struct final_record {
     std::int64_t pairs_computed = 0;     ///< weight-gradient contributions of all surviving ranks
     std::string sample{};        ///< generated text
     std::string plan_drawing{};
-    joules energy{};             ///< of all ranks in all attempts of this job; 0: not known
-    joules energy_per_step{};    ///< committed by this job
+    joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job went on with; 0: not known
+    joules energy_per_step{};    ///< committed
     joules energy_per_token{};
+    std::vector<rank_id> energy_missing{};  ///< ranks that were lost and whose last joules nobody saw
 };
 
 class records {

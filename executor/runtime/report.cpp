@@ -165,6 +165,9 @@ json to_json(final_record const& r, std::span<recovery_record const> recoveries)
         object["energy_J_per_step"] = r.energy_per_step.count;
         object["energy_J_per_token"] = r.energy_per_token.count;
     }
+    if (!r.energy_missing.empty()) {
+        object["energy_missing_ranks"] = numbers(r.energy_missing);
+    }
     return object;
 }
 
@@ -224,6 +227,9 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
     }
     if (r.energy.count > 0) {
         text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count, r.energy_per_token.count);
+        for (auto const rank : r.energy_missing) {
+            text += fmt::format("  {:<20}what rank {} drew at last is not among it: nobody saw its meter\n", "", rank.value);
+        }
     }
     text += fmt::format("  {:<20}{}\n", "digest of the state", r.digest_known ? to_string(r.digest) : "not known");
     text += fmt::format("  {:<20}{}\n", "ended", r.sentence.empty() ? fmt::format("exit code {}", r.exit_code) : r.sentence);

@@ -101,6 +101,7 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 struct opened_power {
     std::unique_ptr<clock_book> clocks{};
     std::unique_ptr<rank_device> device{};
+    watts blocking{};
 };
 
 opened_power open_power(run_config const& config, int layers, rank_id me, refusal& why)
@@ -117,8 +118,9 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
             return power;
         }
         measured = *read;
-        power.clocks = std::make_unique<clock_book>(measured, clock_request_of(config.power));
+        power.clocks = std::make_unique<clock_book>(measured, clock_request_of(config.power, measured));
     }
+    power.blocking = blocking_of(measured, {config.power.blocking_w});
     auto device = rank_device::open(config.power, measured, me, place_on_host());
     if (device) {
         power.device = std::move(*device);
@@ -276,6 +278,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         why = {5, error.what()};
     }
     auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
+    auto config = given;
+    config.power.blocking_w = power.blocking.count;  // in effect
     first.clocks.clear();
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
@@ -287,21 +291,27 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     beginning begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
-    if (auto const bad = begin_all(generation, given, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
+    begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
+    if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
         return refused(bad, why.exit_code != 0);
     }
     std::optional<records> record;
     watch.all_joined();
-    auto config = given;
     config.run.folder = begun.folder;
     auto const& launch = begun.launch;
+
+    std::optional<energy_account> energies;
+    if (power.device) {
+        energies.emplace(generation->members, begun.drawn, std::int64_t{config.train.microbatches} * microbatch_rows(config.train.microbatch));
+    }
 
     run_result result;
     try {
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,  units,       config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get()};
+                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
+                        energies ? &*energies : nullptr};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;
         training_end end;

@@ -48,6 +48,9 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, laun
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     job_->record->speaker(speaks());
+    if (job_->energies != nullptr) {
+        job_->energies->goes_on_from(from_ ? from_->step() : step_id{0});
+    }
 }
 
 training_end trainer::run()
@@ -149,8 +152,12 @@ std::vector<program> const& trainer::programs_for(section_work work)
             throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
         }
         programs_are_for_ = work;
-        if (work == section_work::whole) {
-            choose_clocks();
+        choose_clocks();
+        if (work == section_work::whole && job_->clocks != nullptr) {
+            plan_.clocks = chosen_.clocks;
+            if (!std::exchange(clocks_are_ahead_, true)) {
+                make_clocks_ahead();
+            }
         }
         if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
             planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline)[static_cast<std::size_t>(place.position)];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mpi/messenger.hpp"
+#include "rheo/frequency/carried_clocks.hpp"
 #include "rheo/frequency/straggler.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
@@ -67,9 +68,12 @@ private:
     plan plan_in_force(section_work work) const;
     plan whole_step(membership_plan const& p) const;
     void choose_clocks();
+    chosen_clocks clocks_for(plan const& whole);
     void make_clocks_ahead();
+    void tell_of_clocks_ahead();
     void watch_for_stragglers();
     std::span<megahertz const> clocks_of_row(plan_position place);
+    std::span<megahertz const> carried_to(plan_position place, std::vector<instruction> const& row);
     bool sweeps() const { return job_->device != nullptr && !job_->config.power.sweep.empty() && !sweep_.ended(); }
     void note_sweep(bool committed);
     void gather_sweep();
@@ -112,13 +116,14 @@ private:
 
     // clocks and energy
     stragglers stragglers_;          ///< the same on every rank that has committed the same steps
-    chosen_clocks chosen_{};         ///< with the clocks of plan_, when it is for a whole step
+    chosen_clocks chosen_{};         ///< for a whole step of the plan in force
+    bool clocks_are_chosen_ = false; ///< since the members and who is slow have changed the last time
     std::string told_of_clocks_;
     bool clocks_are_ahead_ = false;  ///< those that a loss would lead to are made, or being made
+    std::vector<kind_clock> carried_;///< of this rank's row in chosen_: for what is not a whole step
+    std::vector<megahertz> carried_row_;  ///< the clocks of such a row
     joules energy_before_{};         ///< of this rank, when scalars were reduced the last time
-    joules energy_;                  ///< of all ranks since then, reduced
-    joules energy_total_;            ///< in all settled attempts
-    std::int64_t tokens_total_ = 0;  ///< of committed steps
+    joules energy_;                  ///< of all ranks since the last settled attempt, reduced
     std::vector<double> slowness_;   ///< of each member, reduced
     joules computing_;               ///< what computations of all ranks drew in the last section, reduced
     seconds reduced_at_;             ///< when scalars were reduced the last time

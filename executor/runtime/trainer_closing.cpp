@@ -30,10 +30,11 @@ void trainer::evaluate(step_id step)
     loss_sum mine;
     auto const place = worker_->place();
     if (place.found) {
+        choose_clocks();
+        auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
         worker_->computed = [](instruction, seconds) {};
         worker_->run(
-            programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], where.work[at(place.pipeline)],
-            {state_.now.generation, step, state_.now.attempt, false}, *messages_, [](use_id, microbatch_id) { return false; },
+            row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_to(place, row)}, *messages_, [](use_id, microbatch_id) { return false; },
             [](use_id, microbatch_id) {}, mine);
     }
     step_scalars scalars{{}, {mine.fixed, mine.targets}};
@@ -82,9 +83,10 @@ void trainer::close()
     end_.steps = state_.now.step;
     end_.loss = last_loss_;
     end_.unigram_entropy = job_->data->unigram_entropy();
-    if (tokens_total_ > 0) {
-        end_.energy = energy_total_;
-        end_.energy_per_token = energy_total_ / static_cast<double>(tokens_total_);
+    if (auto const* drawn = job_->energies; drawn != nullptr && drawn->tokens() > 0) {
+        end_.energy = drawn->total();
+        end_.energy_missing = drawn->missing();
+        end_.energy_per_token = drawn->total() / static_cast<double>(drawn->tokens());
         end_.energy_per_step = end_.energy_per_token * static_cast<double>(job_->microbatches() * microbatch_rows(job_->shape()));
     }
     switch (reason) {

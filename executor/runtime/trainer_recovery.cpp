@@ -105,7 +105,7 @@ void trainer::expect_same_plan()
     auto digest = digest_of(*state_.next);
     if (job_->clocks != nullptr) {
         auto p = whole_step(*state_.next);
-        p.clocks = job_->clocks->choose(p, slow_ranks(stragglers_)).clocks;
+        p.clocks = clocks_for(p).clocks;
         digest += digest_of(p);
     }
     std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(digest.high), std::bit_cast<std::int64_t>(digest.low)};
@@ -173,7 +173,7 @@ protocol_event trainer::perform(merge_staging const&)
     plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own, {}, first_.slices};
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
-    clocks_are_ahead_ = false;
+    clocks_are_ahead_ = clocks_are_chosen_ = false;
     if (auto const place = position_of(where, me_); place.found && job_->device != nullptr) {
         job_->device->computes(where.pipelines[at(place.pipeline)].cuts);
     }

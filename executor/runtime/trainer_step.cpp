@@ -84,7 +84,9 @@ outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
     auto const& members = generation_->members;
-    step_scalars scalars{std::vector<double>(2 * tensors + 5 + 2 * members.size(), 0.0), std::vector<std::int64_t>(5, 0)};
+    auto* const energies = job_->energies;
+    auto const metered = energies != nullptr ? energies->ranks() : std::vector<rank_id>{};
+    step_scalars scalars{std::vector<double>(2 * tensors + 5 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[2 * tensors];
@@ -94,7 +96,9 @@ outcome trainer::reduce_scalars(run_section const& action)
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
     auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 5, members.size());  // of each member, to leave
-    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 5 + members.size());  // of each member
+    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 5 + members.size(), members.size());  // of each member
+    auto const seen = std::span{scalars.maxima}.subspan(2 * tensors + 5 + 2 * members.size(), metered.size());  // whose count is known
+    auto const counts = std::span{scalars.maxima}.subspan(2 * tensors + 5 + 2 * members.size() + metered.size());
     double& fewest_clocks = scalars.maxima[2 * tensors + 4];  // negative
     fewest_clocks = -static_cast<double>(sweep_clocks_.size());
     auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
@@ -126,19 +130,23 @@ outcome trainer::reduce_scalars(run_section const& action)
     }
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
-    scalars.sums[3] = in_whole_nanojoules(energy - energy_before_).count;
+    for (std::size_t k = 0; k < metered.size(); ++k) {
+        auto const count = metered[k] == me_ ? std::optional{energy} : generation_->has(metered[k]) || job_->watch == nullptr ? std::nullopt : job_->watch->shown_by(metered[k]);
+        seen[k] = count ? 1 : 0;
+        counts[k] = count ? count->count : 0.0;
+    }
     for (auto const& [what, sum] : worker_->computed_sums_of_section()) {
-        scalars.sums[4] += in_whole_nanojoules(sum.energy).count;
+        scalars.sums[3] += in_whole_nanojoules(sum.energy).count;
     }
     auto const reduced_at = job_->clock.now();
     all_reduce(*messages_, scalars);
     pairs_of_section_ = scalars.sums[2];
     drawn_ = energy - energy_before_;
     energy_before_ = energy;
-    computing_ = in_joules(nanojoules{scalars.sums[4]});
+    computing_ = in_joules(nanojoules{scalars.sums[3]});
     since_reduced_ = reduced_at - std::exchange(reduced_at_, reduced_at);
     sweep_count_ = static_cast<std::size_t>(std::max(1.0, -fewest_clocks));
-    energy_ = in_joules(nanojoules{scalars.sums[3]});
+    energy_ = energies != nullptr ? energies->told(members, seen, counts) : joules{};
     slowness_.assign(slowness.begin(), slowness.end());
     departing_.clear();
     for (std::size_t position = 0; position < members.size(); ++position) {
@@ -215,8 +223,11 @@ protocol_event trainer::perform(update_state const& action)
     trace(activity::update, start);
     bool const redone = action.found == outcome::redo;
     auto const tokens = job_->microbatches() * microbatch_rows(job_->shape());
-    energy_total_ += energy_;
-    tokens_total_ += redone ? 0 : tokens;
+    if (job_->energies != nullptr) {
+        for (auto const rank : job_->energies->settled(!redone)) {
+            job_->record->note(fmt::format("what rank {} drew at last is not counted: nobody saw its meter", rank.value));
+        }
+    }
     if (!redone) {
         last_loss_ = mean_loss(loss_);
     }
@@ -236,6 +247,7 @@ protocol_event trainer::perform(update_state const& action)
             job_->record->alone(sentence);
         }
     }
+    tell_of_clocks_ahead();
     note_sweep(commits);
     watch_for_stragglers();
     if (programs_are_for_ == section_work::remainder) {

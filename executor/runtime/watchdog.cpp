@@ -29,8 +29,11 @@ struct watchdog::slot {
     std::atomic<std::uint64_t> pid_namespace;
     std::atomic<std::uint64_t> started;  ///< the process, in the kernel's ticks: with the pid it names one process for ever
     std::atomic<std::int64_t> pid;       ///< 0: nobody to be watched; written last
+    std::atomic<double> counted;         ///< joules of its device
+    std::atomic<bool> shows;             ///< it has written them
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free && std::atomic<double>::is_always_lock_free
+              && std::atomic<bool>::is_always_lock_free);
 
 namespace {
 
@@ -156,6 +159,22 @@ void watchdog::leave_host()
         ::shm_unlink(name_.c_str());
         name_.clear();
     }
+}
+
+void watchdog::shows(joules counted) noexcept
+{
+    if (slots_ != nullptr) {
+        slots_[at(me_)].counted.store(counted.count, std::memory_order_relaxed);
+        slots_[at(me_)].shows.store(true, std::memory_order_release);
+    }
+}
+
+std::optional<joules> watchdog::shown_by(rank_id rank) const noexcept
+{
+    if (slots_ == nullptr || at(rank) >= count_ || !slots_[at(rank)].shows.load(std::memory_order_acquire)) {
+        return std::nullopt;
+    }
+    return joules{slots_[at(rank)].counted.load(std::memory_order_relaxed)};
 }
 
 void watchdog::run()

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,6 +67,13 @@ public:
 
     /// Everybody who will has joined: the shared memory loses its name, so that nothing stays behind.
     void all_joined();
+
+    /// Shows the others of the host what this rank's device has counted, so that it is known when the rank is lost. Costs a store.
+    /// @pre called by the thread that joins the host
+    void shows(joules counted) noexcept;
+
+    /// What a rank of this host had shown last, also one that is gone. @return none: it is on another host, or has shown nothing
+    std::optional<joules> shown_by(rank_id rank) const noexcept;
 
     /// This rank has got something done. Costs an addition.
     void progress() noexcept { signs_.fetch_add(1, std::memory_order_relaxed); }

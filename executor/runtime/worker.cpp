@@ -130,6 +130,13 @@ void worker::retire(mpi::messenger& messages, bool wait_for_sends)
     }
 }
 
+void worker::show_energy()
+{
+    if (job_->device != nullptr && job_->watch != nullptr) {
+        job_->watch->shows(job_->device->energy());
+    }
+}
+
 void worker::reset()
 {
     for (auto& [key, f] : flights_) {
@@ -210,6 +217,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                  .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
                                  .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
         }
+        show_energy();
         sums_go_on();
         for (auto const& each : done) {
             if (!is_reduction(each.kind)) {

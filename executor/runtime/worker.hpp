@@ -109,6 +109,7 @@ private:
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
     mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages);
     mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<float> data, mpi::messenger& messages);
+    void show_energy();
     void finish(item_key key);
     void finish(instruction i);
     flight& flight_of(item_key key);

@@ -4,6 +4,7 @@
 // Energy: profiles, the time-energy frontier of a program with its proof, clock plans.
 
 #include "rheo/frequency/bucket_clocks.hpp"
+#include "rheo/frequency/carried_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_plan.hpp"
 #include "rheo/frequency/continued_plan.hpp"

@@ -2,7 +2,7 @@
 
 // The failure tests of the executor, from outside: jobs under mpirun that lose ranks and must end with the
 // bits of the undisturbed job.
-//   campaign same_bits|phases|families|slices|all_families|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed of the random times>]
+//   campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed of the random times>]
 // RHEO_MPIRUN names the launcher. A run that is wrong keeps its folder; one that hangs is stopped at its
 // deadline, and says where its processes stood.
 
@@ -25,13 +25,15 @@ int main(int argc, char** argv)
         {"families", [](campaign::driver& drive) { return campaign::families(drive, false); }},
         {"slices", [](campaign::driver& drive) { return campaign::slices(drive, false); }},
         {"all_families", [](campaign::driver& drive) { return campaign::families(drive, true) && campaign::slices(drive, true); }},
+        {"clocks", [](campaign::driver& drive) { return campaign::clocks(drive, false); }},
+        {"all_clocks", [](campaign::driver& drive) { return campaign::clocks(drive, true); }},
         {"random_kills", [&](campaign::driver& drive) { return campaign::random_kills(drive, seed); }},
         {"no_replica", campaign::no_replica},
         {"members", [&](campaign::driver& drive) { return campaign::members_change(drive, seed, 12, 8); }},
         {"members_long", [&](campaign::driver& drive) { return campaign::members_change(drive, seed, 32, 25); }}};
     auto const which = argc == 4 || argc == 5 ? campaigns.find(argv[1]) : campaigns.end();
     if (which == campaigns.end() || std::getenv("RHEO_MPIRUN") == nullptr) {
-        std::fprintf(stderr, "campaign same_bits|phases|families|slices|all_families|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
+        std::fprintf(stderr, "campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
         return 2;
     }
     try {

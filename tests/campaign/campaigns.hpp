@@ -21,6 +21,9 @@ bool families(driver& drive, bool all);
 /// The same on grids of slices, with the schedule that is made for them.
 bool slices(driver& drive, bool all);
 
+/// The same with clocks that follow the plan, a rank that is slow and one that is lost.
+bool clocks(driver& drive, bool all);
+
 /// Ranks that are killed from outside. @param seed of the moments and the victims
 bool random_kills(driver& drive, std::uint64_t seed);
 

@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
+    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -50,7 +50,7 @@ std::string name_of(job_case const& what)
     for (auto const& f : what.faults) {
         name += "  " + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt)) + ':' + f.phase;
     }
-    return name + (what.seed == 1 ? "" : "  seed " + std::to_string(what.seed));
+    return name + (what.slow.empty() ? "" : "  slow " + what.slow) + (what.seed == 1 ? "" : "  seed " + std::to_string(what.seed));
 }
 
 std::vector<std::string> arguments_of(job_case const& what)
@@ -79,6 +79,9 @@ std::vector<std::string> arguments_of(job_case const& what)
     }
     if (what.where.slices > 1) {
         result.push_back("slices=" + std::to_string(what.where.slices));
+    }
+    if (!what.slow.empty()) {
+        result.push_back("inject=slow:" + what.slow);
     }
     for (auto const& f : what.faults) {
         if (f.phase == "leaves") {
@@ -267,6 +270,58 @@ std::vector<job_case> slice_cases(bool all, int slices)
     }
     add("zb-h1", "2,2", 4, "4,4", {{1, 2, -1, "weight_gradient"}});
     add("seq1f1b", "2,3", 5, "3,5", {{3, 1, -1, "backward"}});
+    return cases;
+}
+
+std::vector<job_case> clock_cases(bool all)
+{
+    std::vector<job_case> cases;
+    auto const add = [&](layout where, std::string slow, std::vector<fault> faults = {}) {
+        where.clocks = true;
+        where.blocks = 4;
+        cases.push_back({.where = std::move(where), .faults = std::move(faults), .slow = std::move(slow)});
+    };
+    // A loss at each phase of a step, or of the recovery from another, while a rank is slow: the one that is lost, its neighbour, one of the other pipeline.
+    std::size_t turn = 0;
+    for (auto const& where : {two_and_three, two_and_two}) {
+        for (auto const phase : phases) {
+            ++turn;
+            for (int victim = 0; victim < where.ranks; ++victim) {
+                if (all || (where.ranks == 5 && victim == static_cast<int>(turn) % where.ranks)) {
+                    add(where, std::to_string((victim + static_cast<int>(turn) % 3) % where.ranks) + "@0-3:1.6", one(where, victim, 2, phase).faults);
+                }
+            }
+        }
+    }
+    // Split backwards, chunks, two copies of the model, slices; undisturbed, and with a loss.
+    auto with = [](layout where, std::string schedule, int slices, int threads) {
+        where.schedule = std::move(schedule);
+        where.slices = slices;
+        where.threads = threads;
+        return where;
+    };
+    for (auto const* family : {"zb-h1", "zb-v", "dualpipe", "interleaved", "chimera"}) {
+        if (all || family == std::string_view{"zb-h1"} || family == std::string_view{"dualpipe"}) {
+            add(with(two_and_two, family, 1, 2), "1@1-2:1.5", {{2, 2, -1, "forward"}});
+            add(with(two_and_two, family, 1, 2), "");
+        }
+    }
+    return cases;
+}
+
+std::vector<job_case> clock_cases_on_slices(bool all)
+{
+    std::vector<job_case> cases;
+    for (auto const* family : {"seq1f1b", "1f1b", "zb-h1", "dualpipe"}) {
+        if (all || family == std::string_view{"seq1f1b"}) {
+            layout where = two_and_two;
+            where.schedule = family;
+            where.slices = 2;
+            where.clocks = true;
+            cases.push_back({.where = where, .slow = "1@1-2:1.5"});
+            cases.push_back({.where = where, .faults = {{2, 2, -1, "backward"}}, .slow = "1@1-2:1.5"});
+        }
+    }
     return cases;
 }
 

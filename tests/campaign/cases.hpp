@@ -24,6 +24,7 @@ struct layout {
     bool recompute = false;      ///< activations are evicted and computed again
     std::string layers{};        ///< of each stage; empty: cut by the planner
     int slices = 1;              ///< of each microbatch: decides the bits
+    bool clocks = false;         ///< an emulated device per rank, whose clocks follow the plan
 };
 
 struct fault {
@@ -39,6 +40,7 @@ struct job_case {
     int steps = 4;
     int seed = 1;
     bool survives = true;        ///< false: the last copy of a layer dies
+    std::string slow{};          ///< "rank@from-to:factor": a device that is slow for some steps
 };
 
 inline constexpr std::string_view phases[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};
@@ -55,6 +57,10 @@ std::vector<job_case> phase_cases();
 std::vector<job_case> no_replica_cases();
 std::vector<job_case> family_cases(bool all);
 std::vector<job_case> slice_cases(bool all, int slices);
+
+/// Clocks that follow the plan, with a rank that is slow and one that is lost at each phase; split backwards, slices, pairs computed at once.
+std::vector<job_case> clock_cases(bool all);
+std::vector<job_case> clock_cases_on_slices(bool all);
 
 /// The layouts of jobs that are killed from outside, with ranks that may die together there.
 struct shooting_range {

@@ -12,6 +12,7 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 
 namespace campaign {
 
@@ -20,6 +21,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t at_once = 2;
+
+/// A profile of so many layers at four clocks; a backward is two forwards, and layers differ.
+fs::path write_clocks(fs::path const& folder, int layers)
+{
+    auto const path = folder / "clocks.csv";
+    std::ofstream file{path};
+    file << "stage,instruction,frequency,time,energy\n";
+    for (int layer = 0; layer < layers; ++layer) {
+        for (int const forwards : {1, 2}) {
+            double const work = 1e-4 * forwards * (1.0 + 0.5 * (layer % 3));
+            for (auto const& [clock, time, energy] : {std::tuple{1400, 1.0, 1.0}, {1200, 1.12, 0.8}, {1000, 1.3, 0.68}, {800, 1.6, 0.62}}) {
+                file << layer << ',' << (forwards == 1 ? "forward," : "backward,") << clock << ',' << work * time << ',' << work * 300.0 * energy << '\n';
+            }
+        }
+    }
+    return path;
+}
 
 }  // namespace
 
@@ -31,6 +49,9 @@ trial::trial(fs::path const& train_once, fs::path const& work, job_case what) : 
     command start{std::getenv("RHEO_MPIRUN"), train_once, what_.where.ranks, arguments_of(what_), folder_ / "output"};
     start.arguments.push_back("folder=" + run_folder().string());
     start.arguments.push_back("data=" + (work / "text").string());
+    if (what_.where.clocks) {
+        start.arguments.push_back("clocks=" + write_clocks(folder_, what_.where.blocks + 2).string());
+    }
     job_.emplace(start);
 }
 

@@ -51,4 +51,10 @@ bool slices(driver& drive, bool all)
     return all_equal(drive, slice_cases(all, 4), "schedules on 4 slices") && good;
 }
 
+bool clocks(driver& drive, bool all)
+{
+    bool good = all_equal(drive, clock_cases(all), "clocks that follow the plan");
+    return all_equal(drive, clock_cases_on_slices(all), "the same on 2 slices") && good;
+}
+
 }  // namespace campaign

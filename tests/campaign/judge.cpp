@@ -69,6 +69,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             if (!report.at("digest").is_null() && report.at("digest") != found.digest) {
                 found.unreadable = "report.json has another digest than the result";
             }
+            found.energy = report.value("energy_J", 0.0);
             found.validation = report.value("validation_loss", json{}).dump();
             for (auto const& r : report.at("recoveries")) {
                 found.recoveries.push_back({r.at("step"), r.at("attempt"), r.at("lost"), r.at("pairs_total"), r.at("pairs_salvaged"), r.at("pairs_missing"),
@@ -82,6 +83,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             auto const object = json::parse(line, nullptr, false);  // a line may be torn where its writer was killed
             if (object.is_object() && (object.at("kind") == "step" || object.at("kind") == "redo")) {
                 found.attempts[{object.at("step"), object.at("attempt")}] = object.at("pairs_computed");
+                found.planned += object.contains("planned_energy_J") ? 1 : 0;
             }
         }
     } catch (std::exception const& error) {
@@ -126,6 +128,14 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
 
     if (!expected.validation.empty() && found.validation != expected.validation) {
         wrong.push_back(words("validation loss ", found.validation, ", expected ", expected.validation));
+    }
+
+    if ((found.energy > 0) != what.where.clocks) {
+        wrong.push_back(words("the report has ", found.energy, " J"));
+    }
+    // The first attempt is what is missing of the first step, as those after a recovery are: no whole step that was planned.
+    if (auto const attempts = static_cast<int>(found.attempts.size()); found.planned < (what.where.clocks ? attempts - 1 - static_cast<int>(found.recoveries.size()) : 0)) {
+        wrong.push_back(words("of ", attempts, " attempts only ", found.planned, " had clocks of a plan"));
     }
 
     // What is computed again is what is missing: in the last section of an attempt as many contributions are made

@@ -49,6 +49,8 @@ struct evidence {
     std::vector<death> deaths{};
     std::vector<recovery> recoveries{};   ///< in report.json
     std::map<std::pair<int, int>, std::int64_t> attempts{};  ///< (step, attempt) -> contributions of its last section
+    double energy = 0;                    ///< in report.json, J
+    int planned = 0;                      ///< steps with clocks of a plan
     std::string unreadable{};             ///< what of the folder could not be read, and why
 };
 

@@ -87,6 +87,11 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
         config.plan.spares = number(value);
     } else if (key == "failures") {
         config.plan.failures = number(value);
+    } else if (key == "clocks") {
+        config.power.device = "emulated";
+        config.power.profile = value;
+        config.power.pace = "profile";
+        config.power.slow.steps = 1;  // there are few steps
     } else if (key == "inject") {
         config.run.inject.push_back(value);
     } else {

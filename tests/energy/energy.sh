@@ -26,6 +26,10 @@ in_records() { # <kind> <key> <run folder>: how many records of that kind have t
   grep "\"kind\":\"$1\"" "$3/metrics.jsonl" | grep -c "\"$2\":"
 }
 
+sum_of_joules() { # <run folder>: of all attempts that its records hold
+  grep -E '"kind":"(step|redo)"' "$1/metrics.jsonl" | sed -n 's/.*"energy_J":\([0-9.e+-]*\),.*/\1/p' | awk '{ sum += $1 } END { printf "%.3f\n", sum }'
+}
+
 train without 4
 expect "without a device the job ends" 0 $?
 digest=$(value digest without)
@@ -60,8 +64,19 @@ expect "and afterwards they do again" 0 $?
 train lost 4 "${emulated[@]}" --inject kill:3@6:backward
 expect "with a rank lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest lost)"
-expect "every step has planned clocks but the one in which it is lost, whose rest is done at once" 15 "$(in_records step planned_energy_J lost)"
+expect "every step has planned joules but the one in which it is lost" 15 "$(in_records step planned_energy_J lost)"
 expect "their clocks are other ones" 2 "$(grep -c '^clocks for a step of ' lost.out)"
+expect "which were made ahead" "yes 0" "$(grep -q '^clocks made ahead for .* plans after losses: .* frontiers in .* ms$' lost.out && echo yes) $(grep -c 'had not been made ahead' lost.out)"
+"$judge" lost carried 6
+expect "what was left of that step and the evaluation ran at clocks of the plan" 0 $?
+expect "what the lost rank drew is counted" 0 "$(grep -c 'nobody saw its meter' lost.out)"
+
+# Two losses in one step: their plan was made ahead, too. Without a page that the ranks of a host share nobody has seen the meters of the lost ones.
+train two-lost 4 "${emulated[@]}" --set run.watchdog.stopped_s=0 --inject kill:2@8:idle --inject kill:3@8:idle
+expect "with two ranks lost it ends" 0 $?
+expect "with the same bits" "$digest" "$(value digest two-lost)"
+expect "the clocks for two ranks were there" 0 "$(grep -c 'had not been made ahead' two-lost.out)"
+expect "what the lost ranks drew at last is said to be missing" 2 "$(grep -c 'what rank [23] drew at last is not among it' two-lost.out)"
 
 "$rheo" report lost >/dev/null && "$rheo" report without >/dev/null
 expect "its page has power and clocks over time" "1 8" "$(grep -c '<h2>Energy</h2>' lost/report.html) $(grep -c '<svg ' lost/report.html)"
@@ -70,6 +85,17 @@ expect "that of the job without a device has none" 0 "$(grep -c '<h2>Energy</h2>
 train slow-and-lost 4 "${emulated[@]}" --set power.pace=machine --inject slow:0@2-12:2 --inject kill:2@8:forward
 expect "with a slow rank and a lost one it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest slow-and-lost)"
+
+# Stopped on the way and gone on with: the joules of both parts are in the last table, as they are in the records.
+train stopped 4 "${emulated[@]}" --set train.steps=100000 --max-time 2s
+expect "a job that runs out of time ends so" 75 $?
+steps=$(grep -c '"kind":"step"' stopped/metrics.jsonl)
+before=$(sum_of_joules stopped)
+train stopped 4 "${emulated[@]}" --set train.steps=100000 --max-time 1s
+expect "and goes on" 75 $?
+expect "further" yes "$( (($(grep -c '"kind":"step"' stopped/metrics.jsonl) > steps)) && echo yes)"
+expect "its joules are those of both" "$(sum_of_joules stopped)" "$(sed -n 's/^  "energy_J": \([0-9.]*\),*$/\1/p' stopped/report.json | awk '{ printf "%.3f\n", $1 }')"
+expect "which are more" yes "$(awk -v a="$before" -v b="$(sum_of_joules stopped)" 'BEGIN { if (b > a && a > 0) print "yes" }')"
 
 sed 's/^4,.*//' layers.csv >short.csv
 train refused 4 "${emulated[@]}" --set power.profile=short.csv

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// energy_judge <run folder> carried <step>: whether what was left of a step that lost a rank, and the evaluation at the end, ran at the clocks of the
+// plan of the survivors: each computation at the highest one that later steps have for its stage and kind on its rank.
 // energy_judge <run folder> <first step> <last step> [<slow rank> <factor>]: whether the committed steps of a training with the plan
 // of its folder ran at the clocks that the library chooses, drew what it foretells within 2 %, and took no more than 2 % longer.
 // Time is the devices': each computation at the recorded clock, as its profile says, in the order and with the waiting of the program.
 // What the machine adds to that depends on who else runs on it, so no wall time is judged but one: nobody computes less than
 // its device takes.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "rheo/frequency/stage_profile.hpp"
@@ -98,17 +103,55 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
     return result;
 }
 
+int judge_carried(run_folder const& run, std::int64_t lost_in)
+{
+    generation_id last{};
+    std::int64_t steps = 0;
+    for (auto const& e : run.events) {
+        last = std::max(last, e.generation);
+        steps = std::max(steps, e.step.value);
+    }
+    std::map<std::tuple<std::int32_t, std::int32_t, activity>, double> planned;
+    auto const each = [&](auto&& of_step, auto&& visit) {
+        for (auto const& e : run.events) {
+            if (e.generation == last && of_step(e.step.value) && is_instruction(e.what) && is_compute(static_cast<instruction_kind>(e.what))) {
+                visit(std::tuple{e.rank.value, e.stage.value, e.what}, e.clock.count);
+            }
+        }
+    };
+    double highest = 0;
+    each([&](std::int64_t s) { return s > lost_in && s < steps; }, [&](auto const& what, double clock) {
+        planned[what] = std::max(planned[what], clock);
+        highest = std::max(highest, clock);
+    });
+    for (auto const step : {lost_in, steps}) {  // evaluations at the end stand as a step behind the last
+        int computations = 0;
+        int calm = 0;
+        each([&](std::int64_t s) { return s == step; }, [&](auto const& what, double clock) {
+            ++computations;
+            calm += clock < highest ? 1 : 0;
+            expect(planned.contains(what) && clock == planned[what], "step " + std::to_string(step) + ": a computation at " + std::to_string(clock) + " MHz");
+        });
+        std::printf("step %lld: %d computations, %d of them below %g MHz\n", static_cast<long long>(step), computations, calm, highest);
+        expect(computations > 0 && calm > 0, "nothing of step " + std::to_string(step) + " ran at a lower clock");
+    }
+    return faults == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
     auto const run = read_run_folder(argv[1]);
+    if (argc == 4 && std::string_view{argv[2]} == "carried") {
+        return judge_carried(run, std::atoll(argv[3]));
+    }
     if (!run.first) {
         std::printf("no plan\n");
         return 1;
     }
     auto const layers = *read_clock_profile(run.config.power, run.first->pipelines.front().cuts.back().value);
-    clock_book book{layers, clock_request_of(run.config.power)};
+    clock_book book{layers, clock_request_of(run.config.power, layers)};
     std::vector<slow_rank> slow;
     if (argc > 5) {
         slow.push_back({rank_id{std::atoi(argv[4])}, std::atof(argv[5])});

@@ -43,6 +43,7 @@ train clocked 4 "${gpu[@]}"
 expect "with real clocks the job ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest clocked)"
 expect "it says by whose permission" 1 "$(grep -c 'Stand-in A100: .*direct' clocked.out)"
+expect "for all ranks" 1 "$(grep -c '^clocks: direct on 4 ranks$' clocked.out)"
 expect "clocks were set" yes "$( (($(changes) > 20)) && echo yes)"
 expect "lower ones than the highest, too" yes "$(grep -Eq '^set [01] (1305|1200|1005|810)' standin/log && echo yes)"
 expect "and put back" "0 0" "$(nothing_is_left)"
@@ -66,6 +67,50 @@ expect "in the middle of a job clocks are locked" yes "$([[ $(locked 0) != 0 && 
 kill_job killed
 wait $job 2>/dev/null
 expect "when all ranks are killed at once their guardians put the clocks back" "0 0" "$(nothing_is_left)"
+
+# Rank 1 has a device of its own on a host of its own, as far as it can see: one where nobody may set clocks.
+mkdir elsewhere elsewhere-claims
+cp standin/table elsewhere
+echo "permission 0" >elsewhere/behaviour
+cat >one_elsewhere <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] && { export RHEO_STANDIN=$PWD/elsewhere; set -- "$@" --set power.claims=elsewhere-claims; }
+exec "$@"
+END
+chmod +x one_elsewhere
+"$RHEO_MPIRUN" "${flags[@]}" -n 4 ./one_elsewhere "$rheo" train job.toml --set run.folder=mixed "${gpu[@]}" >mixed.out 2>&1
+expect "with a rank that has no permission the job ends" 0 $?
+expect "with the same bits" "$digest" "$(value digest mixed)"
+expect "and all ranks' permissions are told in one line" 1 "$(grep -c '^clocks: direct on 3 ranks, advise only on 1 rank$' mixed.out)"
+expect "clocks are put back" "0 0" "$(nothing_is_left)"
+
+echo "permission_after 30" >standin/behaviour
+rm -f standin/device-*
+train taken 4 "${gpu[@]}"
+expect "with a permission that is lost in the middle the job ends" 0 $?
+expect "with the same bits" "$digest" "$(value digest taken)"
+expect "it began with it" 1 "$(grep -c '^clocks: direct on 4 ranks$' taken.out)"
+expect "and says that it is gone" yes "$(grep -q 'clocks are advised only: NVML refuses' taken.out && echo yes)"
+echo >standin/behaviour
+rm -f standin/device-*
+
+# A profile made by real devices: one is throttled, and then one clock is all there is.
+echo "reasons 4" >standin/behaviour
+"$RHEO_MPIRUN" "${flags[@]}" -n 4 "$rheo" profile job.toml --clocks --out hot.csv --set run.folder=hot --set power.device=nvml --set "power.nvml=$library" --set power.claims=claims >hot.out 2>&1
+expect "a profile is made where devices are throttled" 0 $?
+expect "with the same bits" "$digest" "$(value digest hot)"
+expect "what was measured is marked" yes "$(head -1 hot.csv | grep -q ',throttled$' && [[ $(grep -cE ',(forward|backward),.*,0$' hot.csv) == 0 ]] && echo yes)"
+expect "and said so" 1 "$(grep -c 'are marked as throttled' hot.out)"
+"$rheo" frontier hot.csv --microbatches 6 >frontier.out 2>&1
+expect "nothing is planned with it" 4 $?
+echo "permission 0" >standin/behaviour
+"$RHEO_MPIRUN" "${flags[@]}" -n 4 "$rheo" profile job.toml --clocks --out one.csv --set run.folder=one --set power.device=nvml --set "power.nvml=$library" --set power.claims=claims >one.out 2>&1
+expect "without permission the one clock that there is gets a profile" 0 $?
+expect "with the same bits" "$digest" "$(value digest one)"
+expect "of one clock" 1 "$(awk -F, 'NR > 1 && $2 != "blocking" { print $3 }' one.csv | sort -u | grep -c .)"
+expect "which is a forward and a backward of each layer" 10 "$(grep -cE ',(forward|backward),' one.csv)"
+"$rheo" frontier one.csv --microbatches 6 >frontier.out 2>&1
+expect "from which nothing can be chosen" "4 yes" "$? $(grep -q 'was measured at one clock only' frontier.out && echo yes)"
 
 echo "permission 0" >standin/behaviour
 train forbidden 4 "${gpu[@]}"

@@ -71,15 +71,35 @@ TEST_CASE("the book's clocks are the library's, and a frontier is made once")
     }
 }
 
+namespace {
+
+/// Returns the plans one after the other.
+std::function<std::optional<plan>()> one_by_one(std::vector<plan> plans)
+{
+    return [plans = std::move(plans), at = std::size_t{0}]() mutable { return at < plans.size() ? std::optional{plans[at++]} : std::nullopt; };
+}
+
+}  // namespace
+
 TEST_CASE("frontiers that were made ahead are there when they are needed, and nothing is different")
 {
     clock_book book{four_layers(), request};
-    book.make_ahead([] { return std::vector{plan_of({1, 2}), plan_of({3})}; });
+    CHECK_FALSE(book.done_ahead());
+    book.make_ahead(one_by_one({plan_of({1, 2}), plan_of({3}), plan_of({2, 1})}));
     CHECK(book.made() == 3);
+    auto const done = book.done_ahead();
+    REQUIRE(done);
+    CHECK(done->plans == 3);
+    CHECK(done->frontiers == 3);
+    CHECK(done->took > seconds{});
+    CHECK_FALSE(book.done_ahead());  // told once
     CHECK(book.choose(plan_of({1, 3}), {}).clocks == by_the_library(plan_of({1, 3}), {}).clocks);
     CHECK(book.made() == 3);
+    CHECK(book.made_at_once() == 0);
+    CHECK(book.choose(plan_of({4}), {}).clocks == by_the_library(plan_of({4}), {}).clocks);
+    CHECK(book.made_at_once() == 1);
     for (int round = 0; round < 20; ++round) {  // given up, begun again, ended in the middle
-        book.make_ahead([] { return std::vector{plan_of({4, 4}), plan_of({2})}; });
+        book.make_ahead(one_by_one({plan_of({4, 4}), plan_of({2})}));
         CHECK(book.choose(plan_of({2}), {}).clocks == by_the_library(plan_of({2}), {}).clocks);
     }
 }

@@ -55,6 +55,7 @@ TEST_CASE("what ranks measured on stages comes back as a profile of layers whose
     auto const layers = all.rows();
     CHECK(layers.rows.size() == 10);
     CHECK(all.blocking().count == Approx(90.0));
+    CHECK(layers.blocking == all.blocking());
     CHECK(layers.rows.front().clock == megahertz{1400.0});
     auto const stages = profile_of_stages(layers, two);
     REQUIRE(stages);
@@ -69,4 +70,27 @@ TEST_CASE("what ranks measured on stages comes back as a profile of layers whose
     all.take({1400.0}, {{{0, instruction_kind::forward}, {4, {4 * 1.6}, {4 * 80.0}}}}, one, modelled);
     CHECK(options_of(profile_of_stages(all.rows(), one).what, rank_id{-1}, stage_id{0}, instruction_kind::forward).front().time.count > 0.8);
     CHECK(sweep_rows{}.rows().rows.empty());
+}
+
+TEST_CASE("what was measured while a device was throttled counts only where there is nothing else, and is marked")
+{
+    std::vector<layer_id> const one{layer_id{0}, layer_id{1}};
+    std::vector<seconds> const modelled{{1.0}};
+    std::pair<int, instruction_kind> const what{0, instruction_kind::forward};
+    sweep_rows here;
+    sweep_rows there;
+    here.take({1400.0}, {{what, {2, {6.0}, {60.0}}}}, one, modelled, true);
+    there.take({1400.0}, {{what, {2, {2.0}, {100.0}}}}, one, modelled, false);
+    here.take({1200.0}, {{what, {2, {2.2}, {90.0}}}}, one, modelled, false);
+    here.take({1000.0}, {{what, {2, {9.0}, {50.0}}}}, one, modelled, true);
+    sweep_rows all;
+    all.add(here.words());
+    all.add(there.words());
+    auto const rows = all.rows().rows;
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].time.count == Approx(1.0));  // the throttled rank's is left out
+    CHECK_FALSE(rows[0].throttled);
+    CHECK_FALSE(rows[1].throttled);
+    CHECK(rows[2].throttled);
+    CHECK(options_of(all.rows(), rank_id{-1}, stage_id{0}, instruction_kind::forward).size() == 2);
 }

@@ -45,7 +45,7 @@ TEST_CASE("what is written back reads as the same config")
     config.train = {.steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
     config.optimizer = {.learning_rate = 0.1 + 0.2, .final_learning_rate = 1e-300, .warmup_steps = 8, .beta1 = 0, .beta2 = 0.5, .epsilon = 5, .weight_decay = 0, .clip_norm = 1e10};
     config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
-    config.power = {.device = "emulated", .profile = "p \"q\".csv", .blocking_w = 83.25, .deadline_s = 0.1, .switch_latency_s = 1e-4, .straggler = false, .pace = "profile",
+    config.power = {.device = "emulated", .profile = "p \"q\".csv", .blocking_w = 83.25, .deadline_s = 0.1, .switch_latency_s = 1e-4, .straggler = false, .slow = {.slow = 1.5, .well = 1.25, .other = 0.5, .steps = 3}, .pace = "profile",
                     .nvml = "/l.so", .sysfs = "/s", .zeusd = "z", .lock_line = "set {device} {mhz}", .back_line = "back {device}", .sweep = "s.csv", .claims = "/c", .guardian = "g"};
     config.run = {.folder = "f", .trace = false, .fuse = false, .threads = 2, .sample_tokens = 9, .inject = {"kill:1@2", "kill:0@3:idle"}};
     auto const read = read_config(to_toml(config), "c.toml").config;
@@ -63,6 +63,7 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(read.power.profile == config.power.profile);
     CHECK(read.power.lock_line == config.power.lock_line);
     CHECK_FALSE(read.power.straggler);
+    CHECK(read.power.slow == config.power.slow);
 }
 
 TEST_CASE("every key is known to the reader and can be set to what it is")
@@ -130,6 +131,8 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal("schema = 1\n[power]\nsweep = \"s.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\npace = \"slow\"") == "c.toml:3: power.pace must be one of machine, profile, not 'slow'");
     CHECK(refusal("schema = 1\n[power]\nblocking_w = -1") == "c.toml:3: power.blocking_w must be at least 0, not -1");
+    CHECK(refusal("schema = 1\n[power]\nstraggler_slow = 1") == "c.toml:3: power.straggler_slow must be above 1, not 1");
+    CHECK(refusal("schema = 1\n[power]\nstraggler_well = 1.2").find("c.toml:3: power.straggler_well = 1.2 must be at most power.straggler_slow = 1.1") == 0);
     CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") == "c.toml: power.profile must name a file where power.device = \"emulated\": it is what is emulated");
     CHECK(refusal("schema = 1\npower = { device = \"nvml\", profile = \"p\" }\nplan.recompute = true").find("c.toml:3: plan.recompute has no profile") == 0);

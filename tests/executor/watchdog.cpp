@@ -103,6 +103,27 @@ TEST_CASE("a stopped rank is killed by the others of its host, one that goes on 
     CHECK(third.ended_within(20) == 0);
 }
 
+TEST_CASE("what a rank's device had counted is seen by the others of its host when it is gone; who showed nothing, or is elsewhere, is not known")
+{
+    auto const launch = launch_name();
+    watchdog stays{quick, rank_id{1}};
+    CHECK_FALSE(stays.shown_by(rank_id{0}));
+    stays.join_host(launch, 3);
+    stays.shows({7.0});
+    process lost{[&] {
+        watchdog dog{quick, rank_id{0}};
+        dog.join_host(launch, 3);
+        dog.shows({12.5});
+        dog.shows({42.25});
+        ::kill(::getpid(), SIGKILL);
+    }};
+    CHECK(lost.ended_within(20) == SIGKILL);
+    CHECK(stays.shown_by(rank_id{0}) == joules{42.25});
+    CHECK(stays.shown_by(rank_id{1}) == joules{7.0});
+    CHECK_FALSE(stays.shown_by(rank_id{2}));
+    CHECK_FALSE(stays.shown_by(rank_id{3}));
+}
+
 TEST_CASE("a rank that has left is not expected to count, and a suspended job is forgiven")
 {
     auto const launch = launch_name();

@@ -28,6 +28,7 @@ TEST_CASE("a profile is read back as it was written, marks and ranks included")
         row.rank = rank_id{row.stage.value};
     }
     marked.rows[0].throttled = true;
+    marked.blocking = watts{83.64};
     auto const again = parse_profile(to_csv(marked), "p.csv");
     REQUIRE(again.reason.empty());
     CHECK(again.what == marked);
@@ -53,6 +54,22 @@ TEST_CASE("options come fastest first, a rank's own before those of all")
     CHECK(general[1].time < general[2].time);
     CHECK(options_of(measured, rank_id{1}, stage_id{0}, instruction_kind::forward).size() == 1);
     CHECK(options_of(measured, rank_id{0}, stage_id{7}, instruction_kind::forward).empty());
+}
+
+TEST_CASE("one row may say what a device draws while it waits: it is no computation, and what is wanted comes before it")
+{
+    auto const read = parse_profile(header + sound + "0,blocking,0,0.5,41.82\n", "p.csv");
+    REQUIRE(read);
+    CHECK(read.what.blocking.count == Approx(83.64));
+    CHECK(read.what.rows.size() == 4);
+    CHECK(stages_of(read.what) == 1);
+    CHECK(blocking_of(read.what, {}).count == Approx(83.64));
+    CHECK(blocking_of(read.what, {50.0}) == watts{50.0});
+    CHECK(blocking_of({}, {}) == usual_blocking);
+    CHECK(parse_profile(header + "0,blocking,0,1,80\n" + sound, "p.csv").what.blocking == watts{80.0});
+    for (auto const* wrong : {"0,blocking,0,1,80\n0,blocking,0,1,80\n", "0,blocking,1400,1,80\n", "1,blocking,0,1,80\n", "0,blocking,0,1,0\n", "0,blocking,0,1e-9,1\n"}) {
+        CHECK(reason(header + wrong).ends_with("blocking is a single row, at stage 0 and clock 0, of a power up to a million watts"));
+    }
 }
 
 TEST_CASE("each mistake in a profile is one sentence with file and line")

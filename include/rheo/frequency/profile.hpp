@@ -28,9 +28,19 @@ struct profile_row {
 
 struct profile {
     std::vector<profile_row> rows;
+    watts blocking{};  ///< what a device draws while it waits; 0: not measured
 
     friend constexpr bool operator==(profile const&, profile const&) = default;
 };
+
+/// What a waiting device is counted at when neither the profile nor anybody else says so: an A100-SXM that waits for a message.
+inline constexpr watts usual_blocking{83.64};
+
+/// What a waiting device draws: as wanted, else as measured, else as usual. @param wanted 0: nothing is wanted
+constexpr watts blocking_of(profile const& measured, watts wanted)
+{
+    return wanted > watts{} ? wanted : measured.blocking > watts{} ? measured.blocking : usual_blocking;
+}
 
 /// The number of stages, counted from 0.
 constexpr int stages_of(profile const& measured)

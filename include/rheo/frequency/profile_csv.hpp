@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Profiles as text: a header line, then a row per measurement, `stage,instruction,frequency,time,energy` in MHz, s
-// and J, with `rank` and `throttled` (0 or 1) as further columns where they are known. Every fault is one
+// and J, with `rank` and `throttled` (0 or 1) as further columns where they are known. One row may say `blocking` at stage 0 and clock 0:
+// what a device that waits draws in that time, for any stage. Every fault is one
 // sentence with the file and the line, and a profile with a fault is refused as a whole.
 
 #include <charconv>
@@ -63,8 +64,17 @@ public:
                 continue;
             }
             profile_row row;
-            if (auto const fault = read_row(cells_of(line), row); !fault.empty()) {
+            bool waits = false;
+            if (auto const fault = read_row(cells_of(line), row, waits); !fault.empty()) {
                 return refused(fault);
+            }
+            if (waits) {
+                auto const power = row.energy / row.time;
+                if (result.what.blocking > watts{} || row.clock.count != 0.0 || row.stage.value != 0 || power.count <= 0.0 || power.count > 1e6) {
+                    return refused("blocking is a single row, at stage 0 and clock 0, of a power up to a million watts");
+                }
+                result.what.blocking = power;
+                continue;
             }
             if (auto const fault = check(row); !fault.empty()) {
                 return refused(fault);
@@ -104,7 +114,7 @@ private:
         return k;
     }
 
-    std::string read_row(std::vector<std::string_view> const& cells, profile_row& row) const
+    std::string read_row(std::vector<std::string_view> const& cells, profile_row& row, bool& waits) const
     {
         if (cells.size() != header_.size()) {
             return std::to_string(cells.size()) + " cells under a header of " + std::to_string(header_.size());
@@ -116,7 +126,7 @@ private:
         if (!read_number(cell("stage"), row.stage.value) || row.stage.value < 0 || row.stage.value > 32767) {
             return wrong("stage", "a stage is a number from 0 on");
         }
-        bool known = false;
+        bool known = waits = cell("instruction") == "blocking";
         for (int k = 0; k <= static_cast<int>(instruction_kind::send_gradient); ++k) {
             auto const name = profile_name(static_cast<instruction_kind>(k));
             if (!name.empty() && name == cell("instruction")) {
@@ -125,7 +135,7 @@ private:
             }
         }
         if (!known) {
-            return wrong("instruction", "it is forward, backward, input_gradient, weight_gradient, send_activation or send_gradient");
+            return wrong("instruction", "it is forward, backward, input_gradient, weight_gradient, send_activation, send_gradient or blocking");
         }
         if (!read_number(cell("frequency"), row.clock.count) || !std::isfinite(row.clock.count) || row.clock.count < 0.0) {
             return wrong("frequency", "a clock is a number of MHz, or 0 where no clock matters");
@@ -237,6 +247,9 @@ inline std::string to_csv(profile const& measured)
     for (auto const& row : measured.rows) {
         text += (ranks ? std::to_string(row.rank.value) + "," : "") + std::to_string(row.stage.value) + "," + std::string{profile_name(row.kind)} + ","
             + number(row.clock.count) + "," + number(row.time.count) + "," + number(row.energy.count) + (throttled ? row.throttled ? ",1\n" : ",0\n" : "\n");
+    }
+    if (measured.blocking > watts{}) {  // a second of it
+        text += std::string{ranks ? "0," : ""} + "0,blocking,0,1," + number(measured.blocking.count) + (throttled ? ",0\n" : "\n");
     }
     return text;
 }

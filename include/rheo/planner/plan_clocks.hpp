@@ -143,7 +143,7 @@ inline seconds least_energy_time(std::span<pipeline_frontier const* const> pipel
 inline program program_of_pipeline(plan const& p, std::size_t pipeline)
 {
     std::vector<int> const share{static_cast<int>(p.work[pipeline].size())};
-    return schedule_of(plan{p.schedule, {p.pipelines[pipeline]}, deal(share), {}, p.recompute, p.own}, 0).compute;
+    return schedule_of(plan{p.schedule, {p.pipelines[pipeline]}, deal(share), {}, p.recompute, p.own, {}, p.slices}, 0).compute;
 }
 
 }  // namespace detail

@@ -4,66 +4,15 @@
 
 #include "catch.hpp"
 #include "executor/temporary_folder.hpp"
+#include "power/machine_folder.hpp"
 
 using namespace rheo;
 using namespace rheo::power;
 using Catch::Matchers::ContainsSubstring;
 
-namespace {
-
-struct machine : temporary_folder {
-    machine()
-    {
-        for (int package = 0; package < 2; ++package) {
-            auto const zone = "class/powercap/intel-rapl:" + std::to_string(package);
-            write(zone + "/name", "package-" + std::to_string(package) + "\n");
-            write(zone + "/energy_uj", "1000000\n");
-            write(zone + "/max_energy_range_uj", "262143328850\n");
-            write(zone + ":0/name", "dram\n");
-            write(zone + ":0/energy_uj", "77\n");
-        }
-        write("class/powercap/intel-rapl:2/name", "psys\n");
-        write("class/powercap/intel-rapl:2/energy_uj", "55\n");
-        for (int cpu = 0; cpu < 4; ++cpu) {
-            auto const policy = "devices/system/cpu/cpufreq/policy" + std::to_string(cpu);
-            write(policy + "/scaling_min_freq", "800000\n");
-            write(policy + "/scaling_max_freq", "3500000\n");
-            write(policy + "/scaling_cur_freq", std::to_string(2000000 + cpu * 1000) + "\n");
-            write(policy + "/cpuinfo_min_freq", "800000\n");
-            write(policy + "/cpuinfo_max_freq", "3600000\n");
-            auto const folder = "devices/system/cpu/cpu" + std::to_string(cpu);
-            write(folder + "/topology/physical_package_id", std::to_string(cpu / 2) + "\n");
-            write(folder + "/thermal_throttle/core_throttle_count", "7\n");
-            std::filesystem::create_directory_symlink(path / policy, path / folder / "cpufreq");
-        }
-    }
-
-    cpu_device open(int package = -1) const
-    {
-        auto device = cpu_device::open(package, path.string());
-        if (!device) {
-            FAIL(device.why().sentence);
-        }
-        return *device;
-    }
-
-    /// Least and most of a core, in kHz.
-    std::pair<int, int> limits(int cpu) const
-    {
-        auto const policy = "devices/system/cpu/cpufreq/policy" + std::to_string(cpu);
-        return {std::stoi(read(policy + "/scaling_min_freq")), std::stoi(read(policy + "/scaling_max_freq"))};
-    }
-    void energy(int package, double microjoules) const
-    {
-        write("class/powercap/intel-rapl:" + std::to_string(package) + "/energy_uj", std::to_string(static_cast<long>(microjoules)) + "\n");
-    }
-};
-
-}  // namespace
-
 TEST_CASE("energy is that of the packages together, without memory and platform, and goes on where a counter begins again")
 {
-    machine const host;
+    machine_folder const host;
     auto all = host.open();
     auto second = host.open(1);
     CHECK(all.energy()->count == Approx(2.0));
@@ -78,7 +27,7 @@ TEST_CASE("energy is that of the packages together, without memory and platform,
 
 TEST_CASE("a lock sets least and most of every core, those of one package when asked, and all is put back")
 {
-    machine const host;
+    machine_folder const host;
     auto all = host.open();
     for (int const clock : {1200, 3500, 800, 2000}) {
         REQUIRE(all.lock({static_cast<double>(clock)}));
@@ -101,7 +50,7 @@ TEST_CASE("a lock sets least and most of every core, those of one package when a
 
 TEST_CASE("clocks are cpufreq's list, else steps of 100 MHz; now is the highest core")
 {
-    machine const host;
+    machine_folder const host;
     auto const steps = *host.open().clocks();
     REQUIRE(steps.size() == 29);
     CHECK(steps.front() == megahertz{3600.0});
@@ -113,7 +62,7 @@ TEST_CASE("clocks are cpufreq's list, else steps of 100 MHz; now is the highest 
 
 TEST_CASE("a core that cannot be set leaves none set")
 {
-    machine const host;
+    machine_folder const host;
     auto all = host.open();
     std::filesystem::remove(host.path / "devices/system/cpu/cpufreq/policy3/scaling_min_freq");
     auto const refused = all.lock({1200.0});
@@ -131,12 +80,12 @@ TEST_CASE("what a machine does not have is said; one half without the other is a
     auto const none = cpu_device::open(-1, empty.path.string());
     REQUIRE_FALSE(none);
     CHECK(none.why().sentence == "there is no RAPL package in " + empty.path.string() + "/class/powercap, and there is no cpufreq in " + empty.path.string() + "/devices/system/cpu");
-    machine const host;
+    machine_folder const host;
     std::filesystem::remove_all(host.path / "class");
     auto clocks_only = host.open();
     CHECK(clocks_only.energy().why().cause == refusal_cause::not_found);
     CHECK(clocks_only.may_lock());
-    machine const other;
+    machine_folder const other;
     std::filesystem::remove_all(other.path / "devices");
     auto energy_only = other.open();
     CHECK(energy_only.energy()->count == Approx(2.0));
@@ -146,7 +95,7 @@ TEST_CASE("what a machine does not have is said; one half without the other is a
 
 TEST_CASE("cores that were too hot since the last look are throttled")
 {
-    machine const host;
+    machine_folder const host;
     auto all = host.open();
     CHECK_FALSE(*all.throttled());
     host.write("devices/system/cpu/cpu2/thermal_throttle/core_throttle_count", "8\n");
