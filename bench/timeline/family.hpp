@@ -5,6 +5,8 @@
 // the same program. All families are made before any is measured, so that they can take turns: a machine whose speed
 // changes is as fast for one as for the other.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -73,6 +75,9 @@ public:
             if (waits_) {
                 wait_until(about_->clock, since + cost_of(costs_, i));
             }
+            auto& [spent, count] = spent_[static_cast<std::size_t>(i.stage)][static_cast<std::size_t>(i.kind)];
+            spent += (about_->clock.now() - since).count;
+            ++count;
         };
         row_ = programs_of(plan_, {}, 0).front().rows[static_cast<std::size_t>(worker_->place().position)];
     }
@@ -84,12 +89,37 @@ public:
     std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
 
     /// What a step takes by the library. Where operations take what they take they are measured now: each rank its own, all at once.
-    double modelled()
+    double foretold()
     {
         if (!waits_) {
             measure_operations();
         }
-        return rheo::makespan(compute_, with_messages()).count;
+        return rheo::makespan(compute_, with_messages(costs_)).count;
+    }
+
+    /// What the step that was measured takes by the library, when each operation takes what its kind took on the mean in that step.
+    double explained()
+    {
+        using namespace rheo;
+        auto const kinds = std::tuple_size_v<kinds_of_stage>;
+        std::vector<double> sums(2 * kinds * spent_.size());
+        for (std::size_t s = 0; s < spent_.size(); ++s) {
+            for (std::size_t k = 0; k < kinds; ++k) {
+                sums[2 * (s * kinds + k)] = spent_[s][k].first;
+                sums[2 * (s * kinds + k) + 1] = spent_[s][k].second;
+            }
+        }
+        MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        stage_costs costs;
+        for (std::size_t s = 0; s < spent_.size(); ++s) {
+            auto const mean = [&](instruction_kind kind) {
+                auto const* const each = &sums[2 * (s * kinds + static_cast<std::size_t>(kind))];
+                return seconds{each[1] > 0 ? each[0] / each[1] : 0};
+            };
+            using enum instruction_kind;
+            costs.push_back({mean(forward), mean(backward), mean(input_gradient), mean(weight_gradient), {}, {}});
+        }
+        return makespan(compute_, with_messages(std::move(costs))).count;
     }
 
     /// What a step takes from the first rank's beginning to the last one's end: an upper bound, as ranks leave a barrier one after the other.
@@ -97,6 +127,7 @@ public:
     {
         using namespace rheo;
         loss_sum unused;
+        spent_.assign(costs_.size(), {});
         MPI_Barrier(MPI_COMM_WORLD);
         messages.begin_section();
         double span[2] = {-about_->clock.now().count, 0};
@@ -108,6 +139,8 @@ public:
     }
 
 private:
+    using kinds_of_stage = std::array<std::pair<double, double>, static_cast<std::size_t>(rheo::instruction_kind::recompute) + 1>;  ///< by the kind of instruction: seconds, how many
+
     void measure_operations()
     {
         using namespace rheo;
@@ -118,7 +151,7 @@ private:
         MPI_Barrier(MPI_COMM_WORLD);
         for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
             if (rank_of(pipeline, stage_id{static_cast<int>(s)}) == members_->me) {
-                auto const cost = operation_times(*here[next++], about_->shape().slices, 3);
+                auto const cost = operation_times(*here[next++], about_->shape().slices, 4);
                 double const each[] = {cost.forward.count, cost.backward.count, cost.input_gradient.count, cost.weight_gradient.count};
                 std::copy(std::begin(each), std::end(each), times.begin() + static_cast<std::ptrdiff_t>(4 * s));
             }
@@ -130,12 +163,11 @@ private:
     }
 
     /// The costs with the messages between neighbouring stages, as planning models them.
-    rheo::stage_costs with_messages() const
+    rheo::stage_costs with_messages(rheo::stage_costs costs) const
     {
         using namespace rheo;
         auto const& pipeline = plan_.pipelines.front();
         auto const chain = stage_count(pipeline.cuts);
-        auto costs = costs_;
         for (int s = 0; s < static_cast<int>(costs.size()); ++s) {
             auto const span = layers_of(pipeline, stage_id{s});
             auto const message = [&](layer_id last) { return transfer_time(link_between_ranks, boundary_bytes(about_->model.layers[at(last)], about_->shape())); };
@@ -159,6 +191,7 @@ private:
     std::unique_ptr<rheo::resident_state> resident_;
     std::unique_ptr<rheo::worker> worker_;
     rheo::stage_costs costs_;
+    std::vector<kinds_of_stage> spent_;  ///< by stage, in the last step
     std::vector<rheo::instruction> row_;
 };
 

@@ -1,11 +1,13 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the operations of a stage take on this rank: medians over repetitions, with the same kernels and shapes that its
-// worker will run.
+// What the operations of a stage take on this rank: means over items, with the same kernels and shapes that its worker will run, as many
+// items in flight as a step has, so that no operation finds more in the caches than there. Means, as a step is a sum: what disturbs the
+// machine now and then is a part of both.
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -15,12 +17,6 @@
 
 namespace bench {
 
-inline rheo::seconds median(std::vector<double> times)
-{
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return {times[times.size() / 2]};
-}
-
 template <class Call>
 double seconds_of(Call const& call)
 {
@@ -29,13 +25,13 @@ double seconds_of(Call const& call)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The times of one item, the mean over the slices of a microbatch; transfers are left at 0.
-inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int repeats)
+/// The times of one item, the mean over the slices of microbatches; transfers are left at 0. @param in_flight microbatches
+inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int in_flight)
 {
     std::vector<std::unique_ptr<rheo::activation>> kept;
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int i = 0; i < in_flight * slices; ++i) {
         auto& a = *kept.emplace_back(std::make_unique<rheo::activation>(layers.layout()));
-        for (int before = 0; before < slice; ++before) {
+        for (int before = i - i % slices; before < i; ++before) {
             a.before.push_back(kept[static_cast<std::size_t>(before)].get());
         }
         std::fill_n(a.input.get(), layers.input_floats(), 0.01F);
@@ -49,38 +45,29 @@ inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int rep
     auto* const to = below.empty() ? nullptr : below.data();
     std::function<bool(rheo::use_id)> const all = [](rheo::use_id) { return true; };
     rheo::loss_sum loss;
-    std::vector<double> forward, backward, input_gradient, weight_gradient;
-    for (int repeat = 0; repeat <= repeats; ++repeat) {
-        for (bool const split : {false, true}) {
-            rheo::stage_item item{.seed = 1, .step = rheo::step_id{1}, .microbatch = rheo::microbatch_id{repeat}};
-            double up = 0, whole = 0, input = 0, weight = 0;
-            for (item.slice = 0; item.slice < slices; ++item.slice) {
-                auto& a = *kept[static_cast<std::size_t>(item.slice)];
-                up += seconds_of([&] { layers.forward(a, item, loss); });
-            }
-            for (item.slice = slices - 1; item.slice >= 0; --item.slice) {
-                auto& a = *kept[static_cast<std::size_t>(item.slice)];
+    rheo::stage_item item{.seed = 1, .step = rheo::step_id{1}, .microbatch = rheo::microbatch_id{0}};
+    /// The mean of an operation of all items, microbatches in their order, the slices of each in theirs or the other way round.
+    auto const mean = [&](bool backwards, auto const& operation) {
+        double sum = 0;
+        for (int m = 0; m < in_flight; ++m) {
+            for (int k = 0; k < slices; ++k) {
+                item.microbatch = rheo::microbatch_id{m};
+                item.slice = backwards ? slices - 1 - k : k;
+                auto& a = *kept[static_cast<std::size_t>(m * slices + item.slice)];
                 std::fill(above.begin(), above.end(), 0.01F);
-                if (split) {
-                    input += seconds_of([&] { layers.input_gradient(a, item, layers.first_layer(), from, to); });
-                } else {
-                    whole += seconds_of([&] { layers.backward(a, item, layers.first_layer(), from, to, all); });
-                }
-            }
-            for (item.slice = slices - 1; split && item.slice >= 0; --item.slice) {
-                weight += seconds_of([&] { layers.weight_gradient(*kept[static_cast<std::size_t>(item.slice)], item, layers.first_layer(), all); });
-            }
-            if (repeat == 0) {
-                continue;  // pays for memory that is touched for the first time
-            }
-            forward.push_back(up / slices);
-            (split ? input_gradient : backward).push_back((split ? input : whole) / slices);
-            if (split) {
-                weight_gradient.push_back(weight / slices);
+                sum += seconds_of([&] { operation(a); });
             }
         }
-    }
-    return {median(forward), median(backward), median(input_gradient), median(weight_gradient), {}, {}};
+        return rheo::seconds{sum / (in_flight * slices)};
+    };
+    auto const forwards = [&] { return mean(false, [&](auto& a) { layers.forward(a, item, loss); }); };
+    rheo::stage_cost cost{};
+    cost.forward = forwards();
+    cost.backward = mean(true, [&](auto& a) { layers.backward(a, item, layers.first_layer(), from, to, all); });
+    cost.forward = (cost.forward + forwards()) * 0.5;
+    cost.input_gradient = mean(true, [&](auto& a) { layers.input_gradient(a, item, layers.first_layer(), from, to); });
+    cost.weight_gradient = mean(true, [&](auto& a) { layers.weight_gradient(a, item, layers.first_layer(), all); });
+    return cost;
 }
 
 }  // namespace bench

@@ -5,10 +5,12 @@
 //   mpirun -n 2 bench_timeline --kernels [--blocks 6] [--width 256] ...
 // Without --kernels the model is as small as it can be, and after each operation its rank waits until the time that the operation
 // is said to take is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
-// then, so that there may be more of them than cores. With --kernels operations take what they take: measured on each rank right
-// before the step, while the others do the same. Messages are modelled as planning models them. Families take turns; medians of the turns.
+// then, so that there may be more of them than cores. With --kernels operations take what they take: foretold from times measured on each
+// rank right before the step, while the others do the same; explained from what each kind of operation took in the step itself. Messages
+// are modelled as planning models them. Families take turns; medians of the turns.
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -82,8 +84,9 @@ arguments read_arguments(int argc, char** argv)
 struct row {
     std::string schedule;
     std::string instead;  ///< the family cannot be made here
-    double modelled = 0;  ///< seconds
+    double foretold = 0;  ///< seconds
     double measured = 0;
+    double explained = 0;
 };
 
 run_config config_for(arguments const& wanted, std::string const& schedule, int ranks)
@@ -100,6 +103,12 @@ run_config config_for(arguments const& wanted, std::string const& schedule, int 
     return config;
 }
 
+double median(std::vector<double> times)
+{
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    return times[times.size() / 2];
+}
+
 std::vector<row> measured_in_turns(arguments const& wanted, mpi::generation const& members)
 {
     auto const ranks = static_cast<int>(members.members.size());
@@ -109,24 +118,24 @@ std::vector<row> measured_in_turns(arguments const& wanted, mpi::generation cons
         families.push_back(std::make_unique<bench::family>(config_for(wanted, schedule, ranks), members, seconds{wanted.kernels ? 0 : wanted.unit_ms * 1e-3}, scratch));
     }
     mpi::messenger messages{members};
-    std::vector<std::pair<std::vector<double>, std::vector<double>>> times(families.size());  // modelled, measured
+    std::vector<std::array<std::vector<double>, 3>> times(families.size());
     for (int repeat = 0; repeat <= wanted.repeats; ++repeat) {
         for (std::size_t f = 0; f < families.size(); ++f) {
             if (!families[f]->cannot().empty()) {
                 continue;
             }
-            auto const modelled = families[f]->modelled();
+            auto const foretold = families[f]->foretold();
             auto const measured = families[f]->measured(messages);
-            if (repeat > 0) {  // the first one makes buffers and meets its peers
-                times[f].first.push_back(modelled);
-                times[f].second.push_back(measured);
+            auto const explained = families[f]->explained();
+            for (std::size_t k = 0; k < 3 && repeat > 0; ++k) {  // the first turn makes buffers and meets its peers
+                times[f][k].push_back(std::array{foretold, measured, explained}[k]);
             }
         }
     }
     std::vector<row> rows;
     for (std::size_t f = 0; f < families.size(); ++f) {
         auto const& each = *families[f];
-        rows.push_back(each.cannot().empty() ? row{each.name(), {}, bench::median(times[f].first).count, bench::median(times[f].second).count} : row{each.name(), each.cannot()});
+        rows.push_back(each.cannot().empty() ? row{each.name(), {}, median(times[f][0]), median(times[f][1]), median(times[f][2])} : row{each.name(), each.cannot()});
     }
     families.clear();
     std::filesystem::remove_all(scratch);
@@ -140,7 +149,7 @@ std::pair<int, int> pairs_in_order(std::vector<row> const& rows)
     int all = 0;
     for (auto const& a : rows) {
         for (auto const& b : rows) {
-            if (a.instead.empty() && b.instead.empty() && a.modelled * 1.02 < b.modelled) {
+            if (a.instead.empty() && b.instead.empty() && a.foretold * 1.02 < b.foretold) {
                 ++all;
                 right += a.measured < b.measured ? 1 : 0;
             }
@@ -156,7 +165,7 @@ void print(arguments const& wanted, int ranks, std::vector<row> const& rows)
         for (auto const& r : rows) {
             nlohmann::ordered_json object{{"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
             if (r.instead.empty()) {
-                object.update({{"modelled_s", r.modelled}, {"measured_s", r.measured}});
+                object.update({{"foretold_s", r.foretold}, {"measured_s", r.measured}, {"explained_s", r.explained}});
             } else {
                 object["cannot"] = r.instead;
             }
@@ -165,11 +174,12 @@ void print(arguments const& wanted, int ranks, std::vector<row> const& rows)
         fmt::print("{}\n", nlohmann::ordered_json{{"bench", "timeline"}, {"pairs_in_order", right}, {"pairs", all}}.dump());
         return;
     }
-    fmt::print("{} ranks, {} microbatches, {}\n  {:<16}{:>12}{:>12}{:>12}\n", ranks, wanted.microbatches,
-               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "modelled", "measured", "more");
+    fmt::print("{} ranks, {} microbatches, {}\n  {:<16}{:>12}{:>12}{:>9}{:>12}{:>9}\n", ranks, wanted.microbatches,
+               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "foretold", "measured", "more", "explained", "more");
     for (auto const& r : rows) {
         if (r.instead.empty()) {
-            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>10.2f} %\n", r.schedule, r.modelled * 1e3, r.measured * 1e3, 100 * (r.measured / r.modelled - 1));
+            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3,
+                       100 * (r.measured / r.foretold - 1), r.explained * 1e3, 100 * (r.measured / r.explained - 1));
         } else {
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);
         }
