@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/adamw/adamw.hpp"
 
+#include "kernels/cuda/pieces.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/rows.cuh"
@@ -11,17 +12,6 @@ namespace {
 
 constexpr int threads = 256;
 static_assert(threads * kept_chunks * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
-
-/// The tensor of a block, by bisection.
-__device__ std::int64_t tensor_of(std::int64_t block, std::int64_t const* first_block, std::int64_t tensor_count)
-{
-    std::int64_t low = 0;
-    for (std::int64_t high = tensor_count; high - low > 1;) {
-        std::int64_t const middle = (low + high) / 2;
-        (first_block[middle] <= block ? low : high) = middle;
-    }
-    return low;
-}
 
 template <class T, bool Whole>
 __device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<float> const& factors, std::int64_t block)
@@ -69,7 +59,7 @@ __device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<f
 template <class T>
 __global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_storing<T>> a)
 {
-    auto const n = tensor_of(blockIdx.x, a.first_block, a.tensor_count);
+    auto const n = piece_of(blockIdx.x, a.first_block, a.tensor_count);
     auto const t = a.tensors[n];
     auto const factors = *a.factors;
     auto const block = blockIdx.x - a.first_block[n];
@@ -89,7 +79,7 @@ __global__ void __launch_bounds__(threads) block_norms(gradient_norm_list_argume
     constexpr int lanes = 16;
     std::int64_t const block = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
     bool const works = block < a.blocks;
-    auto const n = works ? tensor_of(block, a.first_block, a.tensor_count) : 0;
+    auto const n = works ? piece_of(block, a.first_block, a.tensor_count) : 0;
     auto const tensor = a.tensors[n];
     std::int64_t const begin = works ? (block - a.first_block[n]) * norm_block : 0;
     std::int64_t const end = works ? (tensor.count < begin + norm_block ? tensor.count : begin + norm_block) : 0;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <numbers>
 
+#include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/random.hpp"
 
@@ -71,4 +72,12 @@ void initialise_normal(tile_pool& pool, initialise_normal_arguments<> const& arg
 void initialise_constant(tile_pool& pool, initialise_constant_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Masters are float under every policy of a device; pointers are the device's, and values are there when the stream is. They have the bits of the host's.
+void initialise_normal(stream queue, initialise_normal_arguments<> const& arguments);
+void initialise_constant(stream queue, initialise_constant_arguments<> const& arguments);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

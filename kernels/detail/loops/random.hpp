@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The words of a stream by Philox, sixteen counters side by side, and the initial values that are made of them, by Box
-// and Muller with a cosine of sums and products alone.
+// and Muller.
 
 #include "kernels/detail/loops/exponential.hpp"
 
@@ -44,27 +44,6 @@ void random_strips(stream_parts const& stream, std::uint64_t first_strip, count_
     }
 }
 
-/// cos(2 pi word / 2^32): folded to sin(y), |y| <= pi/2, Taylor to y^21. Error below 1e-15.
-RHEO_INLINE double cos_of_turn(std::uint32_t word)
-{
-    double f = static_cast<double>(static_cast<std::int32_t>(word ^ 0x80000000U)) * (1.0 / 4294967296.0);  // turn - 1/2
-    f = f < 0 ? -f : f;
-    double const y = (0.25 - f) * 6.283185307179586476925;
-    double const q = y * y;
-    // Horner, from y^21 down; signs alternate
-    double h = 1.0 / 51090942171709440000.0;
-    h = h * q - 1.0 / 121645100408832000.0;
-    h = h * q + 1.0 / 355687428096000.0;
-    h = h * q - 1.0 / 1307674368000.0;
-    h = h * q + 1.0 / 6227020800.0;
-    h = h * q - 1.0 / 39916800.0;
-    h = h * q + 1.0 / 362880.0;
-    h = h * q - 1.0 / 5040.0;
-    h = h * q + 1.0 / 120.0;
-    h = h * q - 1.0 / 6.0;
-    return -(y + y * (q * h));
-}
-
 void normal_values(stream_parts const& stream, count_t first, count_t n, double mean, double deviation, float* out)
 {
     // a strip of 64 words makes 32 elements: words 2 e and 2 e + 1 belong to element e
@@ -73,9 +52,7 @@ void normal_values(stream_parts const& stream, count_t first, count_t n, double 
         random_strips(stream, static_cast<std::uint64_t>(strip), 1, words);
         float values[32];
         for (int l = 0; l < 32; ++l) {
-            double const u = (static_cast<double>(words[2 * l]) + 1.0) * (1.0 / 4294967296.0);
-            values[l] = static_cast<float>(
-                mean + deviation * (__builtin_sqrt(-2.0 * log_of(u)) * cos_of_turn(words[2 * l + 1])));
+            values[l] = static_cast<float>(mean + deviation * normal_of(words[2 * l], words[2 * l + 1]));
         }
         count_t const begin = strip * 32 < first ? first - strip * 32 : 0;
         count_t const end = strip * 32 + 32 > first + n ? first + n - strip * 32 : 32;
