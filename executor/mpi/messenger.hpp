@@ -10,6 +10,7 @@
 // (generation, step and attempt, kind, item).
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -72,14 +73,23 @@ public:
     /// Polls until the message is done. @throws peer_lost
     void wait(ticket which);
 
-    /// Calls `progress` while nothing happens; returns when `ready()`. @throws peer_lost
+    /// Polls until `ready()`. @throws peer_lost
     template <class Ready>
     void wait_until(Ready&& ready)
     {
-        for (unsigned spins = 0; !ready(); ++spins) {
-            pause(spins);
+        if (ready()) {
+            return;
         }
+        auto const since = std::chrono::steady_clock::now();
+        unsigned spins = 0;
+        do {
+            pause(spins++);
+        } while (!ready());
+        waited_ += std::chrono::steady_clock::now() - since;
     }
+
+    /// How long, in all, waits have waited for others; what was there when it was asked for counts nothing.
+    std::chrono::steady_clock::duration waited() const { return waited_; }
 
     /// Looks whether the generation is broken. @throws peer_lost
     void look()
@@ -118,6 +128,7 @@ private:
     std::atomic<std::uint64_t>* signs_of_life_;
     std::vector<pending> pending_;
     std::vector<ticket> free_;
+    std::chrono::steady_clock::duration waited_{};
     int section_ = 0;
     int largest_item_ = largest_item();
 };

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cuda/stream.hpp"
+#include "kernels/cuda/workspace.hpp"
 #include "kernels/dropout/dropout.hpp"
 #include "rheo/tensor/dtype.hpp"
 
@@ -232,4 +234,17 @@ void attention_forward(tile_pool& pool, attention_forward_arguments<> const& arg
 void attention_backward(tile_pool& pool, attention_backward_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+template <dtype_policy Policy>
+void attention_forward(stream queue, attention_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& arguments);
+
+/// Bytes of workspace that attention_backward wants.
+std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "grid.hpp"
+#include "matrix.h"
 
 #define __global__
 #define __device__

@@ -2,6 +2,7 @@
 #include "grid.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -42,6 +43,7 @@ char const* name_of(meeting kind)
     return "?";
 }
 
+bool of_warp(meeting kind) { return kind >= meeting::warp_barrier; }
 bool of_block(meeting kind) { return kind >= meeting::block_barrier && kind <= meeting::block_count; }
 
 struct block_run {
@@ -51,6 +53,8 @@ struct block_run {
     std::deque<int> ready;
     int running = 0;
     int arrived = 0;  // at a meeting of the block
+    std::vector<int> arrived_of_warp;  // at meetings of each warp, of whatever lanes
+    std::vector<int> members;          // of the meeting that is being finished
     std::byte* shared = nullptr;
     unsigned order = 0;
     std::mt19937 random;
@@ -93,9 +97,9 @@ void set_thread(block_run& run, int index)
 }
 
 /// Whether those who were released last go on first: so one warp gets as far ahead of the others as barriers let it.
-bool runs_ahead(block_run const& run) { return run.order == 1 || (run.order != 0 && run.order % 2 == 0); }
+bool ahead(block_run const& run) { return run.order == 1 || (run.order != 0 && run.order % 2 == 0); }
 
-void release(block_run& run, std::vector<int> members)
+void release(block_run& run, std::vector<int>& members)
 {
     if (run.order == 1) {
         std::reverse(members.begin(), members.end());
@@ -103,9 +107,13 @@ void release(block_run& run, std::vector<int> members)
         std::shuffle(members.begin(), members.end(), run.random);
     }
     for (int const m : members) {
-        run.threads[static_cast<std::size_t>(m)].waits.kind = meeting::none;
+        auto& waits = run.threads[static_cast<std::size_t>(m)].waits;
+        if (of_warp(waits.kind)) {
+            --run.arrived_of_warp[static_cast<std::size_t>(m / warp_size)];
+        }
+        waits.kind = meeting::none;
     }
-    run.ready.insert(runs_ahead(run) ? run.ready.begin() : run.ready.end(), members.begin(), members.end());
+    run.ready.insert(ahead(run) ? run.ready.begin() : run.ready.end(), members.begin(), members.end());
 }
 
 void finish_block_meeting(block_run& run)
@@ -143,8 +151,9 @@ void meet_in_block(block_run& run)
     }
 }
 
-void finish_warp_meeting(block_run& run, std::vector<int> const& members)
+void finish_warp_meeting(block_run& run)
 {
+    auto& members = run.members;
     auto const& first = run.threads[static_cast<std::size_t>(members.front())].waits;
     int const base = members.front() / warp_size * warp_size;
     std::uint64_t ballot = 0;
@@ -185,7 +194,10 @@ void meet_in_warp(block_run& run)
     if ((mine.mask >> (run.running - base) & 1U) == 0) {
         throw fault{named(run, run.running) + " is not in the mask of " + name_of(mine.kind) + " that it calls in " + where(mine.place)};
     }
-    std::vector<int> members;
+    if (++run.arrived_of_warp[static_cast<std::size_t>(run.running / warp_size)] < std::popcount(mine.mask)) {
+        return;  // not all of them can be there
+    }
+    run.members.clear();
     for (int lane = 0; lane < warp_size; ++lane) {
         if ((mine.mask >> lane & 1U) == 0) {
             continue;
@@ -199,9 +211,9 @@ void meet_in_warp(block_run& run)
         if (theirs.kind != mine.kind || theirs.mask != mine.mask) {
             return;  // not there yet
         }
-        members.push_back(other);
+        run.members.push_back(other);
     }
-    finish_warp_meeting(run, members);
+    finish_warp_meeting(run);
 }
 
 /// Why nobody can go on: one who waits, and one whom it waits for.
@@ -234,6 +246,7 @@ void run_block(block_run& run, void (*kernel)(void*), void* arguments, std::size
     run.threads.assign(static_cast<std::size_t>(count), {});
     run.ready.clear();
     run.arrived = 0;
+    run.arrived_of_warp.assign(static_cast<std::size_t>(count + warp_size - 1) / warp_size, 0);
     run.fibers.begin(count, kernel, arguments);
     std::vector<int> all(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
@@ -242,7 +255,7 @@ void run_block(block_run& run, void (*kernel)(void*), void* arguments, std::size
     release(run, all);
     int ended = 0;
     while (!run.ready.empty()) {
-        if (run.order > 1 && !runs_ahead(run)) {
+        if (run.order > 1 && !ahead(run)) {
             std::swap(run.ready.front(), run.ready[run.random() % run.ready.size()]);
         }
         int const next = run.ready.front();
@@ -261,6 +274,8 @@ void run_block(block_run& run, void (*kernel)(void*), void* arguments, std::size
 }
 
 }  // namespace
+
+bool runs_ahead() { return ahead(state()); }
 
 void set_order(unsigned order)
 {

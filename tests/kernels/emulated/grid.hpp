@@ -33,6 +33,8 @@ struct position {
 /// 0: first to last, side by side; 1: last to first, each warp as far ahead of the others as it can get; further even numbers: shuffled, warps ahead;
 /// odd numbers: shuffled at every turn.
 void set_order(unsigned order);
+/// Whether warps get ahead of each other in the present order.
+bool runs_ahead();
 
 /// How many threads of how many blocks ran since the program began.
 struct work_done {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/attention.hpp"
+
+#include "kernels/attention/attention_plain.cuh"
+#include "kernels/attention/attention_tiles_backward.cuh"
+#include "kernels/cuda/workspace.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+template <class Arguments>
+void expect_heads(Arguments const& a)
+{
+    expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
+    expects(a.kv_heads >= 0 && (a.kv_heads == 0 || a.heads % a.kv_heads == 0), "heads of keys and values divide those of queries");
+    expects(a.before.count == 0 || (a.before.count + 1) * a.length <= a.whole, "slices of a sequence lie within it");
+    expects(a.width / a.heads <= plain::most_width, "a head of attention on a device has at most 256 elements");
+    expects(a.heads <= 65535 && a.batch <= 65535, "attention on a device takes at most 65535 heads and as many sequences");
+}
+
+bool whole_chunks_of(void const* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
+
+/// Whether tensor cores take these heads: rows of whole 16-byte chunks, at most 128 elements wide.
+template <class Arguments>
+bool has_tiles(Arguments const& a)
+{
+    bool result = a.width / a.heads % 8 == 0 && a.width / a.heads <= 128 && whole_chunks_of(a.qkv);
+    for (std::int64_t s = 0; s < a.before.count; ++s) {
+        result = result && whole_chunks_of(a.before.of[static_cast<std::size_t>(s)]);
+    }
+    return result;
+}
+
+extent grid_of(std::int64_t blocks, std::int64_t heads, std::int64_t batch)
+{
+    return {static_cast<unsigned>(blocks), static_cast<unsigned>(heads), static_cast<unsigned>(batch)};
+}
+
+/// f(std::true_type or std::false_type)
+template <class F>
+void choose_dropping(dropout const& drop, F f)
+{
+    dropout_threshold(drop) != 0 ? f(std::true_type{}) : f(std::false_type{});
+}
+
+template <int Width>
+void forward_on_tiles(stream queue, attention_forward_arguments<bf16> const& a)
+{
+    using namespace forward_tiles;
+    launch_shape const shape{grid_of(blocks_for(a.length, queries), a.heads, a.batch), threads, shared_bytes<Width>};
+    choose_dropping(a.drop, [&](auto drops) { launch(queue, shape, attention_forward_tiles<Width, drops()>, attention_heads{a}); });
+}
+
+template <int Width>
+void backward_on_tiles(stream queue, backward_heads const& heads, float const* means)
+{
+    auto const& a = heads.a;
+    launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads, query_tiles::shared_bytes<Width>};
+    launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads, key_tiles::shared_bytes<Width>};
+    choose_dropping(a.drop, [&](auto drops) {
+        launch(queue, of_queries, attention_backward_queries<Width, drops()>, heads, means);
+        launch(queue, of_keys, attention_backward_keys<Width, drops()>, heads, means);
+    });
+}
+
+}  // namespace
+
+template <dtype_policy Policy>
+void attention_forward(stream queue, attention_forward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    expect_heads(a);
+    if constexpr (Policy == bf16) {
+        if (has_tiles(a) && whole_chunks_of(a.output)) {
+            a.width / a.heads <= 64 ? forward_on_tiles<64>(queue, a) : forward_on_tiles<128>(queue, a);
+            return;
+        }
+    }
+    attention_heads const heads{a};
+    launch_shape const shape{grid_of(blocks_for(a.length, plain::warps), a.heads, a.batch), plain::threads, plain::shared_bytes(heads.head_width)};
+    choose_dropping(a.drop, [&](auto drops) { launch(queue, shape, attention_forward_plain<T, drops(), attention_forward_arguments<Policy>>, heads); });
+}
+
+std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length) { return workspace::counter_bytes + batch * heads * length * 4; }
+
+template <dtype_policy Policy>
+void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    using arguments = attention_backward_arguments<Policy>;
+    expect_heads(a);
+    expects(a.kv_gradient_before.count == a.before.count, "each slice before has gradients of its keys and values");
+    expects(room.bytes >= attention_backward_room(a.batch, a.heads, a.length), "the workspace is too small for the backward of attention");
+    attention_heads const heads{a};
+    auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes);
+    launch(queue, {grid_of(blocks_for(a.batch * a.length, plain::warps), a.heads, 1), plain::threads}, attention_means<T, arguments>, heads, means);
+    if constexpr (Policy == bf16) {
+        if (has_tiles(a) && whole_chunks_of(a.output_gradient) && whole_chunks_of(a.qkv_gradient)) {
+            a.width / a.heads <= 64 ? backward_on_tiles<64>(queue, heads, means) : backward_on_tiles<128>(queue, heads, means);
+            return;
+        }
+    }
+    auto const bytes = plain::shared_bytes(heads.head_width);
+    launch_shape const of_queries{grid_of(blocks_for(a.length, plain::warps), a.heads, a.batch), plain::threads, bytes};
+    launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, plain::warps), a.heads / heads.group, a.batch), plain::threads, bytes};
+    choose_dropping(a.drop, [&](auto drops) {
+        launch(queue, of_queries, attention_backward_queries_plain<T, drops(), arguments>, heads, means);
+        launch(queue, of_keys, attention_backward_keys_plain<T, drops(), arguments>, heads, means);
+    });
+}
+
+template void attention_forward(stream, attention_forward_arguments<fp32> const&);
+template void attention_forward(stream, attention_forward_arguments<bf16> const&);
+template void attention_backward(stream, workspace, attention_backward_arguments<fp32> const&);
+template void attention_backward(stream, workspace, attention_backward_arguments<bf16> const&);
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,248 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Attention without tensor cores, for float and for heads that they do not take: a warp has one query (or one key) and its lanes have as many keys (or
+// queries) of a tile in shared memory. All arithmetic is in float. Heads of up to 256 elements.
+
+#include <limits>
+
+#include "kernels/attention/attention_heads.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/vector.cuh"
+
+namespace rheo::inline v0::cuda {
+
+namespace plain {
+inline constexpr int warps = 8;
+inline constexpr int threads = warps * warp_size;
+inline constexpr int tile = warp_size;      // rows of a tile, one per lane
+inline constexpr std::int64_t most_width = 256;
+inline constexpr int columns = most_width / warp_size;  // of a lane
+
+constexpr std::size_t shared_bytes(std::int64_t width) { return sizeof(float) * static_cast<std::size_t>(2 * warps * width + 2 * tile * (width + 1)); }
+
+/// Two matrices of which each warp has a row, and two tiles of `tile` rows; the odd step keeps the lanes of a column in different banks.
+struct rooms {
+    float* own[2];
+    float* tiles[2];
+    int width;
+
+    __device__ rooms(float* memory, std::int64_t head_width)
+        : own{memory, memory + warps * head_width}, tiles{memory + 2 * warps * head_width, memory + 2 * warps * head_width + tile * (head_width + 1)},
+          width{static_cast<int>(head_width)}
+    {
+    }
+
+    __device__ int step() const { return width + 1; }
+
+    /// Rows [0, count) of `from` by all threads of the block, zeros up to `rows`.
+    template <class T>
+    __device__ void fill(float* to, int to_step, int rows, head_rows<T> from, std::int64_t count, int thread) const
+    {
+        for (int i = thread; i < rows * width; i += threads) {
+            int const row = i / width;
+            int const column = i % width;
+            to[row * to_step + column] = row < count ? static_cast<float>(from.first[row * from.step + column]) : 0.0F;
+        }
+    }
+
+    __device__ float dot(float const* row, float const* other) const
+    {
+        float sum = 0;
+        for (int c = 0; c < width; ++c) {
+            sum = fmaf(row[c], other[c], sum);
+        }
+        return sum;
+    }
+
+    /// sums += weight of each lane times its row of a tile.
+    __device__ void add_rows(float (&sums)[columns], float weight, float const* rows, int lane) const
+    {
+        for (int j = 0; j < tile; ++j) {
+            float const w = __shfl_sync(all_lanes, weight, j);
+#pragma unroll
+            for (int c = 0; c < columns; ++c) {
+                if (int const column = lane + c * warp_size; column < width) {
+                    sums[c] = fmaf(w, rows[j * step() + column], sums[c]);
+                }
+            }
+        }
+    }
+};
+}  // namespace plain
+
+/// [batch, heads, length]: dout . out, which is the mean of the gradient of a row's probabilities. A warp has a row of a head.
+template <class T, class Arguments>
+__global__ void __launch_bounds__(plain::threads) attention_means(attention_heads<Arguments> const heads, float* means)
+{
+    auto const& a = heads.a;
+    int const lane = static_cast<int>(threadIdx.x) % warp_size;
+    std::int64_t const row = static_cast<std::int64_t>(blockIdx.x) * plain::warps + threadIdx.x / warp_size;
+    std::int64_t const h = blockIdx.y;
+    if (row >= a.batch * a.length) {
+        return;
+    }
+    auto const at = row * a.width + h * heads.head_width;
+    float sum = 0;
+    for (std::int64_t c = lane; c < heads.head_width; c += warp_size) {
+        sum = fmaf(static_cast<float>(a.output_gradient[at + c]), static_cast<float>(a.output[at + c]), sum);
+    }
+    sum = warp_join(sum);
+    if (lane == 0) {
+        means[(row / a.length * a.heads + h) * a.length + row % a.length] = sum;
+    }
+}
+
+template <class T, bool Drops, class Arguments>
+__global__ void __launch_bounds__(plain::threads) attention_forward_plain(attention_heads<Arguments> const heads)
+{
+    using namespace plain;
+    auto const& a = heads.a;
+    int const thread = static_cast<int>(threadIdx.x);
+    int const lane = thread % warp_size;
+    int const warp = thread / warp_size;
+    std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * warps;
+    std::int64_t const query = first + warp;
+    std::int64_t const h = blockIdx.y;
+    std::int64_t const b = blockIdx.z;
+    rooms const room{shared_memory<float>(), heads.head_width};
+    room.fill(room.own[0], room.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
+    float out[columns] = {};
+    float largest = -std::numeric_limits<float>::infinity();
+    float sum = 0;
+    std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
+    for (std::int64_t n = 0; n < blocks; ++n) {
+        auto const block = heads.block(n, tile);
+        __syncthreads();
+        room.fill(room.tiles[0], room.step(), tile, heads.keys(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        room.fill(room.tiles[1], room.step(), tile, heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        __syncthreads();
+        bool const seen = lane < block.seen_by(query);
+        float const score = seen ? room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step()) : -std::numeric_limits<float>::infinity();
+        float const most = fmaxf(largest, warp_join(score, larger_of{}));
+        float const correction = exp2f((largest - most) * heads.scale);
+        float p = exp2f(fmaf(score, heads.scale, -most * heads.scale));
+        largest = most;
+        sum = fmaf(sum, correction, warp_join(p));
+        if constexpr (Drops) {
+            p *= heads.drop(heads.element(b, h, query) + block.number + lane);
+        }
+        for (float& o : out) {
+            o *= correction;
+        }
+        room.add_rows(out, p, room.tiles[1], lane);
+    }
+    if (query >= a.length) {
+        return;
+    }
+    if (lane == 0) {
+        a.log_sum_exp[(b * a.heads + h) * a.length + query] = fmaf(largest, heads.inverse_root, logf(sum));
+    }
+    auto* const to = heads.of_width(a.output, b, h).from(query).first;
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+        if (int const column = lane + c * warp_size; column < room.width) {
+            to[column] = static_cast<T>(out[c] / sum);
+        }
+    }
+}
+
+template <class T, bool Drops, class Arguments>
+__global__ void __launch_bounds__(plain::threads) attention_backward_queries_plain(attention_heads<Arguments> const heads, float const* means)
+{
+    using namespace plain;
+    auto const& a = heads.a;
+    int const thread = static_cast<int>(threadIdx.x);
+    int const lane = thread % warp_size;
+    int const warp = thread / warp_size;
+    std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * warps;
+    std::int64_t const query = first + warp;
+    std::int64_t const h = blockIdx.y;
+    std::int64_t const b = blockIdx.z;
+    bool const inside = query < a.length;
+    std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
+    float const log_sum = a.log_sum_exp[at];
+    float const mean = means[at];
+    rooms const room{shared_memory<float>(), heads.head_width};
+    room.fill(room.own[0], room.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
+    room.fill(room.own[1], room.width, warps, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
+    float gradient[columns] = {};
+    std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
+    for (std::int64_t n = 0; n < blocks; ++n) {
+        auto const block = heads.block(n, tile);
+        __syncthreads();
+        room.fill(room.tiles[0], room.step(), tile, heads.keys(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        room.fill(room.tiles[1], room.step(), tile, heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        __syncthreads();
+        bool const seen = inside && lane < block.seen_by(query);
+        float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
+        float change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
+        if constexpr (Drops) {
+            change *= heads.drop(heads.element(b, h, query) + block.number + lane);
+        }
+        float const p = seen ? expf(fmaf(score, heads.inverse_root, -log_sum)) : 0.0F;
+        room.add_rows(gradient, p * (change - mean), room.tiles[0], lane);
+    }
+    if (!inside) {
+        return;
+    }
+    auto* const to = a.qkv_gradient + (b * a.length + query) * heads.row + h * heads.head_width;
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+        if (int const column = lane + c * warp_size; column < room.width) {
+            to[column] = static_cast<T>(gradient[c] * heads.inverse_root);
+        }
+    }
+}
+
+template <class T, bool Drops, class Arguments>
+__global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(attention_heads<Arguments> const heads, float const* means)
+{
+    using namespace plain;
+    auto const& a = heads.a;
+    int const thread = static_cast<int>(threadIdx.x);
+    int const lane = thread % warp_size;
+    int const warp = thread / warp_size;
+    std::int64_t const kv_head = blockIdx.y;
+    std::int64_t const b = blockIdx.z;
+    auto const block = heads.block(blockIdx.x, warps);
+    rooms const room{shared_memory<float>(), heads.head_width};
+    room.fill(room.own[0], room.width, warps, heads.keys(b, kv_head, block.slice).from(block.first), block.count, thread);
+    room.fill(room.own[1], room.width, warps, heads.values(b, kv_head, block.slice).from(block.first), block.count, thread);
+    float key_gradient[columns] = {};
+    float value_gradient[columns] = {};
+    for (std::int64_t h = kv_head * heads.group; h < (kv_head + 1) * heads.group; ++h) {
+        for (std::int64_t first = block.own ? block.first / tile * tile : 0; first < a.length; first += tile) {
+            __syncthreads();
+            room.fill(room.tiles[0], room.step(), tile, heads.queries(b, h).from(first), a.length - first, thread);
+            room.fill(room.tiles[1], room.step(), tile, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
+            __syncthreads();
+            std::int64_t const query = first + lane;
+            bool const seen = query < a.length && warp < block.seen_by(query);
+            std::int64_t const at = (b * a.heads + h) * a.length + (seen ? query : 0);
+            float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
+            float const change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
+            float const p = seen ? expf(fmaf(score, heads.inverse_root, -a.log_sum_exp[at])) : 0.0F;
+            float factor = 1.0F;
+            if constexpr (Drops) {
+                factor = heads.drop(heads.element(b, h, query) + block.number + warp);
+            }
+            room.add_rows(value_gradient, p * factor, room.tiles[1], lane);
+            room.add_rows(key_gradient, p * (change * factor - means[at]), room.tiles[0], lane);
+        }
+    }
+    if (warp >= block.count) {
+        return;
+    }
+    auto const place = gradients_of_keys(heads, b, kv_head, block);
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+        if (int const column = lane + c * warp_size; column < room.width) {
+            place.put(warp, column, key_gradient[c] * heads.inverse_root);
+            place.put(warp, column + heads.kv_width, value_gradient[c]);
+        }
+    }
+}
+
+}  // namespace rheo::inline v0::cuda

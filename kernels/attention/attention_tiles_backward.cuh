@@ -1,0 +1,215 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The backward of attention_tiles.cuh: a kernel whose blocks own queries and add up their gradients, and one whose blocks own keys and add up
+// those of keys and values, over the queries of all heads of their group. What a probability's row has in common, the mean of its
+// gradient, comes from a small kernel before them.
+
+#include "kernels/attention/attention_tiles.cuh"
+
+namespace rheo::inline v0::cuda {
+
+using backward_heads = attention_heads<attention_backward_arguments<bf16>>;
+
+namespace query_tiles {
+inline constexpr int threads = 8 * warp_size;
+inline constexpr int queries = 8 * 16;
+inline constexpr int keys = 64;
+inline constexpr int stages = 2;
+template <int Width>
+inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (queries + stages * keys);
+}  // namespace query_tiles
+
+/// The gradients of a block of queries, over all keys that they see. `means` is [batch, heads, length].
+template <int Width, bool Drops>
+__global__ void __launch_bounds__(query_tiles::threads) attention_backward_queries(backward_heads const heads, float const* means)
+{
+    using namespace query_tiles;
+    auto const& a = heads.a;
+    int const thread = static_cast<int>(threadIdx.x);
+    int const lane = thread % warp_size;
+    int const own_row = thread / warp_size * 16;
+    std::int64_t const first = static_cast<std::int64_t>(gridDim.x - 1 - blockIdx.x) * queries;  // the longest first
+    std::int64_t const h = blockIdx.y;
+    std::int64_t const b = blockIdx.z;
+    int const width = static_cast<int>(heads.head_width);
+    auto* const memory = shared_memory<bfloat16>();
+    shared_rows<Width> const q{memory};
+    shared_rows<Width> const dout{memory + queries * Width};
+    auto const stage = [&](std::int64_t n, int which) { return shared_rows<Width>{memory + (2 * queries + (n % stages * 2 + which) * keys) * Width}; };
+    auto const load_block = [&](std::int64_t n) {
+        auto const block = heads.block(n, keys);
+        auto const k = heads.keys(b, h / heads.group, block.slice).from(block.first);
+        auto const v = heads.values(b, h / heads.group, block.slice).from(block.first);
+        stage(n, 0).template fill<keys, threads>(k.first, k.step, block.count, width, thread);
+        stage(n, 1).template fill<keys, threads>(v.first, v.step, block.count, width, thread);
+        end_group();
+    };
+
+    auto const queries_at = heads.queries(b, h).from(first);
+    auto const gradients_at = heads.of_width(a.output_gradient, b, h).from(first);
+    q.template fill<queries, threads>(queries_at.first, queries_at.step, a.length - first, width, thread);
+    dout.template fill<queries, threads>(gradients_at.first, gradients_at.step, a.length - first, width, thread);
+    load_block(0);
+    float log_sum[2];
+    float mean[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        std::int64_t const query = first + own_row + half * 8 + lane / 4;
+        bool const inside = query < a.length;
+        std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
+        log_sum[half] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
+        mean[half] = inside ? means[at] : 0.0F;
+    }
+    warp_sums<1, Width / 8> gradient;
+    std::int64_t const blocks = heads.seen_blocks(first + queries, keys);
+    for (std::int64_t n = 0; n < blocks; ++n) {
+        if (n + 1 < blocks) {
+            load_block(n + 1);
+            await_groups<1>();
+        } else {
+            await_groups<0>();
+        }
+        __syncthreads();  // this block is there
+        auto const block = heads.block(n, keys);
+        warp_sums<1, keys / 8> scores;
+        warp_sums<1, keys / 8> changes;
+        add_product_transposed(scores, q, own_row, stage(n, 0), lane);
+        add_product_transposed(changes, dout, own_row, stage(n, 1), lane);
+        int const seen[2] = {block.seen_by(first + own_row + lane / 4), block.seen_by(first + own_row + 8 + lane / 4)};
+#pragma unroll
+        for (int c = 0; c < keys / 8; ++c) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                int const key = c * 8 + column_in_tile(e, lane);
+                float const p = key < seen[e / 2] ? exp2f(fmaf(scores.tile[0][c].at[e], heads.scale, -log_sum[e / 2])) : 0.0F;
+                float change = changes.tile[0][c].at[e];
+                if constexpr (Drops) {
+                    change *= heads.drop(heads.element(b, h, first + own_row + row_in_tile(e, lane)) + block.number + key);
+                }
+                scores.tile[0][c].at[e] = p * (change - mean[e / 2]);
+            }
+        }
+        add_weighted_rows(gradient, scores, stage(n, 0), lane);
+        __syncthreads();  // nobody reads this block any more
+    }
+    head_rows<bfloat16> const to{a.qkv_gradient + (b * a.length + first) * heads.row + h * heads.head_width, heads.row};
+    write_pairs(gradient, to, own_row, a.length - first, width, lane,
+                [&](int, int, float x, float y) { return pair_of(x * heads.inverse_root, y * heads.inverse_root); });
+}
+
+namespace key_tiles {
+inline constexpr int threads = 8 * warp_size;
+inline constexpr int keys = 8 * 16;
+inline constexpr int queries = 64;
+inline constexpr int stages = 2;
+inline constexpr int numbers = 2 * queries;  // of a stage: log of the sum, mean
+template <int Width>
+inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys + stages * queries) + sizeof(float) * stages * numbers;
+}  // namespace key_tiles
+
+/// The gradients of a block of keys and its values, over all queries that see them, of all heads of the group.
+template <int Width, bool Drops>
+__global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(backward_heads const heads, float const* means)
+{
+    using namespace key_tiles;
+    auto const& a = heads.a;
+    int const thread = static_cast<int>(threadIdx.x);
+    int const lane = thread % warp_size;
+    int const own_row = thread / warp_size * 16;
+    std::int64_t const kv_head = blockIdx.y;
+    std::int64_t const b = blockIdx.z;
+    int const width = static_cast<int>(heads.head_width);
+    auto const block = heads.block(blockIdx.x, keys);
+    auto* const memory = shared_memory<bfloat16>();
+    shared_rows<Width> const k{memory};
+    shared_rows<Width> const v{memory + keys * Width};
+    auto const stage = [&](std::int64_t n, int which) { return shared_rows<Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width}; };
+    auto* const numbers_at = reinterpret_cast<float*>(memory + 2 * (keys + stages * queries) * Width);
+
+    // Blocks of queries of one head after the other; the first that sees a key of this block begins.
+    std::int64_t const begin = block.own ? block.first / queries : 0;
+    std::int64_t const each = (a.length + queries - 1) / queries - begin;
+    std::int64_t const tiles = each * heads.group;
+    auto const head_of = [&](std::int64_t n) { return kv_head * heads.group + n / each; };
+    auto const query_of = [&](std::int64_t n) { return (begin + n % each) * queries; };
+    auto const load_queries = [&](std::int64_t n) {
+        std::int64_t const h = head_of(n);
+        std::int64_t const first = query_of(n);
+        auto const q = heads.queries(b, h).from(first);
+        auto const dout = heads.of_width(a.output_gradient, b, h).from(first);
+        stage(n, 0).template fill<queries, threads>(q.first, q.step, a.length - first, width, thread);
+        stage(n, 1).template fill<queries, threads>(dout.first, dout.step, a.length - first, width, thread);
+        end_group();
+        if (thread < queries) {
+            bool const inside = first + thread < a.length;
+            std::int64_t const at = (b * a.heads + h) * a.length + (inside ? first + thread : 0);
+            auto* const to = numbers_at + n % stages * numbers + thread;
+            to[0] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
+            to[queries] = inside ? means[at] : 0.0F;
+        }
+    };
+
+    auto const keys_at = heads.keys(b, kv_head, block.slice).from(block.first);
+    auto const values_at = heads.values(b, kv_head, block.slice).from(block.first);
+    k.template fill<keys, threads>(keys_at.first, keys_at.step, block.count, width, thread);
+    v.template fill<keys, threads>(values_at.first, values_at.step, block.count, width, thread);
+    load_queries(0);
+    warp_sums<1, Width / 8> key_gradient;
+    warp_sums<1, Width / 8> value_gradient;
+    for (std::int64_t n = 0; n < tiles; ++n) {
+        if (n + 1 < tiles) {
+            load_queries(n + 1);
+            await_groups<1>();
+        } else {
+            await_groups<0>();
+        }
+        __syncthreads();  // these queries are there
+        std::int64_t const first = query_of(n);
+        auto const* const log_sum = numbers_at + n % stages * numbers;
+        auto const* const mean = log_sum + queries;
+        warp_sums<1, queries / 8> weights;   // probabilities, as rows of keys
+        warp_sums<1, queries / 8> changes;
+        add_product_transposed(weights, k, own_row, stage(n, 0), lane);
+        add_product_transposed(changes, v, own_row, stage(n, 1), lane);
+        // Of these queries [from, end) see the lane's key of each half.
+        int const end = static_cast<int>(a.length - first < queries ? a.length - first : queries);
+        int from[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            int const key = own_row + half * 8 + lane / 4;
+            from[half] = key >= block.count ? queries : block.own ? static_cast<int>(block.first - first) + key : 0;
+        }
+#pragma unroll
+        for (int c = 0; c < queries / 8; ++c) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                int const column = c * 8 + column_in_tile(e, lane);
+                bool const seen = column >= from[e / 2] && column < end;
+                float& weight = weights.tile[0][c].at[e];
+                float& change = changes.tile[0][c].at[e];
+                float const p = seen ? exp2f(fmaf(weight, heads.scale, -log_sum[column])) : 0.0F;
+                float factor = 1.0F;
+                if constexpr (Drops) {
+                    factor = heads.drop(heads.element(b, head_of(n), first + column) + block.number + own_row + row_in_tile(e, lane));
+                }
+                weight = p * factor;
+                change = p * (change * factor - mean[column]);
+            }
+        }
+        add_weighted_rows(value_gradient, weights, stage(n, 1), lane);
+        add_weighted_rows(key_gradient, changes, stage(n, 0), lane);
+        __syncthreads();  // nobody reads these queries any more
+    }
+
+    auto const place = gradients_of_keys(heads, b, kv_head, block);
+    auto const write = [&](warp_sums<1, Width / 8> const& sums, std::int64_t offset, float factor) {
+        write_pairs(sums, {place.to.first + offset, place.to.step}, own_row, block.count, width, lane, [&](int row, int column, float x, float y) {
+            return pair_of(place.with_added(row, offset + column, x * factor), place.with_added(row, offset + column + 1, y * factor));
+        });
+    };
+    write(key_gradient, 0, heads.inverse_root);
+    write(value_gradient, heads.kv_width, 1.0F);
+}
+
+}  // namespace rheo::inline v0::cuda
