@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/attention/attention.hpp"
+#include "kernels/dropout/dropout.cuh"
 
 namespace rheo::inline v0::cuda {
 
@@ -21,23 +22,6 @@ struct head_rows {
     std::int64_t step;
 
     __device__ head_rows from(std::int64_t row) const { return {first + row * step, step}; }
-};
-
-/// Dropout of probabilities, made ready on the host.
-struct probability_drop {
-    random_stream stream;
-    std::uint32_t threshold;
-    float scale;
-
-    explicit probability_drop(dropout const& drop)
-        : stream{stream_of(drop.key)}, threshold{dropout_threshold(drop)}, scale{dropout_scale<float>(drop)}
-    {
-    }
-
-    __device__ float operator()(std::int64_t element) const
-    {
-        return random_word(stream, static_cast<std::uint64_t>(element)) < threshold ? 0.0F : scale;
-    }
 };
 
 /// A block of keys: rows [first, first + count) of slice `slice` of the sequence.
@@ -60,7 +44,7 @@ struct key_block {
 template <class Arguments>
 struct attention_heads {
     Arguments a;
-    probability_drop drop;
+    drop_rule drop;
     std::int64_t head_width;
     std::int64_t group;
     std::int64_t row;       ///< elements of a row of qkv
@@ -70,7 +54,7 @@ struct attention_heads {
     float scale;            ///< the same, times log2(e)
 
     explicit attention_heads(Arguments const& arguments)
-        : a{arguments}, drop{a.drop}, head_width{a.width / a.heads}, group{qkv_row{a}.group}, row{qkv_row{a}.floats()}, kv_width{qkv_row{a}.kv_width},
+        : a{arguments}, drop{rule_of(a.drop)}, head_width{a.width / a.heads}, group{qkv_row{a}.group}, row{qkv_row{a}.floats()}, kv_width{qkv_row{a}.kv_width},
           whole{a.whole == 0 ? a.length : a.whole}, inverse_root{1.0F / std::sqrt(static_cast<float>(head_width))}, scale{inverse_root * 1.44269504F}
     {
     }
@@ -98,6 +82,9 @@ struct attention_heads {
     }
     /// The number of the probability of the item's query i and key 0, from which keys count on.
     __device__ std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t i) const { return ((b * a.heads + h) * whole + before() + i) * whole; }
+
+    /// What the probability of that number is multiplied by.
+    __device__ float factor(std::int64_t number) const { return random_word(drop.numbers, static_cast<std::uint64_t>(number)) < drop.threshold ? 0.0F : drop.scale; }
 
     /// Blocks of keys of one whole slice.
     __host__ __device__ std::int64_t slice_blocks(std::int64_t rows) const { return (a.length + rows - 1) / rows; }

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
         largest = most;
         sum = fmaf(sum, correction, warp_join(p));
         if constexpr (Drops) {
-            p *= heads.drop(heads.element(b, h, query) + block.number + lane);
+            p *= heads.factor(heads.element(b, h, query) + block.number + lane);
         }
         for (float& o : out) {
             o *= correction;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
         float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
         float change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
         if constexpr (Drops) {
-            change *= heads.drop(heads.element(b, h, query) + block.number + lane);
+            change *= heads.factor(heads.element(b, h, query) + block.number + lane);
         }
         float const p = seen ? expf(fmaf(score, heads.inverse_root, -log_sum)) : 0.0F;
         room.add_rows(gradient, p * (change - mean), room.tiles[0], lane);
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(
             float const p = seen ? expf(fmaf(score, heads.inverse_root, -a.log_sum_exp[at])) : 0.0F;
             float factor = 1.0F;
             if constexpr (Drops) {
-                factor = heads.drop(heads.element(b, h, query) + block.number + warp);
+                factor = heads.factor(heads.element(b, h, query) + block.number + warp);
             }
             room.add_rows(value_gradient, p * factor, room.tiles[1], lane);
             room.add_rows(key_gradient, p * (change * factor - means[at]), room.tiles[0], lane);

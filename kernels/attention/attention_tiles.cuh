@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(forward_tiles::threads) attention_forward_tile
                         p = exp2f(fmaf(p, heads.scale, -shift));
                         sum[m][half] += p;
                         if constexpr (Drops) {
-                            p *= heads.drop(heads.element(b, h, query) + block.number + c * 8 + column_in_tile(e, lane));
+                            p *= heads.factor(heads.element(b, h, query) + block.number + c * 8 + column_in_tile(e, lane));
                         }
                     }
                 }

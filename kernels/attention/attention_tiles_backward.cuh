@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(query_tiles::threads) attention_backward_queri
                 float const p = key < seen[e / 2] ? exp2f(fmaf(scores.tile[0][c].at[e], heads.scale, -log_sum[e / 2])) : 0.0F;
                 float change = changes.tile[0][c].at[e];
                 if constexpr (Drops) {
-                    change *= heads.drop(heads.element(b, h, first + own_row + row_in_tile(e, lane)) + block.number + key);
+                    change *= heads.factor(heads.element(b, h, first + own_row + row_in_tile(e, lane)) + block.number + key);
                 }
                 scores.tile[0][c].at[e] = p * (change - mean[e / 2]);
             }
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
                 float const p = seen ? exp2f(fmaf(weight, heads.scale, -log_sum[column])) : 0.0F;
                 float factor = 1.0F;
                 if constexpr (Drops) {
-                    factor = heads.drop(heads.element(b, head_of(n), first + column) + block.number + own_row + row_in_tile(e, lane));
+                    factor = heads.factor(heads.element(b, head_of(n), first + column) + block.number + own_row + row_in_tile(e, lane));
                 }
                 weight = p * factor;
                 change = p * (change * factor - mean[column]);

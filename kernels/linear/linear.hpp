@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/product.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/gelu/gelu.hpp"
 #include "rheo/tensor/dtype.hpp"
@@ -156,4 +157,22 @@ void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp
 void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> const& arguments);
 
 }  // namespace host
+
+namespace cuda {
+
+// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is. The workspace of products has
+// workspace::counter_bytes + products::room_bytes, of weights and biases what the functions below say.
+template <dtype_policy Policy>
+void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void linear_backward_input(stream queue, workspace room, products& by, linear_backward_input_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void linear_backward_weight(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arguments<Policy> const& arguments);
+
+std::int64_t linear_backward_weight_room(std::int64_t in, std::int64_t out);
+std::int64_t linear_backward_bias_room(std::int64_t rows, std::int64_t out);
+
+}  // namespace cuda
 }  // namespace rheo::inline v0

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/product.hpp"
+
+#include <bit>
+#include <map>
+#include <source_location>
+#include <string>
+
+#include <cublasLt.h>
+
+#include "kernels/cuda/error.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+void check(cublasStatus_t code, char const* call, std::source_location place = std::source_location::current())
+{
+    if (code != CUBLAS_STATUS_SUCCESS) {
+        throw error{static_cast<int>(code), std::string{call} + " failed: " + cublasLtGetStatusString(code) + " (" + place.file_name() + ":" + std::to_string(place.line()) + ")"};
+    }
+}
+
+cudaDataType_t type_of(dtype element)
+{
+    expects(element == dtype::bf16 || element == dtype::f32, "a product on a device is of bf16 or f32");
+    return element == dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/// One of cuBLASLt's descriptions, made and unmade by its own functions.
+template <class Handle, cublasStatus_t (*Destroy)(Handle)>
+struct described {
+    Handle handle = nullptr;
+    described() = default;
+    ~described()
+    {
+        if (handle != nullptr) {
+            Destroy(handle);
+        }
+    }
+    described(described const&) = delete;
+    described& operator=(described const&) = delete;
+};
+
+/// cuBLASLt counts by columns, so it is told of the transposed product: result^T [columns, rows] = right^T left^T. A matrix of rows is then one
+/// of columns as it lies, and the bias runs along its columns, as cuBLASLt has it.
+struct description {
+    described<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
+    described<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> first, second, result;
+
+    description(product_shape const& s, void const* bias)
+    {
+        check(cublasLtMatmulDescCreate(&product.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+        set(CUBLASLT_MATMUL_DESC_TRANSA, s.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+        set(CUBLASLT_MATMUL_DESC_TRANSB, s.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+        if (s.has_bias) {
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+            set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(s.element));
+        }
+        lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms);
+        lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows);
+        lay_out(result, s.result, s.columns, s.rows);
+    }
+
+private:
+    template <class T>
+    void set(cublasLtMatmulDescAttributes_t what, T const& value)
+    {
+        check(cublasLtMatmulDescSetAttribute(product.handle, what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    }
+
+    template <class Layout>
+    static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others)
+    {
+        check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(element), static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(others), contiguous),
+              "cublasLtMatrixLayoutCreate");
+    }
+};
+
+}  // namespace
+
+struct products::impl {
+    cublasLtHandle_t library = nullptr;
+    std::map<product_shape, cublasLtMatmulAlgo_t> chosen;
+
+    impl() { check(cublasLtCreate(&library), "cublasLtCreate"); }
+    ~impl() { cublasLtDestroy(library); }
+    impl(impl const&) = delete;
+    impl& operator=(impl const&) = delete;
+
+    cublasLtMatmulAlgo_t const& choice(product_shape const& shape, description const& d)
+    {
+        if (auto const found = chosen.find(shape); found != chosen.end()) {
+            return found->second;
+        }
+        described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> wish;
+        check(cublasLtMatmulPreferenceCreate(&wish.handle), "cublasLtMatmulPreferenceCreate");
+        auto const wants = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+            check(cublasLtMatmulPreferenceSetAttribute(wish.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+        };
+        wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+        wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(room_bytes));
+        for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+            wants(operand, std::uint32_t{alignment});
+        }
+        cublasLtMatmulHeuristicResult_t best{};
+        int found = 0;
+        check(cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found),
+              "cublasLtMatmulAlgoGetHeuristic");
+        if (found == 0) {
+            throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " + std::to_string(shape.columns) + " of " +
+                                                         std::to_string(shape.terms) + " terms in " + std::string{name_of(shape.element)}};
+        }
+        return chosen.emplace(shape, best.algo).first->second;
+    }
+};
+
+products::products() : impl_{std::make_unique<impl>()} {}
+products::~products() = default;
+products::products(products&&) noexcept = default;
+products& products::operator=(products&&) noexcept = default;
+
+void products::multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands)
+{
+    expects(room.bytes >= workspace::counter_bytes + room_bytes, "the workspace is too small for a product");
+    expects(shape.has_bias == (operands.bias != nullptr), "a product has a bias or none");
+    if (shape.rows == 0 || shape.columns == 0) {
+        return;
+    }
+    description const d{shape, operands.bias};
+    float const one = 1;
+    float const kept = shape.adds ? 1 : 0;
+    check(cublasLtMatmul(impl_->library, d.product.handle, &one, operands.right, d.first.handle, operands.left, d.second.handle, &kept, operands.result, d.result.handle,
+                         operands.result, d.result.handle, &impl_->choice(shape, d), static_cast<std::byte*>(room.memory) + workspace::counter_bytes,
+                         static_cast<std::size_t>(room_bytes), static_cast<cudaStream_t>(queue.handle)),
+          "cublasLtMatmul");
+}
+
+std::vector<product_choice> products::table() const
+{
+    std::vector<product_choice> all;
+    for (auto const& [shape, algorithm] : impl_->chosen) {
+        all.push_back({shape, std::bit_cast<std::array<std::uint64_t, 8>>(algorithm)});
+    }
+    return all;
+}
+
+void products::adopt(std::vector<product_choice> const& table)
+{
+    for (auto const& [shape, algorithm] : table) {
+        impl_->chosen[shape] = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+    }
+}
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,75 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Products of matrices on a device, by cuBLASLt. Which algorithm computes a product decides its bits, so the choices stand in a table: the first use of
+// a shape makes one, among algorithms that add up a sum in one sequence (no split of the terms), and ranks whose tables are equal compute
+// the same. A table can be taken over from another rank; it belongs to the numerics fingerprint.
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/stream.hpp"
+#include "kernels/cuda/workspace.hpp"
+#include "rheo/tensor/dtype.hpp"
+
+namespace rheo::inline v0::cuda {
+
+/// result [rows, columns] = left [rows, terms] right [terms, columns], row after row; what decides which algorithm computes it.
+struct product_shape {
+    std::int64_t rows;
+    std::int64_t columns;
+    std::int64_t terms;
+    bool left_transposed = false;   ///< left lies as [terms, rows]
+    bool right_transposed = false;  ///< right lies as [columns, terms]
+    dtype element = dtype::bf16;    ///< of left, right and bias: bf16 or f32; sums are float
+    dtype result = dtype::bf16;     ///< the same, or f32
+    bool has_bias = false;          ///< [columns] is added to each row
+    bool adds = false;              ///< to what the result holds
+
+    friend constexpr auto operator<=>(product_shape const&, product_shape const&) = default;
+};
+
+struct product_operands {
+    void const* left;
+    void const* right;
+    void const* bias = nullptr;
+    void* result;
+};
+
+/// The algorithm of a shape, as cuBLASLt writes it down.
+struct product_choice {
+    product_shape shape;
+    std::array<std::uint64_t, 8> algorithm;
+
+    friend constexpr bool operator==(product_choice const&, product_choice const&) = default;
+};
+
+/// For one device and one thread.
+class products {
+public:
+    /// Bytes of workspace beyond the counters that an algorithm may want.
+    static constexpr std::int64_t room_bytes = std::int64_t{32} << 20;
+    static constexpr std::uint32_t alignment = 16;  ///< of operands, in bytes
+
+    products();
+    ~products();
+    products(products&&) noexcept;
+    products& operator=(products&&) noexcept;
+
+    /// Puts a product into the stream. @pre the workspace has counter_bytes + room_bytes, operands are aligned @throws error, also when no algorithm computes the shape
+    void multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands);
+
+    /// All choices so far, by shape.
+    std::vector<product_choice> table() const;
+    /// Takes over a table; shapes that it does not have are chosen at their first use.
+    void adopt(std::vector<product_choice> const& table);
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+}  // namespace rheo::inline v0::cuda

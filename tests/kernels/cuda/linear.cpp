@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/linear/linear.hpp"
+
+#include "laws.hpp"
+
+using namespace rheo;
+using namespace laws;
+
+namespace {
+
+struct shape {
+    std::int64_t rows;
+    std::int64_t in;
+    std::int64_t out;
+};
+// one of everything, widths that are no multiple of a chunk, several tiles of any grid
+constexpr shape shapes[] = {{1, 8, 8}, {3, 17, 33}, {40, 64, 104}, {130, 72, 200}};
+constexpr weight_order orders[] = {weight_order::in_out, weight_order::out_in};
+
+template <class T>
+struct inputs {
+    std::vector<T> x, w, b, dy, before;
+
+    explicit inputs(shape const& s)
+        : x{stored<T>(normal(s.rows * s.in, 1))}, w{stored<T>(normal(s.in * s.out, 2))}, b{stored<T>(normal(s.out, 3))}, dy{stored<T>(normal(s.rows * s.out, 4))},
+          before{stored<T>(normal(s.rows * s.in, 5))}
+    {
+    }
+};
+
+/// The definition in double of the same stored values, and of their magnitudes, which the errors are in proportion to.
+struct reference {
+    doubles y, activated, dx, dw, db;
+
+    template <class T>
+    reference(shape const& s, weight_order order, inputs<T> const& in, bool magnitudes_only)
+        : y(size(s.rows * s.out)), activated(y.size()), dw(size(s.in * s.out)), db(size(s.out))
+    {
+        auto const as = [&](std::vector<T> const& values) { return magnitudes_only ? magnitudes(widened(values)) : widened(values); };
+        auto const x = as(in.x), w = as(in.w), b = as(in.b), dy = as(in.dy);
+        dx = as(in.before);
+        definition::linear_forward<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = activated.data()});
+        definition::linear_backward_input<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data(), .accumulate = true});
+        definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {dw.data()}});
+        definition::linear_backward_bias<fp64>({.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = {db.data()}});
+    }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cuda linear: agrees with the definition in double, each way round", "", float, bfloat16)
+{
+    using T = TestType;
+    cuda::products products;
+    for (auto const& s : shapes) {
+        for (auto const order : orders) {
+            INFO(s.rows << " x " << s.in << " x " << s.out << ", order " << static_cast<int>(order));
+            inputs<T> const in{s};
+            reference const r{s, order, in, false};
+            reference const size_of{s, order, in, true};
+            device::array<T> const x{in.x}, w{in.w}, b{in.b}, dy{in.dy}, dx{in.before};
+            device::array<T> const y{s.rows * s.out}, activated{s.rows * s.out};
+            device_sums const dw{exact_buffer{s.in * s.out}};
+            device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
+            auto const queue = device::queue();
+            cuda::linear_forward<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = activated.data()});
+            cuda::linear_backward_input<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data(), .accumulate = true});
+            cuda::linear_backward_weight<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
+            // n terms and one more in float, in any order: n u of the magnitudes; what is stored is rounded once (twice where a sum goes on)
+            auto const within = [&](auto const& got, doubles const& expected, doubles const& whole, std::int64_t terms, double roundings, double fixed) {
+                doubles bound(expected.size());
+                for (std::size_t i = 0; i < bound.size(); ++i) {
+                    bound[i] = static_cast<double>(terms + 2) * u * whole[i] + roundings * (std::fabs(expected[i]) + u * whole[i]) + fixed;
+                }
+                check_within(got, expected, bound);
+            };
+            within(single(y.host()), r.y, size_of.y, s.in, roundoff<T>, 0);
+            within(single(dx.host()), r.dx, size_of.dx, s.out, 2 * roundoff<T>, 0);
+            auto const weight = dw.host();
+            within(weight.values(), r.dw, size_of.dw, s.rows, u, fixed_error(weight));
+            CHECK((!weight.state.overflow && !weight.state.not_finite));
+            // the GELU reads what was stored
+            auto const pre = widened(y.host());
+            auto const after = single(activated.host());
+            for (std::size_t i = 0; i < after.size(); ++i) {
+                CHECK(after[i] == Approx(definition::gelu(pre[i])).margin(1e-6).epsilon(2 * roundoff<T>));
+            }
+            for (auto const* a : {&x, &w, &b, &dy, &dx, &y, &activated}) {
+                CHECK(a->margins_kept());
+            }
+            CHECK(room.counters_are_zero());
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("cuda linear: the gradient of the bias is the column's sum in every order", "", float, bfloat16)
+{
+    using T = TestType;
+    for (auto const& s : {shape{1, 1, 1}, shape{3, 1, 7}, shape{300, 1, 130}, shape{1300, 1, 9}}) {
+        inputs<T> const in{s};
+        auto const d = same_in_every_order([&] {
+            device::array<T> const dy{in.dy};
+            device_sums const sums{exact_buffer{s.out}};
+            device::room const room{cuda::linear_backward_bias_room(s.rows, s.out)};
+            linear_backward_bias_arguments<policy<T>> const arguments{.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = sums.target()};
+            cuda::linear_backward_bias(device::queue(), room, arguments);
+            CHECK(room.counters_are_zero());
+            return sums.host();
+        });
+        reference const r{s, weight_order::in_out, in, false};
+        reference const whole{s, weight_order::in_out, in, true};
+        doubles bound(r.db.size());
+        for (std::size_t i = 0; i < bound.size(); ++i) {
+            bound[i] = (18 + static_cast<double>(s.rows) / 256 + 4) * u * whole.db[i] + fixed_error(d);  // as in rms_norm.cpp
+        }
+        check_within(d.values(), r.db, bound);
+    }
+}
+
+TEST_CASE("cuda linear: the table has a choice for each shape, and another takes it over")
+{
+    shape const s{3, 8, 16};
+    inputs<bfloat16> const in{s};
+    device::array<bfloat16> const x{in.x}, w{in.w}, y{s.rows * s.out};
+    device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
+    auto const multiply = [&](cuda::products& by, weight_order order) {
+        cuda::linear_forward<bf16>(device::queue(), room, by, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .output = y.data()});
+    };
+    cuda::products first;
+    CHECK(first.table().empty());
+    multiply(first, weight_order::out_in);
+    multiply(first, weight_order::in_out);
+    multiply(first, weight_order::in_out);
+    auto const table = first.table();
+    REQUIRE(table.size() == 2);
+    CHECK(table[0].shape < table[1].shape);
+    cuda::products second;
+    second.adopt(table);
+    CHECK(second.table() == table);
+    multiply(second, weight_order::in_out);
+    CHECK(second.table() == table);
+}
+
+TEST_CASE("cuda linear: what cannot be is refused with a sentence")
+{
+    using Catch::Matchers::ContainsSubstring;
+    cuda::products by;
+    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr, .output = nullptr}), ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(cuda::linear_backward_weight<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .output_gradient = nullptr, .weight_gradient = {}}), ContainsSubstring("workspace is too small"));
+}
