@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # demo.sh <rheo> <mpirun> <work folder>: trains the same small GPT twice on five ranks in two pipelines, once undisturbed
 # and once with a rank killed from outside in the middle of a step, and compares the digests of the final states. Every rank has an
-# emulated device (clocks.csv: the model's layers as they take on a processor, at clocks and with powers of an A100), whose clock follows the plan
-# and whose joules are counted. Ranks share the cores, so each is slow by turns: that is no straggler.
+# emulated device (clocks.csv: times of the model's layers as on a quick processor, ratios and powers of an A100 at its clocks), whose clock follows the plan
+# and whose joules are counted: those of the file for what is computed, those of waiting for the rest of the time. Ranks share the cores, so each is slow
+# by turns: that is no straggler.
 set -u
 rheo=$1 mpirun=$2 work=$3
 here=$(dirname "$0")
@@ -13,7 +14,7 @@ ranks=5 victim=3 kill_after_steps=${RHEO_DEMO_KILL_AFTER:-100}
 launch() { # <run folder> [arguments of rheo train...]
   folder=$1
   shift
-  set -- "$rheo" train "$config" --set "run.folder=$folder" --set power.device=emulated --set "power.profile=$here/clocks.csv" --set power.straggler=false "$@"
+  set -- "$rheo" train "$config" --set "run.folder=$folder" --set power.device=emulated --set "power.profile=$here/clocks.csv" --set power.pace=profile --set power.straggler=false "$@"
   [ "$(id -u)" = 0 ] && set -- --allow-run-as-root "$@"
   # More ranks than cores: unbound, so that they share all of them.
   OMP_NUM_THREADS=1 "$mpirun" --with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none -n $ranks "$@"
