@@ -124,6 +124,16 @@ void two_barriers(unsigned* out)
 
 void lane_not_in_mask(unsigned*) { __syncwarp(0x7fffffffU); }
 
+void lane_not_in_warp(unsigned*) { __syncwarp(); }
+
+/// Two halves of a warp meet apart, each by its own mask.
+void halves(unsigned* out)
+{
+    bool const low = threadIdx.x % 32 < 16;
+    unsigned const sum = low ? __reduce_add_sync(0xffffU, threadIdx.x) : 1000 + __reduce_add_sync(0xffff0000U, threadIdx.x);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
 void source_not_in_mask(unsigned* out)
 {
     if (threadIdx.x % 32 < 16) {
@@ -159,6 +169,8 @@ TEST_CASE("emulated device: barriers, shuffles, votes and reductions do what the
     CHECK(result_of(twice<true>, 0) == std::vector<unsigned>(threads * 3, 13));
     CHECK(same_in_every_order(two_rounds<true>));
     CHECK(same_in_every_order(sums_of_warps));
+    CHECK(same_in_every_order(halves));
+    CHECK((result_of(halves, 0)[3] == 15 * 8 && result_of(halves, 0)[20] == 1000 + 16 * 16 + 15 * 8));
     CHECK(result_of(sums_of_warps, 0)[40] == 32 * 32 + 31 * 16);
     for (unsigned order = 0; order < 5; ++order) {
         CHECK(result_of(collectives, order) == std::vector<unsigned>(threads * 3, 0));
@@ -183,6 +195,8 @@ TEST_CASE("emulated device: threads that cannot meet are said in a sentence")
     CHECK_THROWS_WITH(result_of(two_barriers, 2), ContainsSubstring("a barrier is one place for all threads of a block"));
     CHECK_THROWS_WITH(result_of(lane_not_in_mask, 0), ContainsSubstring("thread 31 of block (0, 0, 0) is not in the mask of __syncwarp"));
     CHECK_THROWS_WITH(result_of(source_not_in_mask, 0), ContainsSubstring("reads lane 20") && ContainsSubstring("which the mask of the shuffle does not hold"));
+    unsigned out = 0;
+    CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 40}, lane_not_in_warp, &out), ContainsSubstring("that its warp of 8 threads does not have"));
     CHECK(same_in_every_order(mirror<true>));  // the next launch finds everything in order
 }
 

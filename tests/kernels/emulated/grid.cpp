@@ -194,6 +194,11 @@ void meet_in_warp(block_run& run)
     if ((mine.mask >> (run.running - base) & 1U) == 0) {
         throw fault{named(run, run.running) + " is not in the mask of " + name_of(mine.kind) + " that it calls in " + where(mine.place)};
     }
+    int const lanes = std::min(warp_size, static_cast<int>(run.threads.size()) - base);
+    if (lanes < warp_size && mine.mask >> lanes != 0) {
+        throw fault{named(run, run.running) + " names lanes in the mask of " + name_of(mine.kind) + " in " + where(mine.place) +
+                    " that its warp of " + std::to_string(lanes) + " threads does not have"};
+    }
     if (++run.arrived_of_warp[static_cast<std::size_t>(run.running / warp_size)] < std::popcount(mine.mask)) {
         return;  // not all of them can be there
     }
@@ -203,10 +208,6 @@ void meet_in_warp(block_run& run)
             continue;
         }
         int const other = base + lane;
-        if (other >= static_cast<int>(run.threads.size())) {
-            throw fault{"the mask of " + std::string{name_of(mine.kind)} + " in " + where(mine.place) + " names lane " + std::to_string(lane) +
-                        ", which the last warp of " + named(run, run.running) + " does not have"};
-        }
         auto const& theirs = run.threads[static_cast<std::size_t>(other)].waits;
         if (theirs.kind != mine.kind || theirs.mask != mine.mask) {
             return;  // not there yet

@@ -63,6 +63,12 @@ cudaError_t cudaGetDeviceCount(int* count)
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
+{
+    *properties = {"an emulated device"};
+    return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
 {
     *pointer = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
@@ -111,6 +117,11 @@ cudaError_t cudaEventCreate(cudaEvent_t* event)
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t)
+{
+    *milliseconds = 0;  // it knows no time
+    return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
 namespace emulated {
