@@ -100,7 +100,7 @@ double seconds_of(std::function<void()> const& call, int repeats)
     check(cudaEventCreate(&begin), "cudaEventCreate");
     check(cudaEventCreate(&end), "cudaEventCreate");
     std::vector<double> times;
-    for (int i = -3; i < repeats; ++i) {  // three to warm up
+    for (int i = -std::min(3, repeats); i < repeats; ++i) {  // some to warm up
         check(cudaEventRecord(begin), "cudaEventRecord");
         call();
         check(cudaEventRecord(end), "cudaEventRecord");
@@ -298,7 +298,9 @@ void everything(table& t, options const& o, char const* type)
 {
     norms<T>(t, o, type, 4096, 0);
     norms<T>(t, o, type, 1600, 0);
-    norms<T>(t, o, type, 12288, std::min<std::int64_t>(1024, rows_for<T>(o, 12288, 2)));
+    if (o.mib >= 48) {  // 1024 rows of 12288 in bf16 and twice over: less is asked for only to see that it runs
+        norms<T>(t, o, type, 12288, 1024);
+    }
     elements<T>(t, o, type);
     update<T>(t, o, type);
 }

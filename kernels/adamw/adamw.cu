@@ -13,6 +13,26 @@ namespace {
 constexpr int threads = 256;
 static_assert(threads * kept_chunks * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
 
+/// Four numbers as they are stored: 16 bytes of float, 8 of bfloat16.
+template <class T, bool Whole>
+__device__ void store_cast(T* run, std::int64_t count, std::int64_t at, float const (&values)[chunk_size<float>])
+{
+    constexpr int size = chunk_size<float>;
+    if constexpr (sizeof(T) == 4) {
+        store<Whole>(run, count, at, packed<float>(values));
+    } else if constexpr (Whole) {
+        if (at * size < count) {
+            __stwb(reinterpret_cast<uint2*>(run + at * size), uint2{two_bfloat16(values[0], values[1]), two_bfloat16(values[2], values[3])});
+        }
+    } else {
+        for (int e = 0; e < size; ++e) {
+            if (at * size + e < count) {
+                run[at * size + e] = static_cast<T>(values[e]);
+            }
+        }
+    }
+}
+
 template <class T, bool Whole>
 __device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<float> const& factors, std::int64_t block)
 {
@@ -47,11 +67,7 @@ __device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<f
         store<Whole>(t.first_moment, t.count, at, packed<float>(m));
         store<Whole>(t.second_moment, t.count, at, packed<float>(v));
         if (t.parameter != nullptr) {
-            for (int e = 0; e < size; ++e) {
-                if (at * size + e < t.count) {
-                    t.parameter[at * size + e] = static_cast<T>(p[e]);
-                }
-            }
+            store_cast<T, Whole>(t.parameter, t.count, at, p);
         }
     }
 }
@@ -65,7 +81,8 @@ __global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_stor
     auto const block = blockIdx.x - a.first_block[n];
     // the pointers are known on the device alone, so the choice is made here, by all threads of the block alike
     bool const whole = t.count % chunk_size<float> == 0 && (reinterpret_cast<std::uintptr_t>(t.master) | reinterpret_cast<std::uintptr_t>(t.first_moment) |
-                                                            reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) % 16 == 0;
+                                                            reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) % 16 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(t.parameter) % (4 * sizeof(T)) == 0;
     if (whole) {
         update<T, true>(t, factors, block);
     } else {
