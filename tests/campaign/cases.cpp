@@ -319,7 +319,7 @@ std::vector<job_case> clock_cases_on_slices(bool all)
             where.slices = 2;
             where.clocks = true;
             cases.push_back({.where = where, .slow = "1@1-2:1.5"});
-            cases.push_back({.where = where, .faults = {{2, 2, -1, "backward"}}, .slow = "1@1-2:1.5"});
+            cases.push_back({.where = where, .faults = {{2, 2, -1, family == std::string_view{"zb-h1"} ? "input_gradient" : "backward"}}, .slow = "1@1-2:1.5"});
         }
     }
     return cases;
