@@ -112,7 +112,7 @@ std::optional<config_fault> check_power(run_config const& config)
         return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well", power.slow.well,
                                                                 power.slow.slow)};
     }
-    if (!power.profile.empty() && config.plan.recompute) {
+    if (!power.profile.empty() && config.plan.recompute != recomputing::never) {
         return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
     }
     return std::nullopt;
@@ -137,7 +137,10 @@ std::optional<config_fault> check(run_config const& config)
     if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
         return config_fault{"plan.schedule", fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
-    if (microbatch.slices > 1 && plan.recompute) {
+    if (plan.recompute == recomputing::as_needed && plan.memory_mib == 0) {
+        return config_fault{"plan.recompute", "plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said"};
+    }
+    if (microbatch.slices > 1 && plan.recompute != recomputing::never) {
         return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
                                                           microbatch.slices)};
     }

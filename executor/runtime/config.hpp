@@ -45,6 +45,13 @@ struct optimizer_config {
     double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
 };
 
+/// Whether stages keep only the inputs of items that wait for their backward, and compute the rest again.
+enum class recomputing : std::uint8_t {
+    never,
+    always,
+    as_needed  ///< as few stages as keep each rank within plan.memory_mib
+};
+
 struct plan_config {
     std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list, or a file in PyTorch's text form
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
@@ -52,7 +59,7 @@ struct plan_config {
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
-    bool recompute = false;             ///< stages keep only the inputs of items that wait for their backward
+    recomputing recompute = recomputing::never;
     std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves

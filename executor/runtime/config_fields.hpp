@@ -76,7 +76,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
-    visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory");
+    visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for");
     visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "ranks of a node: copies of a layer go to different nodes");

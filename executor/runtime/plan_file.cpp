@@ -86,6 +86,30 @@ clocks_of_rows read_clocks(json const& value, std::string const& path)
     return clocks;
 }
 
+/// Per pipeline the numbers of its stages.
+std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p, std::string const& path)
+{
+    auto const wrong = "no plan: 'recomputed_stages' must hold a list per pipeline, with numbers of its stages";
+    if (!p.recompute || lists.size() != p.pipelines.size()) {
+        refuse(path, wrong);
+    }
+    std::vector<std::vector<bool>> marks;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        auto& marked = marks.emplace_back(p.pipelines[i].stages.size(), false);
+        if (!lists[i].is_array()) {
+            refuse(path, wrong);
+        }
+        for (auto const& stage : lists[i]) {
+            auto const s = static_cast<std::size_t>(number(stage, "recomputed_stages", path));
+            if (s >= marked.size()) {
+                refuse(path, wrong);
+            }
+            marked[s] = true;
+        }
+    }
+    return marks;
+}
+
 }  // namespace
 
 plan read_plan_file(std::string const& path)
@@ -139,6 +163,9 @@ plan read_plan_file(std::string const& path)
         }
         result.pipelines.push_back(std::move(instance));
         result.work.push_back(read_work(pipeline, path));
+    }
+    if (auto const marked = whole.find("recomputed_stages"); marked != whole.end()) {
+        result.recomputed = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
     }
     if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
         result.clocks = read_clocks(*clocks, path);

@@ -13,7 +13,6 @@
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
-#include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/draw.hpp"
 #include "rheo/tensor/digest.hpp"
@@ -88,6 +87,17 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
     return text;
 }
 
+std::string stages_for_people(std::vector<bool> const& marks)
+{
+    std::vector<std::size_t> marked;
+    for (std::size_t s = 0; s < marks.size(); ++s) {
+        if (marks[s]) {
+            marked.push_back(s);
+        }
+    }
+    return marked.empty() ? "none of its stages" : fmt::format("{} of its {} stages: {}", marked.size(), marks.size(), fmt::join(marked, ", "));
+}
+
 std::string pairs_for_people(pair_outcomes const& all)
 {
     auto text = fmt::format("  any two   of {} pairs", all.pairs);
@@ -131,17 +141,33 @@ std::string instantiations_for_people(std::vector<instantiation> const& all)
 
 }  // namespace
 
-std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which)
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape)
 {
-    auto const& pipeline = p.pipelines[at(which)];
     std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
         auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
         held.push_back({activation_bytes(layers, shape), input_bytes(layers, shape), kept_gradient_bytes(layers, shape)});
     }
+    return held;
+}
+
+std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which)
+{
+    auto const held = held_by_stages(p.pipelines[at(which)], model, shape);
     auto const compute = schedule_of(p, at(which)).compute;
-    return peak_bytes_by_rank(p.recompute ? with_recomputation(compute) : compute, held);
+    return peak_bytes_by_rank(p.recompute ? with_recomputation(compute, recomputed_stages(p, at(which))) : compute, held);
+}
+
+bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank)
+{
+    auto const spans = layers_of(p, rank);
+    bytes sum;
+    for (auto const& tensor : state_of(model).tensors) {
+        bool const held = std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(spans, l); });
+        sum += bytes{held && tensor.is_parameter ? elements(tensor.shape) * (committed_bytes_per_parameter + working_bytes_per_parameter) : 0};
+    }
+    return sum;
 }
 
 bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
@@ -150,13 +176,7 @@ bytes memory_of(plan const& p, model_description const& model, microbatch_shape 
     if (!place.found) {
         return {};
     }
-    auto const spans = layers_of(p, rank);
-    bytes sum;
-    for (auto const& tensor : state_of(model).tensors) {
-        bool const held = std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(spans, l); });
-        sum += bytes{held && tensor.is_parameter ? elements(tensor.shape) * (committed_bytes_per_parameter + working_bytes_per_parameter) : 0};
-    }
-    return sum + peaks_of_activations(p, model, shape, place.pipeline)[static_cast<std::size_t>(place.position)];
+    return state_bytes_of(p, model, rank) + peaks_of_activations(p, model, shape, place.pipeline)[static_cast<std::size_t>(place.position)];
 }
 
 std::string drawing_of(plan const& p)
@@ -198,11 +218,14 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += instantiations_for_people(what.instantiations);
 
     text += fmt::format("\nplan       {}, schedule {}{}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
-                        p.recompute ? " with activations computed again" : "", to_string(digest_of(p)));
+                        p.recompute && p.recomputed.empty() ? " with activations computed again" : "", to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
             text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.reason);
+        }
+        if (p.recompute && !p.recomputed.empty()) {
+            text += fmt::format("    activations are computed again by {}\n", stages_for_people(recomputed_stages(p, i)));
         }
         for (auto const rank : ranks_of(p.pipelines[i])) {
             std::vector<std::string> numbers, names;

@@ -9,14 +9,21 @@
 
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/activations.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 #include "runtime/foreseen.hpp"
 
 namespace rheo::inline v0 {
 
+/// What each stage of a pipeline keeps for an item.
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape);
+
 /// Position -> the bytes of activations that the rank there holds at most while the pipeline does its part of the plan.
 std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which);
+
+/// Bytes of a rank's tensors with moments, accumulators and reduced gradients; its activations come on top.
+bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank);
 
 /// Bytes that a rank needs: its tensors with moments, accumulators and reduced gradients, and the
 /// activations of the microbatches that the schedule keeps in flight on it. Zero for a spare.

@@ -12,6 +12,8 @@
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "runtime/plan_report.hpp"
@@ -50,8 +52,8 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
     auto const limit = memory_limit(config);
     for (int rank = 0; limit && rank < ranks; ++rank) {
         if (auto const needed = memory_of(p, model, config.train.microbatch, rank_id{rank}); needed > *limit) {
-            return fmt::format("rank {} would hold {:.2f} MiB of state and activations, but plan.memory_mib is {:g}", rank, in_mebibytes(needed),
-                               config.plan.memory_mib);
+            return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}", rank, in_mebibytes(needed),
+                               config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "", config.plan.memory_mib);
         }
     }
     return {};
@@ -92,7 +94,8 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
                                     .most_microbatches = config.train.microbatches,
                                     .device_memory = device_memory,
                                     .effort = effort,
-                                    .otherwise = one_f_one_b{}});
+                                    .otherwise = one_f_one_b{},
+                                    .recompute = config.plan.recompute != recomputing::never && devices_per_node == 1});
 }
 
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
@@ -150,7 +153,7 @@ std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& read
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
-    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
+    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute == recomputing::always, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
     auto const layers = static_cast<int>(model.layers.size());
     auto const ready = ready_templates(model, config, ranks);
     auto sizes = config.plan.pipelines;
@@ -207,8 +210,33 @@ first_plan make_first_plan(model_description const& model, run_config const& con
             result.what.spares.push_back(r);
         }
     }
+    choose_recomputation(result.what, model, config);
     result.cannot = over_memory(result.what, model, config, ranks);
     return result;
+}
+
+void choose_recomputation(plan& p, model_description const& model, run_config const& config)
+{
+    auto const limit = memory_limit(config);
+    if (config.plan.recompute != recomputing::as_needed || !limit) {
+        return;
+    }
+    p.recompute = false;
+    p.recomputed.clear();
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        auto const held = held_by_stages(p.pipelines[i], model, config.train.microbatch);
+        std::vector<bytes> caps;
+        for (auto const rank : ranks_of(p.pipelines[i])) {
+            caps.push_back(*limit - state_bytes_of(p, model, rank));
+        }
+        p.recomputed.push_back(recomputation_under(rheo::schedule_of(p, i).compute, held, caps).stages);
+        for (bool const again : p.recomputed.back()) {
+            p.recompute = p.recompute || again;
+        }
+    }
+    if (!p.recompute) {
+        p.recomputed.clear();
+    }
 }
 
 std::optional<bytes> memory_limit(run_config const& config)

@@ -187,6 +187,17 @@ struct assignment {
         member.count = static_cast<int>(std::round(count));
     }
 
+    void take(recomputing& member) const
+    {
+        if (auto const word = from.value->value_exact<std::string>(); word == "auto" || from.raw == "auto") {
+            member = recomputing::as_needed;
+        } else if (auto const truth = from.value->value_exact<bool>()) {
+            member = *truth ? recomputing::always : recomputing::never;
+        } else {
+            wrong("true, false or \"auto\"");
+        }
+    }
+
     void take(std::string& member) const
     {
         auto const value = from.value->value_exact<std::string>();

@@ -131,7 +131,14 @@ membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, member
 
 plan trainer::whole_step(membership_plan const& p) const
 {
-    return {first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
+    plan whole{first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
+    if (whole.pipelines == first_.pipelines) {
+        whole.recomputed = first_.recomputed;
+    }
+    if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
+        choose_recomputation(whole, job_->model, job_->config);
+    }
+    return whole;
 }
 
 plan trainer::plan_in_force(section_work work) const

@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
+    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.memory_kib > 0 ? " in " + std::to_string(where.memory_kib) + " KiB" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
            + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
@@ -73,6 +73,9 @@ std::vector<std::string> arguments_of(job_case const& what)
     }
     if (what.where.recompute) {
         result.push_back("recompute=1");
+    }
+    if (what.where.memory_kib > 0) {
+        result.insert(result.end(), {"recompute=auto", "memory_kib=" + std::to_string(what.where.memory_kib)});
     }
     if (!what.where.layers.empty()) {
         result.push_back("layers=" + what.where.layers);
@@ -209,6 +212,13 @@ std::vector<job_case> family_cases(bool all)
     for (auto const* phase : {"forward", "recompute", "backward"}) {
         add("1f1b", "2,2", 4, "4,4", {{0, 2, -1, phase}});
         cases.back().where.recompute = true;
+    }
+    // Only as many stages as the memory asks for, also those of the survivors.
+    for (auto const* family : {"1f1b", "zb-v"}) {
+        for (auto const* phase : {"", "forward"}) {
+            add(family, "2,2", 4, "4,4", *phase == 0 ? std::vector<fault>{} : std::vector<fault>{{1, 2, -1, phase}});
+            cases.back().where.memory_kib = 1500;
+        }
     }
     // Cuts that no planner would make: one stage per rank, chunks, two copies of the model; the survivors of a loss are cut by templates again.
     auto const cut = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::string layers, std::vector<fault> faults = {}) {

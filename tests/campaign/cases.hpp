@@ -22,6 +22,7 @@ struct layout {
     int spares = 0;              ///< ranks that wait
     int failures = 1;
     bool recompute = false;      ///< activations are evicted and computed again
+    int memory_kib = 0;          ///< of a rank: as few stages as it asks for compute again
     std::string layers{};        ///< of each stage; empty: cut by the planner
     int slices = 1;              ///< of each microbatch: decides the bits
     bool clocks = false;         ///< an emulated device per rank, whose clocks follow the plan

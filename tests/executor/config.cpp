@@ -59,10 +59,20 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(model_of(read) == model_of(config));
     CHECK(running_model(read) == model_of(config));  // run.fuse is false
     CHECK(read.plan.shares == config.plan.shares);
+    CHECK(read_config("schema = 1\nplan.recompute = \"auto\"\nplan.memory_mib = 1", "c.toml").config.plan.recompute == recomputing::as_needed);
+    CHECK(read_config("schema = 1\nplan.recompute = true", "c.toml").config.plan.recompute == recomputing::always);
+    CHECK(read_config("schema = 1\nplan.recompute = false", "c.toml").config.plan.recompute == recomputing::never);
     CHECK(read.run.inject == config.run.inject);
     CHECK(read.power.profile == config.power.profile);
     CHECK(read.power.lock_line == config.power.lock_line);
     CHECK_FALSE(read.power.straggler);
+    config.power.profile.clear();
+    config.power.device = "nvml";
+    config.plan.memory_mib = 0.5;
+    for (auto const recompute : {recomputing::never, recomputing::always, recomputing::as_needed}) {
+        config.plan.recompute = recompute;
+        CHECK(read_config(to_toml(config), "c.toml").config.plan.recompute == recompute);
+    }
     CHECK(read.power.slow == config.power.slow);
 }
 
@@ -155,6 +165,9 @@ TEST_CASE("the keys of the plan may not contradict each other")
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nschedule = \"seq1f1b\"") == "taken");
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = true") ==
           "c.toml:5: plan.recompute with train.slices = 2 is not possible: later slices attend to what would be evicted");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"") == "c.toml:3: plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"\nmemory_mib = 64") == "taken");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false or \"auto\", not a text");
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
           "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");

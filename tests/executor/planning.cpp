@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/planning.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
 #include "runtime/plan_file.hpp"
+#include "runtime/plan_report.hpp"
 
 using namespace rheo;
 
@@ -180,6 +183,69 @@ TEST_CASE("a plan that does not fit into a rank's memory is refused")
     REQUIRE(first);
     config.plan.memory_mib = 0.5;
     CHECK(why_not(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5") != std::string::npos);
+}
+
+TEST_CASE("as few stages compute again as keep every rank within its memory; where not even all do, the plan is refused")
+{
+    temporary_folder const folder;
+    int some = 0;
+    int refused = 0;
+    for (auto const* family : {"1f1b", "gpipe", "zb-h1", "interleaved", "zb-v", "dualpipe"}) {
+        for (int const ranks : {2, 4}) {
+            INFO(family << " on " << ranks);
+            auto config = config_of({ranks}, {8});
+            config.plan.schedule = family;
+            auto const model = gpt_model(config.model);
+            auto const fullest = [&](plan const& p) {
+                bytes most;
+                for (rank_id r{0}; r.value < ranks; ++r) {
+                    most = std::max(most, memory_of(p, model, config.train.microbatch, r));
+                }
+                return most;
+            };
+            auto const plain = first_of(config, ranks).what;
+            auto all = plain;
+            all.recompute = true;
+            config.plan.recompute = recomputing::as_needed;
+            auto const& cuts = plain.pipelines[0].cuts;  // by hand, that the memory does not change them
+            for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+                config.plan.layers.push_back(cuts[s + 1].value - cuts[s].value);
+            }
+            for (int part = -1; part <= 5; ++part) {  // from less than is possible to more than is needed
+                bytes const limit{fullest(all).count + part * (fullest(plain).count - fullest(all).count) / 4};
+                config.plan.memory_mib = in_mebibytes(limit);
+                auto const chosen = first_of(config, ranks);
+                if (!chosen) {
+                    CHECK(part <= 0);
+                    CHECK(chosen.cannot.find("plan.memory_mib") != std::string::npos);
+                    ++refused;
+                    continue;
+                }
+                CHECK(fullest(chosen.what) <= limit);
+                auto const stages = chosen.what.pipelines[0].stages.size();
+                std::size_t fewest = stages + 1;  // of all sets of stages
+                for (unsigned marks = 0; marks < 1U << stages; ++marks) {
+                    auto tried = chosen.what;
+                    tried.recompute = true;
+                    tried.recomputed.assign(1, {});
+                    for (std::size_t s = 0; s < stages; ++s) {
+                        tried.recomputed[0].push_back((marks >> s & 1U) != 0);
+                    }
+                    if (auto const count = static_cast<std::size_t>(std::popcount(marks)); count < fewest && fullest(tried) <= limit) {
+                        fewest = count;
+                    }
+                }
+                auto const marked = recomputed_stages(chosen.what, 0);
+                CHECK(static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true)) == fewest);
+                CHECK(chosen.what.recompute == (fewest > 0));
+                some += fewest > 0 && fewest < stages ? 1 : 0;
+                CHECK(why_not(chosen.what, model, config, ranks).empty());
+                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
+            }
+        }
+    }
+    CHECK(some > 0);
+    CHECK(refused > 0);
 }
 
 TEST_CASE("what cannot be planned is answered with the reason")

@@ -75,6 +75,43 @@ TEST_CASE("memory: templates that do not fit say so, and each says how many micr
     CHECK(planned(3, 3, enough, one_f_one_b{})[0].most_microbatches == 8);  // three in flight at most
 }
 
+TEST_CASE("memory: what does not fit may fit when activations are computed again, with as many microbatches as that leaves room for")
+{
+    auto const layers = profile_of(gpt_model(tiny), {1, 8}, machine);
+    auto const prices = make_stage_prices(layers, machine.between_nodes);
+    auto const least = [&](bool recompute) {  // bytes, found by bisection
+        std::int64_t no = 0;
+        std::int64_t yes = gibibytes(1).count;
+        auto const fits = [&](std::int64_t memory) {
+            return static_cast<bool>(plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{memory}, .recompute = recompute})[0].split);
+        };
+        while (yes - no > 1) {
+            auto const middle = no + (yes - no) / 2;
+            (fits(middle) ? yes : no) = middle;
+        }
+        return bytes{yes};
+    };
+    auto const kept = least(false);
+    auto const again = least(true);
+    CHECK(again < kept);
+    for (auto const memory : {again, bytes{(again.count + kept.count) / 2}, kept}) {
+        auto const made = plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = memory, .recompute = true})[0];
+        REQUIRE(made.split);
+        CHECK(made.fullest <= memory);
+        int most = 0;
+        for (int m = 1; m <= 8; ++m) {
+            auto const p = make_program(gpipe{}, {.ranks = 3, .microbatches = m});
+            if (fullest_device(prices, with_recomputation(p), made.split.cuts, made.split.devices) <= memory || fullest_device(prices, p, made.split.cuts, made.split.devices) <= memory) {
+                most = m;
+            }
+        }
+        CHECK(most >= 4);
+        CHECK(made.most_microbatches == most);
+    }
+    auto const refused = plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
+    CHECK(refused.split.cannot == "no cuts found whose stages fit into the memory of their devices, not even when all activations are computed again");
+}
+
 TEST_CASE("stages of several devices are planned and priced, and left out of what ranks run")
 {
     auto on = machine;

@@ -233,6 +233,39 @@ TEST_CASE("a plan that recomputes has the same programs with evictions and recom
     CHECK(deadlock_free<rendezvous>(with).ok);
 }
 
+TEST_CASE("where a plan names the stages that compute again, no others do; it says which, and has another digest")
+{
+    auto const plain = test::example();
+    auto all = plain;
+    all.recompute = true;
+    auto p = all;
+    for (auto const& pipeline : p.pipelines) {
+        p.recomputed.emplace_back(pipeline.stages.size(), false);
+    }
+    p.recomputed.front().front() = true;
+    CHECK(digest_of(p) != digest_of(all));
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text;
+    write_json(text, p);
+    CHECK(text.str().find("\"recomputed_stages\": [[0], []") != std::string::npos);
+    int evictions = 0;
+    auto const programs = programs_of(p, {}, 6);
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        CHECK(recomputed_stages(plain, i) == std::vector<bool>(p.pipelines[i].stages.size(), false));
+        CHECK(recomputed_stages(all, i) == std::vector<bool>(p.pipelines[i].stages.size(), true));
+        for (auto const& row : programs[i].rows) {
+            for (auto const& each : row) {
+                if (is_local(each.kind)) {
+                    ++evictions;
+                    CHECK((i == 0 && each.stage == 0));
+                }
+            }
+        }
+    }
+    CHECK(evictions > 0);
+    CHECK(deadlock_free<rendezvous>(programs).ok);
+}
+
 TEST_CASE("a plan on a grid of slices has another digest, says so, and gives it to the family that cuts sequences")
 {
     auto const plain = test::example();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the devices of a cut pipeline have to hold under a schedule: state, and the activations of the microbatches that its
-// program has in flight, stage by stage or, where a rank has several stages, at the worst moment of all together. From it
-// follows how many microbatches fit.
+// program has in flight, stage by stage or, where a rank has several stages or computes activations again, at the worst moment of all
+// together. From it follows how many microbatches fit.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,18 +15,25 @@
 #include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/program.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
-/// Rank -> what each of its devices holds at most. @pre cuts and devices of the program's stages
+/// Rank -> what each of its devices holds at most. @pre cuts and devices of the program's stages, one device where activations are evicted
 constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
 {
     auto const chain = stages_per_copy(p);
     expects(stage_count(cuts) == chain && devices.size() == static_cast<std::size_t>(chain), "the cuts are not those of the program's stages");
     std::vector<bytes> held(p.rows.size());
-    if (p.placement.size() == p.rows.size()) {
+    bool evicts = false;
+    for (auto const& row : p.rows) {
+        for (auto const& i : row) {
+            evicts = evicts || i.kind == instruction_kind::evict;
+        }
+    }
+    if (p.placement.size() == p.rows.size() && !evicts) {
         auto const peaks = peak_activations_by_rank(p);
         for (std::size_t s = 0; s < p.placement.size(); ++s) {
             auto const rank = static_cast<std::size_t>(p.placement[s]);
@@ -35,12 +42,12 @@ constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program 
         }
         return held;
     }
-    std::vector<bytes> activations;
+    std::vector<held_bytes> activations;
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         auto const span = layers_of(cuts, stage_id{static_cast<int>(s) % chain});
         auto const state = prices.memory(span, 1, 0);
         held[static_cast<std::size_t>(p.placement[s])] += state;
-        activations.push_back({(prices.memory(span, 1, 1) - state).count / p.slices});
+        activations.push_back({{(prices.memory(span, 1, 1) - state).count / p.slices}, evicts ? prices.input(span) : bytes{}});
     }
     auto const peaks = peak_bytes_by_rank(p, activations);
     for (std::size_t r = 0; r < held.size(); ++r) {
@@ -62,14 +69,16 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, std
 /// How many microbatches, and any number below, a pipeline with these cuts can run in a step on devices of so much memory, at most
 /// `most`; 0: not even one. Numbers that the schedule cannot have are passed over. Found by bisection where a further microbatch
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
-/// log2(most) programs, or of so many as fit.
+/// log2(most) programs, or of so many as fit. @param recompute all stages may compute activations again; programs are not on a grid of slices then
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, std::span<layer_id const> cuts, std::span<int const> devices,
-                                    int ranks, bytes device_memory, int most)
+                                    int ranks, bytes device_memory, int most, bool recompute = false)
 {
     expects(most >= 1, "a step needs at least one microbatch");
     auto const possible = [&](int m) { return fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none; };
     auto const fits_in = [&](int m) {
-        return fullest_device(prices, make_program(schedule, {.ranks = ranks, .microbatches = m}), cuts, devices) <= device_memory;
+        auto const p = make_program(schedule, {.ranks = ranks, .microbatches = m});
+        return fullest_device(prices, p, cuts, devices) <= device_memory ||
+               (recompute && fullest_device(prices, with_recomputation(p), cuts, devices) <= device_memory);
     };
     int fits = 0;
     int beyond = most + 1;

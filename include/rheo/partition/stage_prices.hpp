@@ -24,6 +24,7 @@ struct stage_prices {
     std::vector<std::int64_t> send_after;                    ///< layer -> its message to the next one, nanoseconds
     std::vector<std::int64_t> persistent_before;             ///< bytes
     std::vector<std::int64_t> per_microbatch_before;
+    std::vector<std::int64_t> boundary_after{};              ///< layer -> its message to the next one, bytes
 
     constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
     constexpr int devices_per_node() const { return static_cast<int>(forward_before.size()); }
@@ -43,6 +44,9 @@ struct stage_prices {
         auto const whole = difference(persistent_before, span) + in_flight * difference(per_microbatch_before, span);
         return {(whole + devices - 1) / devices};
     }
+
+    /// What a stage keeps of an item that it computes again; tokens, which the first stage gets, are not counted.
+    constexpr bytes input(layer_span span) const { return {span.begin.value == 0 ? 0 : boundary_after[at(span.begin) - 1]}; }
 
 private:
     static constexpr std::size_t place(int devices) { return static_cast<std::size_t>(devices) - 1; }
@@ -79,6 +83,7 @@ constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, 
     for (auto const& layer : layers) {
         expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0, "a layer cannot have a negative size");
         prices.send_after.push_back(in_whole_nanoseconds(transfer_time(between, layer.boundary)));
+        prices.boundary_after.push_back(layer.boundary.count);
         prices.persistent_before.push_back(prices.persistent_before.back() + layer.persistent.count);
         prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count);
     }

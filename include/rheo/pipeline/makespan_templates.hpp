@@ -23,6 +23,7 @@
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
@@ -49,6 +50,7 @@ struct makespan_templates_request {
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
     std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule cannot have; none: these have no template
+    bool recompute = false;                   ///< what does not fit into the memory may compute activations again; stages have one device then
 };
 
 namespace detail {
@@ -85,15 +87,26 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
 {
     auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
     makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort}), schedule};
+    bool const again = !made.split && request.recompute && request.device_memory;
+    if (again) {  // the cuts that would be taken if there was room, when they fit without what can be computed again
+        made.split = optimal_makespan(prices, {schedule, nodes, microbatches, {}, request.effort});
+    }
     if (!made.split) {
         return made;
     }
-    auto const p = make_program(schedule, {.ranks = made.split.ranks, .microbatches = microbatches});
+    auto p = make_program(schedule, {.ranks = made.split.ranks, .microbatches = microbatches});
+    if (again) {
+        p = with_recomputation(p);
+        if (fullest_device(prices, p, made.split.cuts, made.split.devices) > *request.device_memory) {
+            made.split = {.cannot = "no cuts found whose stages fit into the memory of their devices, not even when all activations are computed again"};
+            return made;
+        }
+    }
     made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
     made.cost = cost_of_split(prices, made.split, schedule, microbatches);
     if (request.device_memory) {
         made.most_microbatches = microbatches_that_fit(prices, schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
-                                                       request.most_microbatches);
+                                                       request.most_microbatches, request.recompute);
         if (made.most_microbatches < request.most_microbatches) {
             made.cost.most_microbatches = made.most_microbatches;
         }

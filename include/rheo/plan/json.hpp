@@ -39,6 +39,18 @@ inline void write_json(std::ostream& out, plan const& p)
     using detail::write_list;
     out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << p.schedule
         << (p.recompute ? "\",\n  \"recompute\": true" : "\"");
+    if (!p.recomputed.empty()) {
+        out << ",\n  \"recomputed_stages\": ";
+        write_list(out, p.recomputed, [&](auto const& stages) {
+            std::vector<std::size_t> marked;
+            for (std::size_t s = 0; s < stages.size(); ++s) {
+                if (stages[s]) {
+                    marked.push_back(s);
+                }
+            }
+            write_list(out, marked, [&](std::size_t s) { out << s; });
+        });
+    }
     if (p.slices > 1) {
         out << ",\n  \"slices\": " << p.slices;
     }

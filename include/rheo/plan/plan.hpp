@@ -32,6 +32,7 @@ struct plan {
     std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
     clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
     int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
+    std::vector<std::vector<bool>> recomputed{};    ///< pipeline -> its stages that `recompute`; none: all of them do
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -83,6 +84,13 @@ constexpr std::vector<std::vector<microbatch_work>> deal(std::span<int const> sh
     return work;
 }
 
+/// Which stages of a pipeline evict activations and compute them again, one mark per stage.
+constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipeline)
+{
+    auto const stages = p.pipelines[pipeline].stages.size();
+    return p.recompute && pipeline < p.recomputed.size() ? p.recomputed[pipeline] : std::vector<bool>(stages, p.recompute);
+}
+
 /// A digest of everything in the plan; equal plans have equal digests.
 constexpr state_digest digest_of(plan const& p)
 {
@@ -119,6 +127,11 @@ constexpr state_digest digest_of(plan const& p)
     }
     if (p.slices > 1) {
         mix(-p.slices);
+    }
+    for (auto const& stages : p.recomputed) {
+        for (bool const again : stages) {
+            mix(again ? -2 : -3);
+        }
     }
     if (!p.clocks.empty()) {
         mix(-1);

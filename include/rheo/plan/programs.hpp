@@ -25,7 +25,7 @@ inline std::vector<program> programs_of(plan const& p, std::vector<reduction_uni
     std::vector<program> programs;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const compute = schedule_of(p, i).compute;
-        auto const lowered = p.recompute ? with_recomputation(lower(compute)) : lower(compute);
+        auto const lowered = p.recompute ? with_recomputation(lower(compute), recomputed_stages(p, i)) : lower(compute);
         programs.push_back(with_reductions(lowered, units_of_stages(units, p.pipelines[i].cuts, lowered.copies), layers));
     }
     return programs;
