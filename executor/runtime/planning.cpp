@@ -163,6 +163,8 @@ first_plan make_first_plan(model_description const& model, run_config const& con
         if (!chosen) {
             result.cannot = config.plan.min_ranks > layers
                 ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
+                : ready.templates.empty() && memory_limit(config)
+                ? fmt::format("no pipeline of at most {} rank{} keeps within plan.memory_mib = {:g}", ranks, ranks == 1 ? "" : "s", config.plan.memory_mib)
                 : chosen.cannot;
             return result;
         }

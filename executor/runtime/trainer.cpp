@@ -150,6 +150,18 @@ plan trainer::plan_in_force(section_work work) const
     return p;
 }
 
+/// Which pipelines do not run the family that was asked for, and why.
+void trainer::tell_other_schedules() const
+{
+    for (std::size_t i = 0; i < plan_.pipelines.size(); ++i) {
+        if (auto const runs = schedule_of(plan_, i); !runs.reason.empty()) {
+            auto const ranks = ranks_of(plan_.pipelines[i]).size();
+            job_->record->note(fmt::format("pipeline {} of {} rank{} runs {}: {}", i, ranks, ranks == 1 ? "" : "s",
+                                           runs.name == "list" ? "an order by list scheduling" : runs.name, runs.reason));
+        }
+    }
+}
+
 std::vector<program> const& trainer::programs_for(section_work work)
 {
     if (programs_are_for_ != work) {
@@ -159,6 +171,9 @@ std::vector<program> const& trainer::programs_for(section_work work)
             throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
         }
         programs_are_for_ = work;
+        if (work == section_work::whole) {
+            tell_other_schedules();
+        }
         choose_clocks();
         if (work == section_work::whole && job_->clocks != nullptr) {
             plan_.clocks = chosen_.clocks;

@@ -67,6 +67,7 @@ private:
     void pass_gradients_on();
     plan plan_in_force(section_work work) const;
     plan whole_step(membership_plan const& p) const;
+    void tell_other_schedules() const;
     void choose_clocks();
     chosen_clocks clocks_for(plan const& whole);
     void make_clocks_ahead();

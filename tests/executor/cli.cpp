@@ -78,6 +78,8 @@ TEST_CASE("what cannot be planned: exit code 3")
     write_config(folder);
     refused(run_rheo(folder, "train c.toml --set plan.min_ranks=2"), 3, "c.toml: 1 rank is too few: the smallest pipeline template takes 2");
     refused(run_rheo(folder, "plan c.toml --ranks 9 --set plan.min_ranks=4"), 3, "c.toml: a pipeline of plan.min_ranks = 4 ranks cannot be cut from a model of 3 layers");
+    refused(run_rheo(folder, "train c.toml --set run.folder=none --set plan.memory_mib=0.001"), 3, "c.toml: no pipeline of at most 1 rank keeps within plan.memory_mib = 0.001");
+    CHECK_FALSE(std::filesystem::exists(folder.path / "none"));  // before anything was made
     auto const plan = run_rheo(folder, "plan c.toml --ranks 2 --json");
     CHECK(plan.exit_code == 0);
     folder.write("plan.json", plan.out);

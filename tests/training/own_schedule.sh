@@ -47,6 +47,11 @@ for where in 1@1:backward 3@2:forward; do
   expect "with rank $where lost the job ends" 0 $?
   expect "with the same bits, too" "$(value digest plain)" "$(value digest "lost-$where")"
 done
+# A family that pipelines after a loss cannot have: the job says what they run, and why.
+train odd 4 --set plan.schedule=dualpipe --set train.microbatches=8 --set 'plan.pipelines=[2, 2]' --set 'plan.shares=[4, 4]' --set plan.failures=1 --inject kill:1@1:forward
+expect "dualpipe with a rank lost ends" 0 $?
+reason='runs 1f1b: dualpipe cannot be made for 1 rank: this schedule runs in two directions and needs an even number of ranks'
+expect "the pipeline of one rank says that it runs 1f1b, and why" 1 "$(grep -c "\"kind\":\"note\".*of 1 rank $reason" odd/metrics.jsonl)"
 "$rheo" plan job.toml --set plan.schedule=torn.csv 2>refusal
 expect "a torn file is refused" 2 $?
 expect "by its name" 1 "$(grep -c 'torn.csv: ' refusal)"
