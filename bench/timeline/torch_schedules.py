@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # torch_block lies beside the folder of this script
+
 heads, sequences, length, vocabulary = 4, 4, 64, 256
 
 # ours -> theirs, stages per rank, whether these lie in a V
@@ -30,23 +32,9 @@ families = {"gpipe": ("ScheduleGPipe", 1, False), "1f1b": ("Schedule1F1B", 1, Fa
 def build(torch, given, stage, stages):
     """The layers of one stage: blocks dealt evenly, the embedding with the first, the classifier with the last."""
     from torch import nn
-    from torch.nn import functional
+    from torch_block import Block
 
     width = given.width
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            batch, tokens, _ = x.shape
-            q, k, v = (part.view(batch, tokens, heads, width // heads).transpose(1, 2) for part in self.qkv(self.norm1(x)).split(width, 2))
-            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, width))
-            return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
     class Embedding(nn.Module):
         def __init__(self):
@@ -57,7 +45,7 @@ def build(torch, given, stage, stages):
             return self.token(tokens) + self.position.weight
 
     layers = [Embedding()] if stage == 0 else []
-    layers += [Block() for _ in range(given.blocks * (stage + 1) // stages - given.blocks * stage // stages)]
+    layers += [Block(width, heads) for _ in range(given.blocks * (stage + 1) // stages - given.blocks * stage // stages)]
     if stage + 1 == stages:
         layers += [nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)]
     return nn.Sequential(*layers)

@@ -7,7 +7,11 @@ Prints one JSON line with tokens per second, or one with the reason why there is
 
 import argparse
 import json
+import os
+import sys
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # torch_block lies beside the folder of this script
 
 
 def main():
@@ -22,6 +26,7 @@ def main():
         import torch
         from torch import nn
         from torch.nn import functional
+        from torch_block import Block
     except ImportError as error:
         print(json.dumps({"skipped": f"PyTorch is not installed: {error}"}))
         return
@@ -30,25 +35,11 @@ def main():
     torch.manual_seed(1)
     width, heads, blocks, context = 768, 12, 12, 1024
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            batch, length, _ = x.shape
-            q, k, v = (part.view(batch, length, heads, width // heads).transpose(1, 2) for part in self.qkv(self.norm1(x)).split(width, 2))
-            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-            return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
-
     class Gpt2(nn.Module):
         def __init__(self):
             super().__init__()
             self.token, self.position = nn.Embedding(given.vocabulary, width), nn.Embedding(context, width)
-            self.blocks = nn.Sequential(*(Block() for _ in range(blocks)))
+            self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(blocks)))
             self.norm = nn.LayerNorm(width)
             self.classifier = nn.Linear(width, given.vocabulary, bias=False)
             self.classifier.weight = self.token.weight
