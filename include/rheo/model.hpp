@@ -9,4 +9,5 @@
 #include "rheo/model/layer.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/op.hpp"
+#include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"

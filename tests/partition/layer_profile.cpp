@@ -41,6 +41,17 @@ constexpr bool counts_all_slices()
 }
 static_assert(counts_all_slices());
 
+/// Where slots are half as wide, messages are, and what moves is.
+constexpr bool follows_the_policy()
+{
+    auto const model = gpt_model(tiny);
+    auto const layers = profile_of(model, shape, machine, bf16);
+    auto const& block = model.layers[1];
+    return layers[1].persistent == persistent_bytes(block, bf16) && layers[1].per_microbatch == activation_bytes(block, shape, bf16) &&
+           layers[1].boundary == bytes{8 * 8 * 2} && layers[1].forward <= profile_of(model, shape, machine)[1].forward;
+}
+static_assert(follows_the_policy());
+
 std::string const good = "layer,forward,backward,parameters,activations,boundary,all_reduce_2\n"
                          "0,0.001,0.002,10,100,64,0.125\n"
                          "1,0.0015,0.003,20,200,64,0\n";

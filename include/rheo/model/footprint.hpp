@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What layers cost and how much they hold, from their operations alone: constexpr, so templates can be
-// planned and refused by the compiler. Sizes are those the executor really allocates.
+// planned and refused by the compiler. What flows through layers follows the dtype policy: slots, their gradients and messages are
+// stored, what operations save beside them is stored or computed (see saved_by). Sizes are those the executor really allocates.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "rheo/model/layer.hpp"
+#include "rheo/model/parameter_bytes.hpp"
+#include "rheo/tensor/dtype.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -23,35 +26,46 @@ constexpr std::int64_t parameter_count(layer_description const& layer)
     return count;
 }
 
-/// Committed state per parameter: fp32 master and two fp32 moments.
-inline constexpr std::int64_t committed_bytes_per_parameter = 12;
-
-/// While a step runs: an int64 accumulator and the reduced fp32 gradient.
-inline constexpr std::int64_t working_bytes_per_parameter = 12;
-
 /// Bytes that a holder of the layer keeps through the whole run.
-constexpr bytes persistent_bytes(layer_description const& layer)
+constexpr bytes persistent_bytes(layer_description const& layer, dtype_policy const& policy = fp32, gradient_buffer buffer = gradient_buffer::reduced)
 {
-    return {parameter_count(layer) * (committed_bytes_per_parameter + working_bytes_per_parameter)};
+    bytes sum;
+    for (auto const& p : layer.parameters) {
+        sum += total(parameter_bytes_of(p.shape, policy, buffer));
+    }
+    return sum;
 }
 
 /// Bytes that a recovery copies to give the layer to a rank that has none of it.
-constexpr bytes committed_bytes(layer_description const& layer)
+constexpr bytes committed_bytes(layer_description const& layer, dtype_policy const& policy = fp32)
 {
-    return {parameter_count(layer) * committed_bytes_per_parameter};
+    return {parameter_count(layer) * 3 * size_of(policy.master)};
 }
 
-/// Bytes kept for one microbatch between its forward and its backward: every slot and what operations save.
-constexpr bytes activation_bytes(layer_description const& layer, microbatch_shape shape)
+/// Bytes of a matrix, which begins on a cache line and has whole ones.
+constexpr bytes matrix_bytes(std::int64_t count, dtype type) { return {(count * size_of(type) + 63) / 64 * 64}; }
+
+/// Bytes of what an operation saves beside the slots: a matrix per type, one where slots have the type that is computed in.
+constexpr bytes saved_bytes(op const& o, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    std::int64_t floats = 0;
+    auto const saved = saved_by(o, shape);
+    return policy.compute == policy.storage ? matrix_bytes(saved.computed + saved.stored, policy.storage)
+                                            : matrix_bytes(saved.computed, policy.compute) + matrix_bytes(saved.stored, policy.storage);
+}
+
+/// Bytes kept for one microbatch between its forward and its backward: every slot and what operations save, where nothing begins on a line.
+constexpr bytes activation_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    std::int64_t stored = 0;
+    std::int64_t computed = 0;
     for (auto const width : layer.slot_widths) {
-        floats += width * rows(shape);
+        stored += width * rows(shape);
     }
     for (auto const& o : layer.ops) {
-        floats += saved_floats(o, shape);
+        stored += saved_by(o, shape).stored;
+        computed += saved_by(o, shape).computed;
     }
-    return {floats * 4};
+    return {stored * size_of(policy.storage) + computed * size_of(policy.compute)};
 }
 
 /// The slot whose gradient the operation's weight gradient reads: what it wrote. no_slot without parameters.
@@ -81,53 +95,46 @@ constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
     return slot == no_slot || loss_writes_gradient(layer, slot) ? no_slot : slot;
 }
 
-namespace detail {
-
-/// Matrices begin on cache lines of 64 bytes.
-constexpr std::int64_t whole_lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-
-}  // namespace detail
-
 /// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
 /// slot between two of them once, every matrix from a cache line on.
-constexpr bytes activation_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+constexpr bytes activation_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    std::int64_t floats = 0;
+    bytes sum;
     for (std::size_t l = 0; l < stage.size(); ++l) {
         for (std::size_t s = l == 0 ? 0 : 1; s < stage[l].slot_widths.size(); ++s) {
-            floats += detail::whole_lines(stage[l].slot_widths[s] * rows(shape));
+            sum += matrix_bytes(stage[l].slot_widths[s] * rows(shape), policy.storage);
         }
         for (auto const& o : stage[l].ops) {
-            floats += detail::whole_lines(saved_floats(o, shape));
+            sum += saved_bytes(o, shape, policy);
         }
     }
-    return {floats * 4};
+    return sum;
 }
 
 /// Of these, its input: what stays while the activation is evicted.
-constexpr bytes input_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+constexpr bytes input_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    return {stage.empty() ? 0 : detail::whole_lines(stage.front().slot_widths[0] * rows(shape)) * 4};
+    return stage.empty() ? bytes{} : matrix_bytes(stage.front().slot_widths[0] * rows(shape), policy.storage);
 }
 
 /// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
-constexpr bytes kept_gradient_bytes(std::span<layer_description const> stage, microbatch_shape shape)
+constexpr bytes kept_gradient_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    std::int64_t floats = 0;
+    bytes sum;
     for (auto const& layer : stage) {
         for (auto const& o : layer.ops) {
             if (auto const slot = kept_gradient_slot(layer, o); slot != no_slot) {
-                floats += detail::whole_lines(layer.slot_widths[static_cast<std::size_t>(slot)] * rows(shape));
+                sum += matrix_bytes(layer.slot_widths[static_cast<std::size_t>(slot)] * rows(shape), policy.storage);
             }
         }
     }
-    return {floats * 4};
+    return sum;
 }
 
 /// Bytes of the message to the next stage when the model is cut after this layer (gradients: the same).
-constexpr bytes boundary_bytes(layer_description const& layer, microbatch_shape shape)
+constexpr bytes boundary_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    return {layer.out_width * rows(shape) * 4};
+    return {layer.out_width * rows(shape) * size_of(policy.storage)};
 }
 
 constexpr flops forward_flops(layer_description const& layer, microbatch_shape shape)

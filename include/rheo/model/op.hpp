@@ -70,19 +70,34 @@ constexpr int head_width(op const& o)
     return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads));
 }
 
-/// Floats that the operation keeps for its backward beside the slots, per microbatch or slice of one.
-constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
+/// Elements that an operation keeps for its backward beside the slots, by the type that a dtype policy gives them.
+struct saved_elements {
+    std::int64_t computed = 0;  ///< of the type that arithmetic is done in
+    std::int64_t stored = 0;    ///< of the type of slots
+
+    friend constexpr bool operator==(saved_elements, saved_elements) = default;
+};
+
+/// What the operation keeps, per microbatch or slice of one.
+constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
 {
     switch (o.kind) {
     case op_kind::layer_norm:
-    case op_kind::residual_norm: return 2 * rows(shape);            // mean and 1/deviation of each row
+    case op_kind::residual_norm: return {2 * rows(shape)};          // mean and 1/deviation of each row
     case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
-        return (o.heads + (shape.slices > 1 ? o.in_width - o.out_width : 0)) * rows(shape);
+        return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm:                                // 1/root of the mean square of each row
-    case op_kind::cross_entropy: return rows(shape);                // log-sum-exp of each row
-    default: return 0;
+    case op_kind::cross_entropy: return {rows(shape)};              // log-sum-exp of each row
+    default: return {};
     }
+}
+
+/// The same where everything is float: one matrix, first what is computed, then what is stored.
+constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
+{
+    auto const saved = saved_by(o, shape);
+    return saved.computed + saved.stored;
 }
 
 /// Floating-point operations of the forward pass (matrix products only; the rest is memory-bound).

@@ -51,7 +51,8 @@ constexpr seconds roofline(flops work, bytes moved, device_description device)
 /// The layers of a model on a described cluster. A forward reads the parameters that it multiplies with and writes the
 /// activations, those of all slices; a backward moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
 /// @pre rates above zero, at least one device per node
-constexpr std::vector<layer_profile> profile_of(model_description const& model, microbatch_shape shape, cluster_description const& on)
+constexpr std::vector<layer_profile> profile_of(model_description const& model, microbatch_shape shape, cluster_description const& on,
+                                                dtype_policy const& policy = fp32)
 {
     expects(on.device.compute.count > 0.0 && on.device.traffic.count > 0.0, "a device computes and moves more than nothing per second");
     expects(on.devices_per_node >= 1, "a node has at least one device");
@@ -60,14 +61,14 @@ constexpr std::vector<layer_profile> profile_of(model_description const& model, 
     auto const slice = shape;
     shape.slices = 1;
     for (auto const& layer : model.layers) {
-        auto const kept = activation_bytes(layer, slice) * slices;
+        auto const kept = activation_bytes(layer, slice, policy) * slices;
         auto const work = forward_flops(layer, shape);
-        bytes const moved{(work > flops{0} ? parameter_count(layer) * 4 : 0) + kept.count};  // an embedding reads a few rows of its tables
+        bytes const moved{(work > flops{0} ? parameter_count(layer) * size_of(policy.storage) : 0) + kept.count};  // an embedding reads a few rows of its tables
         layer_profile profile{detail::roofline(work, moved, on.device),
                               detail::roofline(backward_flops(layer, shape), moved * 2, on.device),
-                              persistent_bytes(layer),
+                              persistent_bytes(layer, policy),
                               kept,
-                              boundary_bytes(layer, shape)};
+                              boundary_bytes(layer, shape, policy)};
         for (int devices = 2; devices <= on.devices_per_node; ++devices) {
             profile.all_reduce.push_back(reduction_time(on.in_node, profile.boundary, devices));
         }
