@@ -3,6 +3,7 @@
 
 #include "kernels/attention/attention_plain.cuh"
 #include "kernels/attention/attention_tiles_backward.cuh"
+#include "kernels/cuda/rows.cuh"
 #include "kernels/cuda/workspace.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -20,15 +21,14 @@ void expect_heads(Arguments const& a)
     expects(a.heads <= 65535 && a.batch <= 65535, "attention on a device takes at most 65535 heads and as many sequences");
 }
 
-bool whole_chunks_of(void const* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
-
 /// Whether tensor cores take these heads: rows of whole 16-byte chunks, at most 128 elements wide.
-template <class Arguments>
-bool has_tiles(Arguments const& a)
+template <class Arguments, class... Pointers>
+bool has_tiles(Arguments const& a, Pointers const*... others)
 {
-    bool result = a.width / a.heads % 8 == 0 && a.width / a.heads <= 128 && whole_chunks_of(a.qkv);
+    auto const head_width = a.width / a.heads;
+    bool result = head_width <= 128 && whole_chunks<bfloat16>(head_width, a.qkv, others...);
     for (std::int64_t s = 0; s < a.before.count; ++s) {
-        result = result && whole_chunks_of(a.before.of[static_cast<std::size_t>(s)]);
+        result = result && whole_chunks<bfloat16>(head_width, a.before.of[static_cast<std::size_t>(s)]);
     }
     return result;
 }
@@ -38,19 +38,14 @@ extent grid_of(std::int64_t blocks, std::int64_t heads, std::int64_t batch)
     return {static_cast<unsigned>(blocks), static_cast<unsigned>(heads), static_cast<unsigned>(batch)};
 }
 
-/// f(std::true_type or std::false_type)
-template <class F>
-void choose_dropping(dropout const& drop, F f)
-{
-    dropout_threshold(drop) != 0 ? f(std::true_type{}) : f(std::false_type{});
-}
+bool drops(dropout const& drop) { return dropout_threshold(drop) != 0; }
 
 template <int Width>
 void forward_on_tiles(stream queue, attention_forward_arguments<bf16> const& a)
 {
     using namespace forward_tiles;
     launch_shape const shape{grid_of(blocks_for(a.length, queries), a.heads, a.batch), threads, shared_bytes<Width>};
-    choose_dropping(a.drop, [&](auto drops) { launch(queue, shape, attention_forward_tiles<Width, drops()>, attention_heads{a}); });
+    choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_tiles<Width, dropping()>, attention_heads{a}); });
 }
 
 template <int Width>
@@ -59,9 +54,9 @@ void backward_on_tiles(stream queue, backward_heads const& heads, float const* m
     auto const& a = heads.a;
     launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads, query_tiles::shared_bytes<Width>};
     launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads, key_tiles::shared_bytes<Width>};
-    choose_dropping(a.drop, [&](auto drops) {
-        launch(queue, of_queries, attention_backward_queries<Width, drops()>, heads, means);
-        launch(queue, of_keys, attention_backward_keys<Width, drops()>, heads, means);
+    choose(drops(a.drop), [&](auto dropping) {
+        launch(queue, of_queries, attention_backward_queries<Width, dropping()>, heads, means);
+        launch(queue, of_keys, attention_backward_keys<Width, dropping()>, heads, means);
     });
 }
 
@@ -73,14 +68,14 @@ void attention_forward(stream queue, attention_forward_arguments<Policy> const& 
     using T = storage_t<Policy>;
     expect_heads(a);
     if constexpr (Policy == bf16) {
-        if (has_tiles(a) && whole_chunks_of(a.output)) {
+        if (has_tiles(a, a.output)) {
             a.width / a.heads <= 64 ? forward_on_tiles<64>(queue, a) : forward_on_tiles<128>(queue, a);
             return;
         }
     }
     attention_heads const heads{a};
     launch_shape const shape{grid_of(blocks_for(a.length, plain::warps), a.heads, a.batch), plain::threads, plain::shared_bytes(heads.head_width)};
-    choose_dropping(a.drop, [&](auto drops) { launch(queue, shape, attention_forward_plain<T, drops(), attention_forward_arguments<Policy>>, heads); });
+    choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_plain<T, dropping(), attention_forward_arguments<Policy>>, heads); });
 }
 
 std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length) { return workspace::counter_bytes + batch * heads * length * 4; }
@@ -97,7 +92,7 @@ void attention_backward(stream queue, workspace room, attention_backward_argumen
     auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes);
     launch(queue, {grid_of(blocks_for(a.batch * a.length, plain::warps), a.heads, 1), plain::threads}, attention_means<T, arguments>, heads, means);
     if constexpr (Policy == bf16) {
-        if (has_tiles(a) && whole_chunks_of(a.output_gradient) && whole_chunks_of(a.qkv_gradient)) {
+        if (has_tiles(a, a.output_gradient, a.qkv_gradient)) {
             a.width / a.heads <= 64 ? backward_on_tiles<64>(queue, heads, means) : backward_on_tiles<128>(queue, heads, means);
             return;
         }
@@ -105,9 +100,9 @@ void attention_backward(stream queue, workspace room, attention_backward_argumen
     auto const bytes = plain::shared_bytes(heads.head_width);
     launch_shape const of_queries{grid_of(blocks_for(a.length, plain::warps), a.heads, a.batch), plain::threads, bytes};
     launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, plain::warps), a.heads / heads.group, a.batch), plain::threads, bytes};
-    choose_dropping(a.drop, [&](auto drops) {
-        launch(queue, of_queries, attention_backward_queries_plain<T, drops(), arguments>, heads, means);
-        launch(queue, of_keys, attention_backward_keys_plain<T, drops(), arguments>, heads, means);
+    choose(drops(a.drop), [&](auto dropping) {
+        launch(queue, of_queries, attention_backward_queries_plain<T, dropping(), arguments>, heads, means);
+        launch(queue, of_keys, attention_backward_keys_plain<T, dropping(), arguments>, heads, means);
     });
 }
 

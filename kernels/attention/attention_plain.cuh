@@ -56,17 +56,34 @@ struct rooms {
         return sum;
     }
 
+    /// The two tiles come next, when nobody reads the last ones any more: rows [0, count) of each, and all threads see them.
+    template <class T, class U>
+    __device__ void next_tiles(head_rows<T> first, head_rows<U> second, std::int64_t count, int thread) const
+    {
+        __syncthreads();
+        fill(tiles[0], step(), tile, first, count, thread);
+        fill(tiles[1], step(), tile, second, count, thread);
+        __syncthreads();
+    }
+
+    /// f(c, column) for each column of the lane, its c-th.
+    template <class F>
+    __device__ void each_column(int lane, F f) const
+    {
+#pragma unroll
+        for (int c = 0; c < columns; ++c) {
+            if (int const column = lane + c * warp_size; column < width) {
+                f(c, column);
+            }
+        }
+    }
+
     /// sums += weight of each lane times its row of a tile.
     __device__ void add_rows(float (&sums)[columns], float weight, float const* rows, int lane) const
     {
         for (int j = 0; j < tile; ++j) {
             float const w = __shfl_sync(all_lanes, weight, j);
-#pragma unroll
-            for (int c = 0; c < columns; ++c) {
-                if (int const column = lane + c * warp_size; column < width) {
-                    sums[c] = fmaf(w, rows[j * step() + column], sums[c]);
-                }
-            }
+            each_column(lane, [&](int c, int column) { sums[c] = fmaf(w, rows[j * step() + column], sums[c]); });
         }
     }
 };
@@ -114,10 +131,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        __syncthreads();
-        room.fill(room.tiles[0], room.step(), tile, heads.keys(b, h / heads.group, block.slice).from(block.first), block.count, thread);
-        room.fill(room.tiles[1], room.step(), tile, heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
-        __syncthreads();
+        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
         bool const seen = lane < block.seen_by(query);
         float const score = seen ? room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step()) : -std::numeric_limits<float>::infinity();
         float const most = fmaxf(largest, warp_join(score, larger_of{}));
@@ -140,12 +154,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
         a.log_sum_exp[(b * a.heads + h) * a.length + query] = fmaf(largest, heads.inverse_root, logf(sum));
     }
     auto* const to = heads.of_width(a.output, b, h).from(query).first;
-#pragma unroll
-    for (int c = 0; c < columns; ++c) {
-        if (int const column = lane + c * warp_size; column < room.width) {
-            to[column] = static_cast<T>(out[c] / sum);
-        }
-    }
+    room.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(out[c] / sum); });
 }
 
 template <class T, bool Drops, class Arguments>
@@ -171,10 +180,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        __syncthreads();
-        room.fill(room.tiles[0], room.step(), tile, heads.keys(b, h / heads.group, block.slice).from(block.first), block.count, thread);
-        room.fill(room.tiles[1], room.step(), tile, heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
-        __syncthreads();
+        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
         bool const seen = inside && lane < block.seen_by(query);
         float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
         float change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
@@ -188,12 +194,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
         return;
     }
     auto* const to = a.qkv_gradient + (b * a.length + query) * heads.row + h * heads.head_width;
-#pragma unroll
-    for (int c = 0; c < columns; ++c) {
-        if (int const column = lane + c * warp_size; column < room.width) {
-            to[column] = static_cast<T>(gradient[c] * heads.inverse_root);
-        }
-    }
+    room.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(gradient[c] * heads.inverse_root); });
 }
 
 template <class T, bool Drops, class Arguments>
@@ -214,10 +215,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(
     float value_gradient[columns] = {};
     for (std::int64_t h = kv_head * heads.group; h < (kv_head + 1) * heads.group; ++h) {
         for (std::int64_t first = block.own ? block.first / tile * tile : 0; first < a.length; first += tile) {
-            __syncthreads();
-            room.fill(room.tiles[0], room.step(), tile, heads.queries(b, h).from(first), a.length - first, thread);
-            room.fill(room.tiles[1], room.step(), tile, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
-            __syncthreads();
+            room.next_tiles(heads.queries(b, h).from(first), heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
             std::int64_t const query = first + lane;
             bool const seen = query < a.length && warp < block.seen_by(query);
             std::int64_t const at = (b * a.heads + h) * a.length + (seen ? query : 0);
@@ -236,13 +234,10 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(
         return;
     }
     auto const place = gradients_of_keys(heads, b, kv_head, block);
-#pragma unroll
-    for (int c = 0; c < columns; ++c) {
-        if (int const column = lane + c * warp_size; column < room.width) {
-            place.put(warp, column, key_gradient[c] * heads.inverse_root);
-            place.put(warp, column + heads.kv_width, value_gradient[c]);
-        }
-    }
+    room.each_column(lane, [&](int c, int column) {
+        place.put(warp, column, key_gradient[c] * heads.inverse_root);
+        place.put(warp, column + heads.kv_width, value_gradient[c]);
+    });
 }
 
 }  // namespace rheo::inline v0::cuda

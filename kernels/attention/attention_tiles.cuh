@@ -12,6 +12,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/vector.cuh"
 
 namespace rheo::inline v0::cuda {
 
@@ -60,7 +61,7 @@ __device__ void add_weighted_rows(warp_sums<Rows, Width / 8>& sums, warp_sums<Ro
         for (int m = 0; m < Rows; ++m) {
             auto const& low = weights.tile[m][k].at;
             auto const& high = weights.tile[m][k + 1].at;
-            left[m] = {{pair_of(low[0], low[1]), pair_of(low[2], low[3]), pair_of(high[0], high[1]), pair_of(high[2], high[3])}};
+            left[m] = {{two_bfloat16(low[0], low[1]), two_bfloat16(low[2], low[3]), two_bfloat16(high[0], high[1]), two_bfloat16(high[2], high[3])}};
         }
 #pragma unroll
         for (int n = 0; n < Width / 8; n += 2) {
@@ -130,22 +131,17 @@ __global__ void __launch_bounds__(forward_tiles::threads) attention_forward_tile
     shared_rows<Width> const k{memory + queries * Width};
     shared_rows<Width> const v{memory + (queries + keys) * Width};
 
-    auto const load_keys = [&](std::int64_t number) {
+    /// A block of keys into `to`, or of their values, which lie `offset` elements further.
+    auto const load_block = [&](shared_rows<Width> to, std::int64_t number, std::int64_t offset) {
         auto const block = heads.block(number, keys);
         auto const from = heads.keys(b, h / heads.group, block.slice).from(block.first);
-        k.template fill<keys, threads>(from.first, from.step, block.count, width, thread);
-        end_group();
-    };
-    auto const load_values = [&](std::int64_t number) {
-        auto const block = heads.block(number, keys);
-        auto const from = heads.values(b, h / heads.group, block.slice).from(block.first);
-        v.template fill<keys, threads>(from.first, from.step, block.count, width, thread);
+        to.template fill<keys, threads>(from.first + offset, from.step, block.count, width, thread);
         end_group();
     };
 
     auto const from = heads.queries(b, h).from(first);
     q.template fill<queries, threads>(from.first, from.step, a.length - first, width, thread);
-    load_keys(0);
+    load_block(k, 0, 0);
     warp_sums<rows, Width / 8> out;
     float largest[rows][2];
     float sum[rows][2] = {};
@@ -158,13 +154,13 @@ __global__ void __launch_bounds__(forward_tiles::threads) attention_forward_tile
         auto const block = heads.block(n, keys);
         await_groups<0>();
         __syncthreads();  // the keys are there, and nobody reads the last values any more
-        load_values(n);
+        load_block(v, n, heads.kv_width);
         warp_sums<rows, keys / 8> scores;
         add_product_transposed(scores, q, own_row, k, lane);
         await_groups<0>();
         __syncthreads();  // the values are there, and nobody reads the keys any more
         if (n + 1 < blocks) {
-            load_keys(n + 1);
+            load_block(k, n + 1, 0);
         }
         bool const all_seen = block.seen_by(first + own_row) == keys;
 #pragma unroll
@@ -231,7 +227,7 @@ __global__ void __launch_bounds__(forward_tiles::threads) attention_forward_tile
         }
     }
     write_pairs(out, heads.of_width(a.output, b, h).from(first), own_row, a.length - first, width, lane,
-                [](int, int, float x, float y) { return pair_of(x, y); });
+                [](int, int, float x, float y) { return two_bfloat16(x, y); });
 }
 
 }  // namespace rheo::inline v0::cuda

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(query_tiles::threads) attention_backward_queri
     }
     head_rows<bfloat16> const to{a.qkv_gradient + (b * a.length + first) * heads.row + h * heads.head_width, heads.row};
     write_pairs(gradient, to, own_row, a.length - first, width, lane,
-                [&](int, int, float x, float y) { return pair_of(x * heads.inverse_root, y * heads.inverse_root); });
+                [&](int, int, float x, float y) { return two_bfloat16(x * heads.inverse_root, y * heads.inverse_root); });
 }
 
 namespace key_tiles {
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     auto const place = gradients_of_keys(heads, b, kv_head, block);
     auto const write = [&](warp_sums<1, Width / 8> const& sums, std::int64_t offset, float factor) {
         write_pairs(sums, {place.to.first + offset, place.to.step}, own_row, block.count, width, lane, [&](int row, int column, float x, float y) {
-            return pair_of(place.with_added(row, offset + column, x * factor), place.with_added(row, offset + column + 1, y * factor));
+            return two_bfloat16(place.with_added(row, offset + column, x * factor), place.with_added(row, offset + column + 1, y * factor));
         });
     };
     write(key_gradient, 0, heads.inverse_root);

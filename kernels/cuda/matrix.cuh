@@ -39,18 +39,6 @@ __device__ inline void multiply_add(sum_tile& sum, left_tile const& left, right_
 #endif
 }
 
-/// Two floats as a pair of bfloat16, the first in the lower half.
-__device__ inline std::uint32_t pair_of(float first, float second)
-{
-#ifdef __CUDA_ARCH__
-    std::uint32_t pair = 0;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-    return pair;
-#else
-    return bfloat16{first}.bits() | static_cast<std::uint32_t>(bfloat16{second}.bits()) << 16;
-#endif
-}
-
 /// Four 8 x 8 matrices of shared memory: lane 8 m + r gives row r of matrix m, the 16 bytes at `offset` from `first`, and gets elements
 /// (2t, 2t + 1) of row g of each; transposed, those of column g.
 template <bool Transposed>

@@ -8,8 +8,10 @@
 
 #include "catch.hpp"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/matrix.cuh"
 
 using namespace rheo::cuda;
+using rheo::bfloat16;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -159,6 +161,129 @@ void collectives(unsigned* out)
     out[blockIdx.x * blockDim.x + t] = wrong;
 }
 
+constexpr unsigned copied_words = 4;  // 16 bytes
+constexpr auto source_words = [] {
+    struct {
+        alignas(16) unsigned at[threads * copied_words];
+    } words{};
+    for (unsigned i = 0; i < threads * copied_words; ++i) {
+        words.at[i] = i + 7;
+    }
+    return words;
+}();
+
+/// Each thread brings 16 bytes, then zeros, and reads what the next one brought.
+template <bool Waits, bool MeetsBefore, bool MeetsAfter>
+void copies(unsigned* out)
+{
+    auto* const shared = shared_memory<unsigned>();
+    unsigned const t = threadIdx.x;
+    unsigned sum = 0;
+    for (unsigned round = 0; round < 2; ++round) {
+        begin_copy(shared + t * copied_words, source_words.at + t * copied_words, round == 0);
+        end_group();
+        if constexpr (Waits) {
+            await_groups<0>();
+        }
+        if constexpr (MeetsBefore) {
+            __syncthreads();  // all have what they brought
+        }
+        sum = 31 * sum + shared[(t + 1) % blockDim.x * copied_words];
+        if constexpr (MeetsAfter) {
+            __syncthreads();  // nobody reads any more
+        }
+    }
+    out[blockIdx.x * blockDim.x + t] = sum;
+}
+
+/// Two groups under way to one place: to wait for all but one leaves open which of them is there.
+template <int Pending>
+void two_groups(unsigned* out)
+{
+    auto* const shared = shared_memory<unsigned>();
+    unsigned const t = threadIdx.x;
+    auto* const own = shared + t * copied_words;
+    begin_copy(own, source_words.at, true);
+    end_group();
+    begin_copy(own, source_words.at + copied_words, true);
+    end_group();
+    await_groups<Pending>();
+    out[blockIdx.x * blockDim.x + t] = own[0];
+}
+
+/// Whether a kernel whose threads copy 16 bytes each writes this in every order, for each thread.
+template <class Kernel>
+bool writes_in_every_order(Kernel kernel, std::vector<unsigned> const& expected)
+{
+    return std::ranges::all_of(std::vector{0U, 1U, 2U, 3U, 4U}, [&](unsigned order) {
+        std::vector<unsigned> out(threads, 0xffffffffU);
+        emulated::set_order(order);
+        launch({}, {.grid = 1, .block = threads, .shared_bytes = threads * 16}, kernel, out.data());
+        emulated::set_order(0);
+        return out == expected;
+    });
+}
+
+constexpr int tile_width = 64;
+
+/// left [16, terms] by rows; the products with the transposed of right [16, terms], and with right itself, of its first 16 rows as terms.
+struct tile_operands {
+    bfloat16 const* left;
+    bfloat16 const* right;
+    int rows;     ///< of both that there are
+    int columns;
+    float* transposed;  // [16, 16]
+    float* plain;       // [16, tile_width]
+};
+
+void tile_products(tile_operands a)
+{
+    auto* const memory = shared_memory<bfloat16>();
+    shared_rows<tile_width> const left{memory};
+    shared_rows<tile_width> const right{memory + 16 * tile_width};
+    int const thread = static_cast<int>(threadIdx.x);
+    left.fill<16, 32>(a.left, a.columns, a.rows, a.columns, thread);
+    right.fill<16, 32>(a.right, a.columns, a.rows, a.columns, thread);
+    end_group();
+    await_groups<0>();
+    __syncthreads();
+    auto const put = [&](sum_tile const& sum, float* to, int step, int column) {
+        for (int c = 0; c < 4; ++c) {
+            to[(thread / 4 + c / 2 * 8) * step + column + thread % 4 * 2 + c % 2] = sum.at[c];
+        }
+    };
+    sum_tile sums[2] = {};
+    for (int term = 0; term < tile_width; term += 16) {
+        auto const rows = left.left(0, term, thread);
+        right_tile columns[2];
+        right.right_transposed(columns, 0, term, thread);
+        multiply_add(sums[0], rows, columns[0]);
+        multiply_add(sums[1], rows, columns[1]);
+    }
+    put(sums[0], a.transposed, 16, 0);
+    put(sums[1], a.transposed, 16, 8);
+    auto const rows = left.left(0, 16, thread);
+    for (int column = 0; column < tile_width; column += 16) {
+        right_tile columns[2];
+        right.right(columns, 0, column, thread);
+        for (int i = 0; i < 2; ++i) {
+            sum_tile sum{};
+            multiply_add(sum, rows, columns[i]);
+            put(sum, a.plain, tile_width, column + 8 * i);
+        }
+    }
+}
+
+/// Small whole numbers, whose products and sums are exact in any order.
+std::vector<bfloat16> whole_numbers(std::size_t count, int seed)
+{
+    std::vector<bfloat16> values;
+    for (std::size_t i = 0; i < count; ++i) {
+        values.emplace_back(static_cast<float>(static_cast<int>(i * i * 7 + i * static_cast<std::size_t>(seed)) % 17 - 8));
+    }
+    return values;
+}
+
 }  // namespace
 
 TEST_CASE("emulated device: barriers, shuffles, votes and reductions do what they say, in every order")
@@ -183,6 +308,57 @@ TEST_CASE("emulated device: a barrier that is missing shows")
     CHECK(result_of(mirror<false>, 0)[0] == 0xffffffffU);  // poison: thread 0 read what nobody had written
     CHECK_FALSE(same_in_every_order(twice<false>));
     CHECK_FALSE(same_in_every_order(two_rounds<false>));
+}
+
+TEST_CASE("emulated device: asynchronous copies are there when they were waited for, and a wait or a barrier that is missing shows")
+{
+    std::vector<unsigned> expected;
+    for (unsigned t = 0; t < threads; ++t) {
+        expected.push_back(31 * source_words.at[(t + 1) % threads * copied_words]);
+    }
+    CHECK(writes_in_every_order(copies<true, true, true>, expected));
+    CHECK_FALSE(writes_in_every_order(copies<false, true, true>, expected));
+    CHECK_FALSE(writes_in_every_order(copies<true, false, true>, expected));
+    CHECK_FALSE(writes_in_every_order(copies<true, true, false>, expected));
+    std::vector<unsigned> const second(threads, source_words.at[copied_words]);
+    std::vector<unsigned> const first(threads, source_words.at[0]);
+    CHECK(writes_in_every_order(two_groups<0>, second));
+    CHECK_FALSE((writes_in_every_order(two_groups<1>, first) || writes_in_every_order(two_groups<1>, second)));
+    bfloat16 const values[16] = {};
+    bfloat16 to[8];
+    CHECK_THROWS_WITH(begin_copy(to, values + 1, true), ContainsSubstring("multiples of 16 bytes"));
+}
+
+TEST_CASE("emulated device: a product of tiles is that of plain loops, and what lies beyond a matrix counts as zero")
+{
+    for (auto const& [rows, columns] : {std::pair{16, 64}, std::pair{13, 40}}) {
+        auto const left = whole_numbers(static_cast<std::size_t>(rows * columns), 3);
+        auto const right = whole_numbers(static_cast<std::size_t>(rows * columns), 5);
+        auto const at = [&](std::vector<bfloat16> const& m, int row, int column) {
+            return row < rows && column < columns ? static_cast<float>(m[static_cast<std::size_t>(row * columns + column)]) : 0.0F;
+        };
+        std::vector<float> transposed(16 * 16), plain(16 * tile_width), expected_transposed(transposed.size()), expected_plain(plain.size());
+        for (int r = 0; r < 16; ++r) {
+            for (int c = 0; c < 16; ++c) {
+                for (int k = 0; k < tile_width; ++k) {
+                    expected_transposed[static_cast<std::size_t>(r * 16 + c)] += at(left, r, k) * at(right, c, k);
+                }
+            }
+            for (int c = 0; c < tile_width; ++c) {
+                for (int k = 0; k < 16; ++k) {
+                    expected_plain[static_cast<std::size_t>(r * tile_width + c)] += at(left, r, 16 + k) * at(right, k, c);
+                }
+            }
+        }
+        for (unsigned order = 0; order < 5; ++order) {
+            emulated::set_order(order);
+            tile_operands const all{left.data(), right.data(), rows, columns, transposed.data(), plain.data()};
+            launch({}, {.grid = 1, .block = 32, .shared_bytes = 2 * 2 * 16 * tile_width}, tile_products, all);
+            CHECK(transposed == expected_transposed);
+            CHECK(plain == expected_plain);
+        }
+        emulated::set_order(0);
+    }
 }
 
 TEST_CASE("emulated device: a block that depends on another one shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }
