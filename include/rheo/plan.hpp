@@ -1,9 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything of plan/: the plan, its programs, its file.
+// Everything of plan/: the plan, its programs, its memory, its file.
 
 #include "rheo/plan/json.hpp"
+#include "rheo/plan/memory_parts.hpp"
+#include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/programs.hpp"

@@ -86,6 +86,39 @@ constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<he
     return detail::peaks_by_rank<bytes>(p, [&](int stage) { return held[static_cast<std::size_t>(stage)]; });
 }
 
+/// What a rank holds when it holds most.
+struct held_peak {
+    bytes activations;
+    bytes gradients;  ///< kept between the halves of split backwards
+
+    constexpr held_peak& operator+=(held_peak const& other)
+    {
+        activations += other.activations;
+        gradients += other.gradients;
+        return *this;
+    }
+    constexpr held_peak& operator-=(held_peak const& other)
+    {
+        activations -= other.activations;
+        gradients -= other.gradients;
+        return *this;
+    }
+    friend constexpr held_peak operator+(held_peak a, held_peak const& b) { return a += b; }
+    friend constexpr held_peak operator-(held_peak a, held_peak const& b) { return a -= b; }
+    friend constexpr bool operator<(held_peak const& a, held_peak const& b) { return a.activations + a.gradients < b.activations + b.gradients; }
+    friend constexpr bool operator==(held_peak const&, held_peak const&) = default;
+};
+
+/// The same, and of what it is made. @pre one entry per stage
+constexpr std::vector<held_peak> peak_parts_by_rank(program const& p, std::vector<held_bytes> const& held)
+{
+    expects(held.size() == p.placement.size(), "peak bytes need the activations of every stage");
+    return detail::peaks_by_rank<held_peak>(p, [&](int stage) {
+        auto const& of = held[static_cast<std::size_t>(stage)];
+        return holding<held_peak>{{of.activation, {}}, {of.input, {}}, {{}, of.gradients}};
+    });
+}
+
 /// The same where nothing is evicted; gradients between the halves of a split backward count when they are given. @pre one entry per stage
 constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<bytes> const& activations, std::vector<bytes> const& kept_gradients = {})
 {

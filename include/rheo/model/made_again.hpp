@@ -1,0 +1,92 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a layer can drop between its forward and its backward, because it can be made again from what stays. First what costs least: slots
+// that an operation without a matrix product wrote (norms, activations, rotations, residual sums) have the most bytes per operation, the
+// idea of selective recomputation (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022), which
+// drops attention's scores; these are never kept here. Then the whole layer but its input and output (Chen et al., "Training Deep Nets with Sublinear Memory
+// Cost", 2016, with a layer as the segment). Numbers of rows (means, log-sum-exp) stay in the first case: they are small. What is
+// dropped lives, while it is needed, in one region that the layers of a rank share.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/layer.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+enum class made_again : std::uint8_t {
+    nothing,
+    cheap,  ///< what operations without matrix products wrote
+    all,    ///< all but the layer's input and output
+};
+
+constexpr std::string_view name_of(made_again how)
+{
+    constexpr std::string_view names[] = {"nothing", "cheap", "all"};
+    return names[static_cast<std::size_t>(how)];
+}
+
+/// True when the slot can be written again from slots that stay or that were, without a matrix product.
+constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_shape shape)
+{
+    bool cheap = false;
+    for (auto const& o : layer.ops) {
+        bool const second = slot == o.z[1];
+        if (slot == o.z[0] || second) {
+            switch (o.kind) {
+            case op_kind::layer_norm:
+            case op_kind::rms_norm:
+            case op_kind::residual_add:
+            case op_kind::residual_norm:
+            case op_kind::residual_rms_norm:
+            case op_kind::gelu:
+            case op_kind::rope:
+            case op_kind::swiglu: cheap = true; break;
+            case op_kind::linear_gelu: cheap = second; break;  // the activation of what stays
+            default: break;
+            }
+        }
+        if (o.kind == op_kind::attention && o.x[0] == slot && shape.slices > 1) {
+            return false;  // later slices attend to it
+        }
+    }
+    return cheap;
+}
+
+/// True when the layer drops the slot. @pre whole layers are not dropped of a sequence in slices
+constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, made_again how)
+{
+    expects(how != made_again::all || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
+    if (how == made_again::nothing || slot == 0 || slot == layer.output) {
+        return false;
+    }
+    return how == made_again::all || is_cheap(layer, slot, shape);
+}
+
+/// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is made again in. @pre as is_dropped
+constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
+{
+    bytes sum;
+    for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
+        if (is_dropped(layer, static_cast<int>(s), shape, how)) {
+            sum += matrix_bytes(layer.slot_widths[s] * rows(shape), policy.storage);
+        }
+    }
+    for (auto const& o : layer.ops) {
+        sum += how == made_again::all ? saved_bytes(o, shape, policy) : bytes{};
+    }
+    return sum;
+}
+
+/// Products that are computed again for each microbatch, once.
+constexpr flops flops_again(layer_description const& layer, microbatch_shape shape, made_again how)
+{
+    return how == made_again::all ? forward_flops(layer, shape) : flops{};
+}
+
+}  // namespace rheo::inline v0

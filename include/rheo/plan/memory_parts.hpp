@@ -1,0 +1,207 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The memory of one rank of a pipeline, part by part, from the model, the schedule's program and the dtype policy alone. What flows is
+// counted at the moment when the rank holds most of it. What is not counted: tokens, records, the code, and the
+// integers that host ranks exchange in a reduction (see model/parameter_bytes.hpp).
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rheo/model/backward_workspace.hpp"
+#include "rheo/model/made_again.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/tied.hpp"
+#include "rheo/partition/cuts.hpp"
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/schedule/activations.hpp"
+#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/stage_placement.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+struct memory_parts {
+    parameter_bytes state{};
+    bytes activations{};     ///< of all items in flight
+    bytes kept_gradients{};  ///< at that moment, between the halves of split backwards
+    bytes made_again{};      ///< the region of what is dropped and made again
+    bytes workspace{};       ///< of backwards and kernels
+
+    friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
+};
+
+constexpr bytes total(memory_parts const& parts)
+{
+    return total(parts.state) + parts.activations + parts.kept_gradients + parts.made_again + parts.workspace;
+}
+
+struct named_bytes {
+    std::string_view name;
+    bytes size;
+
+    friend constexpr bool operator==(named_bytes const&, named_bytes const&) = default;
+};
+
+/// The parts with their names, as they are printed.
+constexpr std::array<named_bytes, 9> named(memory_parts const& parts)
+{
+    return {{{"master parameters", parts.state.master},
+             {"moments", parts.state.moments},
+             {"stored parameters", parts.state.stored},
+             {"accumulators", parts.state.accumulators},
+             {"reduced gradients", parts.state.reduced},
+             {"activations", parts.activations},
+             {"kept gradients", parts.kept_gradients},
+             {"what is made again", parts.made_again},
+             {"workspace", parts.workspace}}};
+}
+
+/// The first of the largest.
+constexpr named_bytes largest_of(memory_parts const& parts)
+{
+    named_bytes largest{};
+    for (auto const& part : named(parts)) {
+        largest = part.size > largest.size ? part : largest;
+    }
+    return largest;
+}
+
+/// What the memory of a rank depends on besides model and program.
+struct memory_terms {
+    microbatch_shape shape{};
+    dtype_policy policy = fp32;
+    int pipelines = 1;                              ///< that hold each layer
+    gradient_buffer alone = gradient_buffer::none;  ///< of a tensor that no other pipeline holds and that has one use; host ranks: reduced
+    bytes kernels{};                                ///< what kernels work in
+
+    friend constexpr bool operator==(memory_terms const&, memory_terms const&) = default;
+};
+
+/// The terms of the host executor.
+constexpr memory_terms host_terms(microbatch_shape shape, int pipelines)
+{
+    return {.shape = shape, .pipelines = pipelines, .alone = gradient_buffer::reduced};
+}
+
+/// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
+/// Cost: pairs of parameters of one shape.
+constexpr parameter_bytes state_parts(model_description const& model, std::span<layer_span const> held, memory_terms const& terms)
+{
+    parameter_bytes sum{};
+    auto const here = [&](std::size_t layer) {
+        for (auto const span : held) {
+            if (contains(span, layer_id{static_cast<int>(layer)})) {
+                return true;
+            }
+        }
+        return false;
+    };
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+        if (!here(l)) {
+            continue;
+        }
+        auto const& layer = model.layers[l];
+        for (std::size_t k = 0; k < layer.parameters.size(); ++k) {
+            auto const& p = layer.parameters[k];
+            int before = 0;  // uses on this rank that come first
+            int all = 0;
+            int uses = 0;
+            for (std::size_t m = 0; m < model.layers.size(); ++m) {
+                for (std::size_t j = 0; j < model.layers[m].parameters.size(); ++j) {
+                    if (same_parameter(layer, p, model.layers[m], model.layers[m].parameters[j])) {
+                        ++all;
+                        uses += here(m) ? 1 : 0;
+                        before += here(m) && (m < l || (m == l && j < k)) ? 1 : 0;
+                    }
+                }
+            }
+            if (before == 0) {
+                auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
+                sum += parameter_bytes_of(p.shape, terms.policy, buffer, uses);
+            }
+        }
+    }
+    return sum;
+}
+
+/// True when the row runs a forward and a backward at once: each then has a region of its own for what is made again.
+constexpr bool has_overlap(program const& p, int position)
+{
+    for (auto const& i : p.rows[static_cast<std::size_t>(position)]) {
+        if (i.kind == instruction_kind::overlap) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// What the memory of a position depends on while nothing but the choice of what is made again changes.
+struct rank_flow {
+    program const& run;
+    pipeline_instance const& pipeline;
+    int position;
+    std::vector<held_bytes> held{};                 ///< of each stage, when nothing is made again
+    std::vector<std::array<bytes, 3>> dropped{};    ///< layer -> what it drops under each made_again
+    bytes workspace{};
+};
+
+/// The tables of flow_of. @pre the program's stages are the pipeline's
+constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms)
+{
+    expects(pipeline.stages.size() == p.placement.size(), "the program has other stages than the pipeline");
+    expects(terms.shape.slices == p.slices, "the program has other slices than the microbatches");
+    rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .workspace = terms.kernels};
+    for (auto const& layer : model.layers) {
+        flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, made_again::cheap, terms.policy),
+                                terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, made_again::all, terms.policy) : bytes{}});
+    }
+    for (std::size_t s = 0; s < p.placement.size(); ++s) {
+        auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
+        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        flow.held.push_back({activation_bytes(layers, terms.shape, terms.policy), input_bytes(layers, terms.shape, terms.policy),
+                             kept_gradient_bytes(layers, terms.shape, terms.policy)});
+        flow.workspace += p.placement[s] == position ? backward_workspace_bytes(layers, terms.shape, terms.policy) : bytes{};
+    }
+    return flow;
+}
+
+/// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is made again; empty: nothing
+/// @pre no whole layers of sequences in slices
+constexpr memory_parts flow_of(rank_flow const& flow, std::span<made_again const> again = {})
+{
+    expects(again.empty() || again.size() == flow.dropped.size(), "what is made again is said for every layer of the model");
+    memory_parts parts{.workspace = flow.workspace};
+    auto held = flow.held;
+    for (std::size_t s = 0; s < held.size(); ++s) {
+        auto const span = layers_of(flow.pipeline, stage_id{static_cast<int>(s)});
+        for (auto l = at(span.begin); l < at(span.end) && !again.empty(); ++l) {
+            expects(again[l] != made_again::all || flow.run.slices == 1, "slices of a sequence are kept: later ones attend to them");
+            auto const dropped = flow.dropped[l][static_cast<std::size_t>(again[l])];
+            held[s].activation -= dropped;
+            if (flow.run.placement[s] == flow.position && dropped > parts.made_again) {
+                parts.made_again = dropped;
+            }
+        }
+    }
+    parts.made_again = parts.made_again * (has_overlap(flow.run, flow.position) ? 2 : 1);
+    auto const peak = peak_parts_by_rank(flow.run, held)[static_cast<std::size_t>(flow.position)];
+    parts.activations = peak.activations;
+    parts.kept_gradients = peak.gradients;
+    return parts;
+}
+
+/// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
+constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position,
+                                memory_terms const& terms, std::span<made_again const> again = {})
+{
+    auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), again);
+    parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);
+    return parts;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer can drop, against counts by thought and against a replay of the layer's operations. The compiler decides all of it.
+#include "rheo/model/made_again.hpp"
+
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "well_formed.hpp"
+
+using namespace rheo;
+using test::gpt2_124m;
+using test::small;
+
+namespace {
+
+constexpr microbatch_shape shape{.sequences = 4, .tokens = 64};
+constexpr std::int64_t r = 256;
+constexpr std::int64_t w = 768;
+constexpr auto block = block_layer(gpt2_124m);
+constexpr llama_shape grouped{.vocabulary = 64, .context = 64, .width = 64, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 176};
+constexpr auto llama = llama_block_layer(grouped);
+
+// A GPT's block: two norms, the residual sum between, and what GELU gives, 7 of its 19 widths. A Llama's: rotated queries and keys and what
+// SwiGLU gives besides, but no GELU.
+static_assert(dropped_bytes(block, shape, made_again::cheap) == bytes{4 * r * 7 * w});
+static_assert(dropped_bytes(llama, shape, made_again::cheap, bf16) == bytes{2 * r * (3 * 64 + 128 + 176)});
+// All: the same without input and output, with the numbers of rows.
+static_assert(dropped_bytes(block, shape, made_again::all) == activation_bytes(block, shape) - bytes{4 * r * 2 * w});
+static_assert(dropped_bytes(block, shape, made_again::all, bf16) == activation_bytes(block, shape, bf16) - bytes{2 * r * 2 * w});
+static_assert(flops_again(block, shape, made_again::all) == forward_flops(block, shape) && flops_again(block, shape, made_again::cheap) == flops{});
+
+// Fusing changes neither.
+static_assert(dropped_bytes(fused(block), shape, made_again::cheap) == dropped_bytes(block, shape, made_again::cheap));
+static_assert(dropped_bytes(fused(llama), shape, made_again::cheap) == dropped_bytes(llama, shape, made_again::cheap));
+
+// An embedding drops nothing: its output stays. A classifier drops its norm, as a whole the logits, too.
+static_assert(dropped_bytes(embedding_layer(gpt2_124m), shape, made_again::all) == bytes{});
+static_assert(dropped_bytes(classifier_layer(gpt2_124m), shape, made_again::cheap) == bytes{4 * r * w});
+static_assert(dropped_bytes(fused(classifier_layer(gpt2_124m)), shape, made_again::all) == bytes{4 * (r * (w + 50257) + 2 * r)});
+
+/// Every cheap slot can be written again: run over the operations in their order, those without products alone find what they read in
+/// slots that stay or that have been written again, and in the end all slots are there.
+constexpr bool comes_back(layer_description const& layer, microbatch_shape of)
+{
+    std::vector<bool> there(layer.slot_widths.size());
+    for (std::size_t s = 0; s < there.size(); ++s) {
+        there[s] = !is_dropped(layer, static_cast<int>(s), of, made_again::cheap);
+    }
+    for (auto const& o : layer.ops) {
+        bool wants = false;
+        for (auto const z : o.z) {
+            wants = wants || (z != no_slot && !there[static_cast<std::size_t>(z)]);
+        }
+        if (!wants) {
+            continue;
+        }
+        bool const only_activation = o.kind == op_kind::linear_gelu && there[static_cast<std::size_t>(o.z[0])];
+        if (forward_flops(o, of) > flops{} && !only_activation) {
+            return false;
+        }
+        for (auto const x : o.x) {
+            if (x != no_slot && !there[static_cast<std::size_t>(x)]) {
+                return false;
+            }
+        }
+        for (auto const z : o.z) {
+            if (z != no_slot) {
+                there[static_cast<std::size_t>(z)] = true;
+            }
+        }
+    }
+    for (bool const one : there) {
+        if (!one) {
+            return false;
+        }
+    }
+    return true;
+}
+static_assert(comes_back(block, shape) && comes_back(fused(block), shape) && comes_back(llama, shape) && comes_back(fused(llama), shape));
+static_assert(comes_back(classifier_layer(small), shape) && comes_back(fused(classifier_layer(small)), shape) && comes_back(llama_classifier_layer(grouped), shape));
+
+/// It is as much as can be: another slot that an operation wrote would need a product, or is the output.
+constexpr bool drops_no_less(layer_description const& layer)
+{
+    for (auto const& o : layer.ops) {
+        bool const product = forward_flops(o, shape) > flops{} || o.kind == op_kind::embedding;
+        for (auto const z : o.z) {
+            if (z != no_slot && z != layer.output && !product && !is_dropped(layer, z, shape, made_again::cheap)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+static_assert(drops_no_less(block) && drops_no_less(fused(block)) && drops_no_less(llama) && drops_no_less(fused(llama)));
+
+// Later slices attend to the rotated keys and values, which stay; a GPT's qkv is a product's, so it drops the same.
+constexpr microbatch_shape cut{.sequences = 4, .tokens = 256, .slices = 4};
+static_assert(dropped_bytes(llama, cut, made_again::cheap, bf16) == bytes{2 * r * (3 * 64 + 176)} && comes_back(llama, cut));
+static_assert(dropped_bytes(block, cut, made_again::cheap) == bytes{4 * r * 7 * w});
+
+}  // namespace
