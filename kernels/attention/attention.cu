@@ -49,7 +49,7 @@ void forward_on_tiles(stream queue, attention_forward_arguments<bf16> const& a)
 }
 
 template <int Width>
-void backward_on_tiles(stream queue, backward_heads const& heads, float const* means)
+void backward_on_tiles(stream queue, backward_heads const& heads, float* means)
 {
     auto const& a = heads.a;
     launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads, query_tiles::shared_bytes<Width>};
@@ -90,7 +90,6 @@ void attention_backward(stream queue, workspace room, attention_backward_argumen
     expects(room.bytes >= attention_backward_room(a.batch, a.heads, a.length), "the workspace is too small for the backward of attention");
     attention_heads const heads{a};
     auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes);
-    launch(queue, {grid_of(blocks_for(a.batch * a.length, plain::warps), a.heads, 1), plain::threads}, attention_means<T, arguments>, heads, means);
     if constexpr (Policy == bf16) {
         if (has_tiles(a, a.output_gradient, a.qkv_gradient)) {
             a.width / a.heads <= 64 ? backward_on_tiles<64>(queue, heads, means) : backward_on_tiles<128>(queue, heads, means);

@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/attention/attention.hpp"
+#include "kernels/cuda/reduce.cuh"
 #include "kernels/dropout/dropout.cuh"
 
 namespace rheo::inline v0::cuda {
@@ -105,6 +106,27 @@ private:
 
     __device__ auto slice_before(std::int64_t slice) const { return a.before.of[static_cast<std::size_t>(slice)]; }
 };
+
+/// dout . out of the item's query i, which is the mean of the gradient of its probabilities; in `means` [batch, heads, length], too, from where those who own
+/// keys read it. All lanes of the warp call it; zero beyond the last query.
+template <class Arguments>
+__device__ float mean_of_query(attention_heads<Arguments> const& heads, float* means, std::int64_t b, std::int64_t h, std::int64_t i, int lane)
+{
+    auto const& a = heads.a;
+    if (i >= a.length) {
+        return 0;
+    }
+    auto const at = (b * a.length + i) * a.width + h * heads.head_width;
+    float sum = 0;
+    for (std::int64_t c = lane; c < heads.head_width; c += warp_size) {
+        sum = fmaf(static_cast<float>(a.output_gradient[at + c]), static_cast<float>(a.output[at + c]), sum);
+    }
+    sum = warp_join(sum);
+    if (lane == 0) {
+        means[(b * a.heads + h) * a.length + i] = sum;
+    }
+    return sum;
+}
 
 /// Where the gradients of a block of keys and of its values go. What slices behind have added comes first: the item's own take it over, those
 /// before are added to.

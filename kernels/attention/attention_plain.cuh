@@ -89,28 +89,6 @@ struct rooms {
 };
 }  // namespace plain
 
-/// [batch, heads, length]: dout . out, which is the mean of the gradient of a row's probabilities. A warp has a row of a head.
-template <class T, class Arguments>
-__global__ void __launch_bounds__(plain::threads) attention_means(attention_heads<Arguments> const heads, float* means)
-{
-    auto const& a = heads.a;
-    int const lane = static_cast<int>(threadIdx.x) % warp_size;
-    std::int64_t const row = static_cast<std::int64_t>(blockIdx.x) * plain::warps + threadIdx.x / warp_size;
-    std::int64_t const h = blockIdx.y;
-    if (row >= a.batch * a.length) {
-        return;
-    }
-    auto const at = row * a.width + h * heads.head_width;
-    float sum = 0;
-    for (std::int64_t c = lane; c < heads.head_width; c += warp_size) {
-        sum = fmaf(static_cast<float>(a.output_gradient[at + c]), static_cast<float>(a.output[at + c]), sum);
-    }
-    sum = warp_join(sum);
-    if (lane == 0) {
-        means[(row / a.length * a.heads + h) * a.length + row % a.length] = sum;
-    }
-}
-
 template <class T, bool Drops, class Arguments>
 __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attention_heads<Arguments> const heads)
 {
@@ -158,7 +136,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
 }
 
 template <class T, bool Drops, class Arguments>
-__global__ void __launch_bounds__(plain::threads) attention_backward_queries_plain(attention_heads<Arguments> const heads, float const* means)
+__global__ void __launch_bounds__(plain::threads) attention_backward_queries_plain(attention_heads<Arguments> const heads, float* means)
 {
     using namespace plain;
     auto const& a = heads.a;
@@ -172,7 +150,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
     bool const inside = query < a.length;
     std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
     float const log_sum = a.log_sum_exp[at];
-    float const mean = means[at];
+    float const mean = mean_of_query(heads, means, b, h, query, lane);
     rooms const room{shared_memory<float>(), heads.head_width};
     room.fill(room.own[0], room.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
     room.fill(room.own[1], room.width, warps, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);

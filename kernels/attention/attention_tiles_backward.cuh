@@ -3,7 +3,7 @@
 
 // The backward of attention_tiles.cuh: a kernel whose blocks own queries and add up their gradients, and one whose blocks own keys and add up
 // those of keys and values, over the queries of all heads of their group. What a probability's row has in common, the mean of its
-// gradient, comes from a small kernel before them.
+// gradient, the first leaves for the second.
 
 #include "kernels/attention/attention_tiles.cuh"
 
@@ -22,7 +22,7 @@ inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (querie
 
 /// The gradients of a block of queries, over all keys that they see. `means` is [batch, heads, length].
 template <int Width, bool Drops>
-__global__ void __launch_bounds__(query_tiles::threads) attention_backward_queries(backward_heads const heads, float const* means)
+__global__ void __launch_bounds__(query_tiles::threads) attention_backward_queries(backward_heads const heads, float* means)
 {
     using namespace query_tiles;
     auto const& a = heads.a;
@@ -52,14 +52,19 @@ __global__ void __launch_bounds__(query_tiles::threads) attention_backward_queri
     dout.template fill<queries, threads>(gradients_at.first, gradients_at.step, a.length - first, width, thread);
     load_block(0);
     float log_sum[2];
-    float mean[2];
+    float mean[2] = {};
+#pragma unroll 4
+    for (int row = 0; row < 16; ++row) {
+        float const all = mean_of_query(heads, means, b, h, first + own_row + row, lane);
+        mean[0] = row == lane / 4 ? all : mean[0];
+        mean[1] = row == lane / 4 + 8 ? all : mean[1];
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         std::int64_t const query = first + own_row + half * 8 + lane / 4;
         bool const inside = query < a.length;
         std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
         log_sum[half] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
-        mean[half] = inside ? means[at] : 0.0F;
     }
     warp_sums<1, Width / 8> gradient;
     std::int64_t const blocks = heads.seen_blocks(first + queries, keys);

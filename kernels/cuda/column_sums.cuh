@@ -31,6 +31,13 @@ constexpr std::int64_t column_workspace(std::int64_t rows, std::int64_t width, i
     return workspace::counter_bytes + (groups > 1 ? groups * values * width * 4 : 0);
 }
 
+/// Which of them a block has: columns of `tile`, rows of `group` of so many.
+struct column_place {
+    unsigned tile;
+    unsigned group;
+    unsigned groups;
+};
+
 /// @pre the workspace holds what column_workspace says
 template <class T>
 launch_shape shape_of_columns(std::int64_t rows, std::int64_t width, int values, workspace room)
@@ -43,21 +50,26 @@ launch_shape shape_of_columns(std::int64_t rows, std::int64_t width, int values,
             .shared_bytes = sizeof(float) * static_cast<std::size_t>(column_threads / warp_size * values * block_columns<T>)};
 }
 
+/// The place of a block of such a launch.
+__device__ inline column_place place_in_grid() { return {.tile = blockIdx.x, .group = blockIdx.y, .groups = gridDim.y}; }
+
 /// read(row, chunk) gives what a thread needs of a row, zeros beyond the last; add(what, sums) adds it to float sums[Values][chunk_size];
-/// take(value, column, sum) is called once for each, and then done() by all threads of that block.
+/// take(value, column, sum) is called once for each, and then done() by all threads of that block. A block may have more threads, which have
+/// nothing to do but come along. @pre at least column_threads, in whole warps
 template <int Values, class T, class Read, class Add, class Take, class Done>
-__device__ void column_sums(std::int64_t width, workspace room, Read read, Add add, Take take, Done done)
+__device__ void column_sums(std::int64_t width, workspace room, column_place place, Read read, Add add, Take take, Done done)
 {
     constexpr int size = chunk_size<T>;
     constexpr int columns = block_columns<T>;
     constexpr int sums_of_block = Values * columns;
     static_assert(column_threads % sums_of_block == 0, "every thread adds for one column");
-    auto const thread = static_cast<int>(threadIdx.x);
-    auto const chunk = static_cast<std::int64_t>(blockIdx.x) * column_chunks + thread % column_chunks;
-    auto const first = static_cast<std::int64_t>(blockIdx.y) * column_rows + thread / column_chunks;
+    auto const thread = static_cast<int>(threadIdx.x + threadIdx.y * blockDim.x);
+    bool const reads = thread < column_threads;
+    auto const chunk = static_cast<std::int64_t>(place.tile) * column_chunks + thread % column_chunks;
+    auto const first = static_cast<std::int64_t>(place.group) * column_rows + thread / column_chunks;
 
     float sums[Values][size] = {};
-    for (int i = 0; i < column_rows / column_lanes; i += columns_in_flight) {
+    for (int i = 0; reads && i < column_rows / column_lanes; i += columns_in_flight) {
         decltype(read(first, chunk)) some[columns_in_flight];
         for (int k = 0; k < columns_in_flight; ++k) {
             some[k] = read(first + (i + k) * column_lanes, chunk);
@@ -75,20 +87,20 @@ __device__ void column_sums(std::int64_t width, workspace room, Read read, Add a
             for (int lane_mask = column_chunks; lane_mask < warp_size; lane_mask *= 2) {
                 sum += __shfl_xor_sync(all_lanes, sum, lane_mask);
             }
-            if (thread % warp_size < column_chunks) {
+            if (reads && thread % warp_size < column_chunks) {
                 shared[(thread / warp_size * Values + v) * columns + thread % column_chunks * size + e] = sum;
             }
         }
     }
     __syncthreads();
     int const value = thread % sums_of_block / columns;
-    std::int64_t const column = static_cast<std::int64_t>(blockIdx.x) * columns + thread % columns;
+    std::int64_t const column = static_cast<std::int64_t>(place.tile) * columns + thread % columns;
     bool const adds = thread < sums_of_block && column < width;
     float total = 0;
     for (int warp = 0; adds && warp < column_threads / warp_size; ++warp) {
         total += shared[warp * sums_of_block + thread];
     }
-    if (gridDim.y == 1) {
+    if (place.groups == 1) {
         if (adds) {
             take(value, column, total);
         }
@@ -99,13 +111,13 @@ __device__ void column_sums(std::int64_t width, workspace room, Read read, Add a
     auto* const counters = static_cast<unsigned*>(room.memory);
     auto* const partial = reinterpret_cast<float*>(counters + workspace::counters);  // [group, value, column]
     if (adds) {
-        partial[(blockIdx.y * Values + value) * width + column] = total;
+        partial[(place.group * Values + value) * width + column] = total;
     }
     __threadfence();
     __syncthreads();
     bool last = false;
     if (thread == 0) {
-        last = atomicAdd(counters + blockIdx.x, 1U) == gridDim.y - 1;
+        last = atomicAdd(counters + place.tile, 1U) == place.groups - 1;
     }
     if (__syncthreads_or(last) == 0) {
         return;
@@ -113,10 +125,12 @@ __device__ void column_sums(std::int64_t width, workspace room, Read read, Add a
     __threadfence();
     constexpr int lanes = column_threads / sums_of_block;
     total = 0;
-    for (unsigned group = static_cast<unsigned>(thread / sums_of_block); group < gridDim.y && column < width; group += lanes) {
+    for (unsigned group = static_cast<unsigned>(thread / sums_of_block); reads && group < place.groups && column < width; group += lanes) {
         total += __ldcg(partial + (group * Values + value) * width + column);
     }
-    shared[thread] = total;
+    if (reads) {
+        shared[thread] = total;
+    }
     __syncthreads();
     for (int lane = 1; adds && lane < lanes; ++lane) {
         total += shared[lane * sums_of_block + thread];
@@ -125,7 +139,7 @@ __device__ void column_sums(std::int64_t width, workspace room, Read read, Add a
         take(value, column, total);
     }
     if (thread == 0) {
-        counters[blockIdx.x] = 0;
+        counters[place.tile] = 0;
     }
     done();
 }

@@ -49,16 +49,21 @@ struct description {
     described<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
     described<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> first, second, result;
 
-    description(product_shape const& s, void const* bias)
+    description(product_shape const& s, product_operands const& operands)
     {
         check(cublasLtMatmulDescCreate(&product.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
         set(CUBLASLT_MATMUL_DESC_TRANSA, s.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
         set(CUBLASLT_MATMUL_DESC_TRANSB, s.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
         if (s.has_bias) {
-            set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(s.element));
         }
+        if (s.gelu) {  // then the result proper is what cuBLASLt calls auxiliary
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.result);
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.columns);
+        }
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, s.gelu ? (s.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
+                                                  : (s.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
         lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms);
         lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows);
         lay_out(result, s.result, s.columns, s.rows);
@@ -108,9 +113,11 @@ struct products::impl {
         }
         cublasLtMatmulHeuristicResult_t best{};
         int found = 0;
-        check(cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found),
-              "cublasLtMatmulAlgoGetHeuristic");
-        if (found == 0) {
+        auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found);
+        check(answer == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : answer, "cublasLtMatmulAlgoGetHeuristic");
+        if (found == 0 && shape.gelu) {
+            best.algo = {};
+        } else if (found == 0) {
             throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " + std::to_string(shape.columns) + " of " +
                                                          std::to_string(shape.terms) + " terms in " + std::string{name_of(shape.element)}};
         }
@@ -123,20 +130,30 @@ products::~products() = default;
 products::products(products&&) noexcept = default;
 products& products::operator=(products&&) noexcept = default;
 
-void products::multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands)
+bool products::multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands)
 {
     expects(room.bytes >= workspace::counter_bytes + room_bytes, "the workspace is too small for a product");
     expects(shape.has_bias == (operands.bias != nullptr), "a product has a bias or none");
+    expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds), "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
     if (shape.rows == 0 || shape.columns == 0) {
-        return;
+        return true;
     }
-    description const d{shape, operands.bias};
+    description const d{shape, operands};
+    auto const& algorithm = impl_->choice(shape, d);
+    if (shape.gelu && std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) == std::array<std::uint64_t, 8>{}) {
+        auto alone = shape;
+        alone.gelu = false;
+        multiply(queue, room, alone, operands);
+        return false;
+    }
     float const one = 1;
     float const kept = shape.adds ? 1 : 0;
-    check(cublasLtMatmul(impl_->library, d.product.handle, &one, operands.right, d.first.handle, operands.left, d.second.handle, &kept, operands.result, d.result.handle,
-                         operands.result, d.result.handle, &impl_->choice(shape, d), static_cast<std::byte*>(room.memory) + workspace::counter_bytes,
-                         static_cast<std::size_t>(room_bytes), static_cast<cudaStream_t>(queue.handle)),
+    void* const to = shape.gelu ? operands.activated : operands.result;
+    check(cublasLtMatmul(impl_->library, d.product.handle, &one, operands.right, d.first.handle, operands.left, d.second.handle, &kept, to, d.result.handle, to,
+                         d.result.handle, &algorithm, static_cast<std::byte*>(room.memory) + workspace::counter_bytes, static_cast<std::size_t>(room_bytes),
+                         static_cast<cudaStream_t>(queue.handle)),
           "cublasLtMatmul");
+    return true;
 }
 
 std::vector<product_choice> products::table() const

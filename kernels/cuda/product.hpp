@@ -28,6 +28,7 @@ struct product_shape {
     dtype result = dtype::bf16;     ///< the same, or f32
     bool has_bias = false;          ///< [columns] is added to each row
     bool adds = false;              ///< to what the result holds
+    bool gelu = false;              ///< of the sum before it is rounded, beside the result; bf16, and then nothing is added to the result
 
     friend constexpr auto operator<=>(product_shape const&, product_shape const&) = default;
 };
@@ -37,9 +38,10 @@ struct product_operands {
     void const* right;
     void const* bias = nullptr;
     void* result;
+    void* activated = nullptr;  ///< of a shape with gelu: [rows, columns], as the result
 };
 
-/// The algorithm of a shape, as cuBLASLt writes it down.
+/// The algorithm of a shape, as cuBLASLt writes it down; all zero for a shape with gelu for which it has none.
 struct product_choice {
     product_shape shape;
     std::array<std::uint64_t, 8> algorithm;
@@ -59,8 +61,10 @@ public:
     products(products&&) noexcept;
     products& operator=(products&&) noexcept;
 
-    /// Puts a product into the stream. @pre the workspace has counter_bytes + room_bytes, operands are aligned @throws error, also when no algorithm computes the shape
-    void multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands);
+    /// Puts a product into the stream. @pre the workspace has counter_bytes + room_bytes, operands are aligned
+    /// @returns whether that is all of the shape: where no algorithm has a GELU behind its sum, there is the result alone
+    /// @throws error, also when no algorithm computes the result
+    bool multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands);
 
     /// All choices so far, by shape.
     std::vector<product_choice> table() const;

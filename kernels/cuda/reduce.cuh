@@ -35,8 +35,8 @@ template <int Count>
 inline constexpr int block_room = Count * warp_size;
 
 /// Over the threads of one row of a block (threadIdx.x), all of which call it, Count values side by side. A row that is one warp
-/// needs no shared memory and no barrier; else the block is one row, and `room` is not used by anything else until the next barrier.
-/// @pre blockDim.x is a multiple of 32; it is 32 or the block has one row
+/// needs no shared memory and no barrier; else all rows of the block come at once, each has block_room<Count> of `room`, and nothing else uses
+/// that until the next barrier. @pre blockDim.x is a multiple of 32
 template <int Count, class Join = sum_of, class T>
 __device__ void block_join(T (&values)[Count], T identity, T* room, Join join = {})
 {
@@ -46,6 +46,7 @@ __device__ void block_join(T (&values)[Count], T identity, T* room, Join join = 
     if (blockDim.x == warp_size) {
         return;
     }
+    room += threadIdx.y * block_room<Count>;
     auto const lane = static_cast<int>(threadIdx.x % warp_size);
     auto const warp = static_cast<int>(threadIdx.x / warp_size);
     auto const warps = static_cast<int>(blockDim.x / warp_size);

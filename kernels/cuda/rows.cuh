@@ -19,13 +19,20 @@ namespace rheo::inline v0::cuda {
 inline constexpr int kept_chunks = 4;
 inline constexpr int most_row_threads = 1024;
 
-/// The launch of one thread row per row, with room for block_join of `values`. @pre a row fits the registers of a block
+/// Threads of a row. @pre a row fits the registers of a block
 template <class T>
-launch_shape shape_of_rows(std::int64_t rows, std::int64_t width, int values)
+unsigned row_threads(std::int64_t width)
 {
     auto const wanted = (chunks_in<T>(width) + kept_chunks - 1) / kept_chunks;
     expects(wanted <= most_row_threads, "a row that a kernel keeps in registers has at most 16384 floats or 32768 bfloat16");
-    auto const threads = static_cast<unsigned>(std::max<std::int64_t>(1, (wanted + warp_size - 1) / warp_size) * warp_size);
+    return static_cast<unsigned>(std::max<std::int64_t>(1, (wanted + warp_size - 1) / warp_size) * warp_size);
+}
+
+/// The launch of one thread row per row, with room for block_join of `values`.
+template <class T>
+launch_shape shape_of_rows(std::int64_t rows, std::int64_t width, int values)
+{
+    auto const threads = row_threads<T>(width);
     unsigned const each = threads == warp_size ? 4 : 1;
     return {.grid = blocks_for(rows, each), .block = {threads, each}, .shared_bytes = threads == warp_size ? 0 : sizeof(float) * static_cast<std::size_t>(values * warp_size)};
 }
@@ -57,8 +64,11 @@ struct row_place {
     std::int64_t first;  ///< its first element
     std::int64_t width;  ///< 0 beyond the last row
 
-    __device__ row_place(std::int64_t rows, std::int64_t row_width)
-        : row{static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y}, first{row * row_width}, width{row < rows ? row_width : 0}
+    __device__ row_place(std::int64_t rows, std::int64_t row_width) : row_place{rows, row_width, static_cast<std::int64_t>(blockIdx.x) * blockDim.y} {}
+
+    /// In a block whose first row is another one than its number says.
+    __device__ row_place(std::int64_t rows, std::int64_t row_width, std::int64_t first_of_block)
+        : row{first_of_block + threadIdx.y}, first{row * row_width}, width{row < rows ? row_width : 0}
     {
     }
 

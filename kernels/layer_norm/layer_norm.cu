@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/layer_norm/layer_norm.hpp"
 
-#include "kernels/cuda/column_sums.cuh"
-#include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/layer_norm/layer_norm.cuh"
 
@@ -19,49 +17,34 @@ __global__ void __launch_bounds__(Most) forward(layer_norm_forward_arguments<pol
     layer_norm_of_kept<Whole, T>(x, place, a);
 }
 
-template <class T, bool Whole, int Most>
-__global__ void __launch_bounds__(Most) backward_input(layer_norm_backward_input_arguments<policy_storing<T>> a)
+template <class T, bool Whole>
+__device__ void input_gradient(row_place const& place, layer_norm_backward_input_arguments<policy_storing<T>> const& a)
 {
-    row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
     load_kept<Whole>(x, a.input + place.first, place);
     layer_norm_gradient_of_kept<Whole, T>(x, place, a);
     store_kept<Whole>(a.input_gradient + place.first, place, x);
 }
 
-template <class T>
-struct weight_item {
-    chunk<T> x;
-    chunk<T> dy;
-    float mean;
-    float rstd;
-};
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward_input(layer_norm_backward_input_arguments<policy_storing<T>> a)
+{
+    input_gradient<T, Whole>(row_place{a.rows, a.width}, a);
+}
 
 template <class T, bool Whole>
 __global__ void __launch_bounds__(column_threads) backward_weight(layer_norm_backward_weight_arguments<policy_storing<T>> a, workspace room)
 {
-    exact_adder gamma{a.gamma_gradient};
-    exact_adder beta{a.beta_gradient};
-    column_sums<2, T>(
-        a.width, room,
-        [&](std::int64_t row, std::int64_t chunk) {
-            std::int64_t const width = row < a.rows ? a.width : 0;
-            return weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
-                                  .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
-                                  .mean = width > 0 ? a.mean[row] : 0,
-                                  .rstd = width > 0 ? a.rstd[row] : 0};
-        },
-        [&](weight_item<T> const& item, float (&sums)[2][chunk_size<T>]) {
-            for (int e = 0; e < chunk_size<T>; ++e) {
-                sums[0][e] = fmaf(item.dy.at(e), (item.x.at(e) - item.mean) * item.rstd, sums[0][e]);
-                sums[1][e] += item.dy.at(e);
-            }
-        },
-        [&](int value, std::int64_t column, float sum) { value == 0 ? gamma.add(column, sum) : beta.add(column, sum); },
-        [&] {
-            gamma.merge();
-            beta.merge();
-        });
+    layer_norm_weight_gradients<Whole, T>(a, room, place_in_grid());
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most)
+    backward(layer_norm_backward_input_arguments<policy_storing<T>> a, gradient_sum_of<dtype::i64> gamma, gradient_sum_of<dtype::i64> beta, workspace room)
+{
+    rows_and_columns<T>(
+        a.width, [&](column_place at) { layer_norm_weight_gradients<Whole, T>(layer_norm_weight_part(a, a.input, gamma, beta), room, at); },
+        [&](std::int64_t first) { input_gradient<T, Whole>(row_place{a.rows, a.width, first}, a); });
 }
 
 }  // namespace
@@ -90,6 +73,20 @@ void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backwar
            [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, whole()>, a, room); });
 }
 
+template <dtype_policy Policy>
+void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma, gradient_sum<Policy> const& beta)
+{
+    using T = storage_t<Policy>;
+    if (gamma.sums == nullptr && beta.sums == nullptr) {
+        layer_norm_backward_input(queue, a);
+        return;
+    }
+    expects(a.input_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, layer_norm_sums, 2, room);
+    choose_row(whole_chunks<T>(a.width, a.input, a.gamma, a.output_gradient, a.bypass_gradient, a.input_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, gamma, beta, room); });
+}
+
 std::int64_t layer_norm_backward_weight_room(std::int64_t rows, std::int64_t width) { return column_workspace(rows, width, 2); }
 
 template void layer_norm_forward(stream, layer_norm_forward_arguments<fp32> const&);
@@ -98,5 +95,7 @@ template void layer_norm_backward_input(stream, layer_norm_backward_input_argume
 template void layer_norm_backward_input(stream, layer_norm_backward_input_arguments<bf16> const&);
 template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<fp32> const&);
 template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<bf16> const&);
+template void layer_norm_backward(stream, workspace, layer_norm_backward_input_arguments<fp32> const&, gradient_sum<fp32> const&, gradient_sum<fp32> const&);
+template void layer_norm_backward(stream, workspace, layer_norm_backward_input_arguments<bf16> const&, gradient_sum<bf16> const&, gradient_sum<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

@@ -4,7 +4,10 @@
 // The layer norm of a row that is in registers: alone, and after the residual sum. The variance is that of the differences from
 // the mean, in a second sum over the same registers.
 
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/policy.hpp"
+#include "kernels/cuda/rows_and_columns.cuh"
+#include "kernels/layer_norm/layer_norm.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -78,6 +81,50 @@ __device__ void layer_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_plac
         add_bypass<Whole>(dx, a.bypass_gradient, place, k);
         x[k] = packed<T>(dx);
     }
+}
+
+template <class T>
+struct layer_norm_weight_item {
+    chunk<T> x;
+    chunk<T> dy;
+    float mean;
+    float rstd;
+};
+
+/// The block's part of both weights' gradients.
+template <bool Whole, class T>
+__device__ void layer_norm_weight_gradients(layer_norm_backward_weight_arguments<policy_storing<T>> const& a, workspace room, column_place at)
+{
+    exact_adder gamma{a.gamma_gradient};
+    exact_adder beta{a.beta_gradient};
+    column_sums<2, T>(
+        a.width, room, at,
+        [&](std::int64_t row, std::int64_t chunk) {
+            std::int64_t const width = row < a.rows ? a.width : 0;
+            return layer_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
+                                             .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
+                                             .mean = width > 0 ? a.mean[row] : 0,
+                                             .rstd = width > 0 ? a.rstd[row] : 0};
+        },
+        [&](layer_norm_weight_item<T> const& item, float (&sums)[2][chunk_size<T>]) {
+            for (int e = 0; e < chunk_size<T>; ++e) {
+                sums[0][e] = fmaf(item.dy.at(e), (item.x.at(e) - item.mean) * item.rstd, sums[0][e]);
+                sums[1][e] += item.dy.at(e);
+            }
+        },
+        [&](int value, std::int64_t column, float sum) { value == 0 ? gamma.add(column, sum) : beta.add(column, sum); },
+        [&] {
+            gamma.merge();
+            beta.merge();
+        });
+}
+
+/// What the weights' gradients want of the arguments of an input gradient, and where they go.
+template <class Arguments, class T, class Sum>
+__device__ auto layer_norm_weight_part(Arguments const& a, T const* input, Sum const& gamma, Sum const& beta)
+{
+    return layer_norm_backward_weight_arguments<policy_storing<T>>{
+        .rows = a.rows, .width = a.width, .input = input, .mean = a.mean, .rstd = a.rstd, .output_gradient = a.output_gradient, .gamma_gradient = gamma, .beta_gradient = beta};
 }
 
 }  // namespace rheo::inline v0::cuda

@@ -152,6 +152,12 @@ void layer_norm_backward_input(stream queue, layer_norm_backward_input_arguments
 template <dtype_policy Policy>
 void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backward_weight_arguments<Policy> const& arguments);
 
+/// backward_input and backward_weight in one launch, with their bits; sums that are null are left out. The workspace is backward_weight's.
+/// @pre input_gradient is not output_gradient
+template <dtype_policy Policy>
+void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient,
+                         gradient_sum<Policy> const& beta_gradient);
+
 /// Bytes of workspace that layer_norm_backward_weight wants.
 std::int64_t layer_norm_backward_weight_room(std::int64_t rows, std::int64_t width);
 

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cuBLASLt, with the bias in their epilogue. The GELU that may follow reads what was stored, so that it has the bits of its own
-// operation; a weight gradient is a product in float, and one pass adds it to the exact sums.
+// Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow. In fp32 a kernel of its own makes the GELU: what the library
+// takes for a hyperbolic tangent is not known. A weight gradient is a product in float, and one pass adds it to the exact sums.
 #include "kernels/linear/linear.hpp"
+
+#include <algorithm>
 
 #include "kernels/cuda/column_sums.cuh"
 #include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/rows.cuh"
-#include "kernels/exact/exact.hpp"
+#include "kernels/exact/exact_pairs.cuh"
 #include "kernels/gelu/gelu.hpp"
 
 namespace rheo::inline v0::cuda {
 
 namespace {
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_storing<T>> a, workspace room)
+template <bool Whole, class T>
+__device__ void bias_gradient(linear_backward_bias_arguments<policy_storing<T>> const& a, workspace room, column_place at)
 {
     exact_adder adder{a.bias_gradient};
     column_sums<1, T>(
-        a.out, room,
+        a.out, room, at,
         [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
         [&](chunk<T> const& dy, float (&sums)[1][chunk_size<T>]) {
             for (int e = 0; e < chunk_size<T>; ++e) {
@@ -29,19 +31,60 @@ __global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_
         [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
 }
 
+template <class T, bool Whole>
+__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_storing<T>> a, workspace room)
+{
+    bias_gradient<Whole, T>(a, room, place_in_grid());
+}
+
+/// The float gradient of a weight into its exact sums, and the gradient of the bias in the blocks before.
+struct weight_pass {
+    std::int64_t count;
+    float const* gradient;
+    gradient_sum_of<dtype::i64> target;
+    column_place bias;  ///< how many tiles and groups there are
+};
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(pair_threads) backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace room)
+{
+    static_assert(pair_threads == column_threads, "blocks of both kinds have as many threads");
+    if (unsigned const blocks = w.bias.tile * w.bias.groups; blockIdx.x < blocks) {
+        bias_gradient<Whole, T>(a, room, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
+    } else {
+        accumulate_block<Whole>(blockIdx.x - blocks, w.count, w.gradient, w.target);
+    }
+}
+
 /// Where the float gradient of a weight lies in the workspace: behind the counters and what a product wants.
-float* product_of(workspace room) { return reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes + products::room_bytes); }
+float* product_of(workspace room, std::int64_t before) { return reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + before); }
+
+/// The same where sums of the bias's gradient lie in front, too.
+std::int64_t before_product(std::int64_t rows, std::int64_t out)
+{
+    return std::max(workspace::counter_bytes + products::room_bytes, (column_workspace(rows, out, 1) + 255) / 256 * 256);
+}
+
+template <dtype_policy Policy>
+void weight_product(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient)
+{
+    bool const in_out = a.order == weight_order::in_out;
+    by.multiply(queue, room,
+                product_shape{.rows = in_out ? a.in : a.out, .columns = in_out ? a.out : a.in, .terms = a.rows, .left_transposed = true, .element = Policy.storage, .result = dtype::f32},
+                product_operands{.left = in_out ? a.input : a.output_gradient, .right = in_out ? a.output_gradient : a.input, .result = gradient});
+}
 
 }  // namespace
 
 template <dtype_policy Policy>
 void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& a)
 {
-    by.multiply(queue, room,
-                product_shape{.rows = a.rows, .columns = a.out, .terms = a.in, .right_transposed = a.order == weight_order::out_in, .element = Policy.storage,
-                              .result = Policy.storage, .has_bias = a.bias != nullptr},
-                product_operands{.left = a.input, .right = a.weight, .bias = a.bias, .result = a.output});
-    if (a.activated != nullptr) {
+    bool const gelu = a.activated != nullptr && Policy.storage == dtype::bf16;
+    bool const all = by.multiply(queue, room,
+                                 product_shape{.rows = a.rows, .columns = a.out, .terms = a.in, .right_transposed = a.order == weight_order::out_in, .element = Policy.storage,
+                                               .result = Policy.storage, .has_bias = a.bias != nullptr, .gelu = gelu},
+                                 product_operands{.left = a.input, .right = a.weight, .bias = a.bias, .result = a.output, .activated = a.activated});
+    if (a.activated != nullptr && !(gelu && all)) {
         gelu_forward<Policy>(queue, {.count = a.rows * a.out, .input = a.output, .output = a.activated});
     }
 }
@@ -61,11 +104,8 @@ template <dtype_policy Policy>
 void linear_backward_weight(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a)
 {
     expects(room.bytes >= linear_backward_weight_room(a.in, a.out), "the workspace is too small for the gradient of a weight");
-    auto* const gradient = product_of(room);
-    bool const in_out = a.order == weight_order::in_out;
-    by.multiply(queue, room,
-                product_shape{.rows = in_out ? a.in : a.out, .columns = in_out ? a.out : a.in, .terms = a.rows, .left_transposed = true, .element = Policy.storage, .result = dtype::f32},
-                product_operands{.left = in_out ? a.input : a.output_gradient, .right = in_out ? a.output_gradient : a.input, .result = gradient});
+    auto* const gradient = product_of(room, workspace::counter_bytes + products::room_bytes);
+    weight_product(queue, room, by, a, gradient);
     exact_accumulate(queue, {.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient});
 }
 
@@ -79,6 +119,32 @@ void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arg
     choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, whole()>, a, room); });
 }
 
+std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out) { return before_product(rows, out) + in * out * 4; }
+
+template <dtype_policy Policy>
+void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a, gradient_sum<Policy> const& bias)
+{
+    using T = storage_t<Policy>;
+    linear_backward_bias_arguments<Policy> const of_bias{.rows = a.rows, .out = a.out, .output_gradient = a.output_gradient, .bias_gradient = bias};
+    if (a.weight_gradient.sums == nullptr || bias.sums == nullptr) {
+        if (a.weight_gradient.sums != nullptr) {
+            linear_backward_weight(queue, room, by, a);
+        }
+        if (bias.sums != nullptr) {
+            linear_backward_bias(queue, room, of_bias);
+        }
+        return;
+    }
+    expects(room.bytes >= linear_backward_parameters_room(a.rows, a.in, a.out), "the workspace is too small for the gradients of a weight and its bias");
+    auto* const gradient = product_of(room, before_product(a.rows, a.out));
+    weight_product(queue, room, by, a, gradient);
+    auto shape = shape_of_columns<T>(a.rows, a.out, 1, room);
+    weight_pass const pass{.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
+    shape.grid = pass.bias.tile * pass.bias.groups + blocks_for(pass.count, pairs_of_block);
+    bool const whole = whole_chunks<T>(a.out, a.output_gradient) && in_pairs(pass.count, pass.gradient, pass.target.sums);
+    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, room); });
+}
+
 template void linear_forward(stream, workspace, products&, linear_forward_arguments<fp32> const&);
 template void linear_forward(stream, workspace, products&, linear_forward_arguments<bf16> const&);
 template void linear_backward_input(stream, workspace, products&, linear_backward_input_arguments<fp32> const&);
@@ -87,5 +153,7 @@ template void linear_backward_weight(stream, workspace, products&, linear_backwa
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<bf16> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<fp32> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<bf16> const&);
+template void linear_backward_parameters(stream, workspace, products&, linear_backward_weight_arguments<fp32> const&, gradient_sum<fp32> const&);
+template void linear_backward_parameters(stream, workspace, products&, linear_backward_weight_arguments<bf16> const&, gradient_sum<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

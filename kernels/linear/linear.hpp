@@ -3,7 +3,8 @@
 
 // y = x W + bias, with W as [in, out] (the orientation of GPT-2's files) or as [out, in] (a classifier tied
 // to the token table), and optionally GELU of the result in one pass: then both the pre-activation, which
-// backward needs, and the activated value are stored, each rounded as the two operations would have.
+// backward needs, and the activated value are stored, each rounded as the two operations would have; on a device in bf16 the activated
+// value may be that of the sum before it is rounded, which is nearer to it.
 // The grid of tiles below is part of the definition: a BLAS gives other bits for another grid.
 
 #include <cstdint>
@@ -171,7 +172,12 @@ void linear_backward_weight(stream queue, workspace room, products& by, linear_b
 template <dtype_policy Policy>
 void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arguments<Policy> const& arguments);
 
+/// Both gradients, the bias's beside the pass that adds the weight's to its sums, with the bits of the two apart; sums that are null are left out.
+template <dtype_policy Policy>
+void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments, gradient_sum<Policy> const& bias_gradient);
+
 std::int64_t linear_backward_weight_room(std::int64_t in, std::int64_t out);
+std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out);
 std::int64_t linear_backward_bias_room(std::int64_t rows, std::int64_t out);
 
 }  // namespace cuda

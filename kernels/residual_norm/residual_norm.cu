@@ -25,10 +25,9 @@ __global__ void __launch_bounds__(Most) forward(residual_norm_forward_arguments<
     layer_norm_of_kept<Whole, T>(sum, place, a);
 }
 
-template <class T, bool Whole, int Most>
-__global__ void __launch_bounds__(Most) backward(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule)
+template <class T, bool Whole>
+__device__ void input_gradients(row_place const& place, residual_norm_backward_arguments<policy_storing<T>> const& a, drop_rule const& rule)
 {
-    row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
     load_kept<Whole>(x, a.residual + place.first, place);
     layer_norm_gradient_of_kept<Whole, T>(x, place, a);
@@ -38,6 +37,21 @@ __global__ void __launch_bounds__(Most) backward(residual_norm_backward_argument
         x[k] = dropped_of(x[k], mask, k);
     }
     store_kept<Whole>(a.branch_gradient + place.first, place, x);
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule)
+{
+    input_gradients<T, Whole>(row_place{a.rows, a.width}, a, rule);
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward_with_weights(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule, gradient_sum_of<dtype::i64> gamma,
+                                                              gradient_sum_of<dtype::i64> beta, workspace room)
+{
+    rows_and_columns<T>(
+        a.width, [&](column_place at) { layer_norm_weight_gradients<Whole, T>(layer_norm_weight_part(a, a.residual, gamma, beta), room, at); },
+        [&](std::int64_t first) { input_gradients<T, Whole>(row_place{a.rows, a.width, first}, a, rule); });
 }
 
 }  // namespace
@@ -60,9 +74,25 @@ void residual_norm_backward(stream queue, residual_norm_backward_arguments<Polic
                [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, rule_of(a.drop)); });
 }
 
+template <dtype_policy Policy>
+void residual_norm_backward(stream queue, workspace room, residual_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma, gradient_sum<Policy> const& beta)
+{
+    using T = storage_t<Policy>;
+    if (gamma.sums == nullptr && beta.sums == nullptr) {
+        residual_norm_backward(queue, a);
+        return;
+    }
+    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, layer_norm_sums, 2, room);
+    choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward_with_weights<T, whole(), most()>, a, rule_of(a.drop), gamma, beta, room); });
+}
+
 template void residual_norm_forward(stream, residual_norm_forward_arguments<fp32> const&);
 template void residual_norm_forward(stream, residual_norm_forward_arguments<bf16> const&);
 template void residual_norm_backward(stream, residual_norm_backward_arguments<fp32> const&);
 template void residual_norm_backward(stream, residual_norm_backward_arguments<bf16> const&);
+template void residual_norm_backward(stream, workspace, residual_norm_backward_arguments<fp32> const&, gradient_sum<fp32> const&, gradient_sum<fp32> const&);
+template void residual_norm_backward(stream, workspace, residual_norm_backward_arguments<bf16> const&, gradient_sum<bf16> const&, gradient_sum<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

@@ -25,10 +25,9 @@ __global__ void __launch_bounds__(Most) forward(residual_rms_norm_forward_argume
     rms_norm_of_kept<Whole, T>(sum, place, a);
 }
 
-template <class T, bool Whole, int Most>
-__global__ void __launch_bounds__(Most) backward(residual_rms_norm_backward_arguments<policy_storing<T>> a, drop_rule rule)
+template <class T, bool Whole>
+__device__ void input_gradients(row_place const& place, residual_rms_norm_backward_arguments<policy_storing<T>> const& a, drop_rule const& rule)
 {
-    row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
     load_kept<Whole>(x, a.residual + place.first, place);
     rms_norm_gradient_of_kept<Whole, T>(x, place, a);
@@ -38,6 +37,21 @@ __global__ void __launch_bounds__(Most) backward(residual_rms_norm_backward_argu
         x[k] = dropped_of(x[k], mask, k);
     }
     store_kept<Whole>(a.branch_gradient + place.first, place, x);
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward(residual_rms_norm_backward_arguments<policy_storing<T>> a, drop_rule rule)
+{
+    input_gradients<T, Whole>(row_place{a.rows, a.width}, a, rule);
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most)
+    backward_with_weight(residual_rms_norm_backward_arguments<policy_storing<T>> a, drop_rule rule, gradient_sum_of<dtype::i64> gamma, workspace room)
+{
+    rows_and_columns<T>(
+        a.width, [&](column_place at) { rms_norm_weight_gradient<Whole, T>(rms_norm_weight_part(a, a.residual, gamma), room, at); },
+        [&](std::int64_t first) { input_gradients<T, Whole>(row_place{a.rows, a.width, first}, a, rule); });
 }
 
 }  // namespace
@@ -60,9 +74,25 @@ void residual_rms_norm_backward(stream queue, residual_rms_norm_backward_argumen
                [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, rule_of(a.drop)); });
 }
 
+template <dtype_policy Policy>
+void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma)
+{
+    using T = storage_t<Policy>;
+    if (gamma.sums == nullptr) {
+        residual_rms_norm_backward(queue, a);
+        return;
+    }
+    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, 1, 1, room);
+    choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward_with_weight<T, whole(), most()>, a, rule_of(a.drop), gamma, room); });
+}
+
 template void residual_rms_norm_forward(stream, residual_rms_norm_forward_arguments<fp32> const&);
 template void residual_rms_norm_forward(stream, residual_rms_norm_forward_arguments<bf16> const&);
 template void residual_rms_norm_backward(stream, residual_rms_norm_backward_arguments<fp32> const&);
 template void residual_rms_norm_backward(stream, residual_rms_norm_backward_arguments<bf16> const&);
+template void residual_rms_norm_backward(stream, workspace, residual_rms_norm_backward_arguments<fp32> const&, gradient_sum<fp32> const&);
+template void residual_rms_norm_backward(stream, workspace, residual_rms_norm_backward_arguments<bf16> const&, gradient_sum<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

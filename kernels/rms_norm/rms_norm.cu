@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rms_norm/rms_norm.hpp"
 
-#include "kernels/cuda/column_sums.cuh"
-#include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/rms_norm/rms_norm.cuh"
 
@@ -19,41 +17,33 @@ __global__ void __launch_bounds__(Most) forward(rms_norm_forward_arguments<polic
     rms_norm_of_kept<Whole, T>(x, place, a);
 }
 
-template <class T, bool Whole, int Most>
-__global__ void __launch_bounds__(Most) backward_input(rms_norm_backward_input_arguments<policy_storing<T>> a)
+template <class T, bool Whole>
+__device__ void input_gradient(row_place const& place, rms_norm_backward_input_arguments<policy_storing<T>> const& a)
 {
-    row_place const place{a.rows, a.width};
     chunk<T> x[kept_chunks];
     load_kept<Whole>(x, a.input + place.first, place);
     rms_norm_gradient_of_kept<Whole, T>(x, place, a);
     store_kept<Whole>(a.input_gradient + place.first, place, x);
 }
 
-template <class T>
-struct weight_item {
-    chunk<T> x;
-    chunk<T> dy;
-    float rstd;
-};
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward_input(rms_norm_backward_input_arguments<policy_storing<T>> a)
+{
+    input_gradient<T, Whole>(row_place{a.rows, a.width}, a);
+}
 
 template <class T, bool Whole>
 __global__ void __launch_bounds__(column_threads) backward_weight(rms_norm_backward_weight_arguments<policy_storing<T>> a, workspace room)
 {
-    exact_adder adder{a.gamma_gradient};
-    column_sums<1, T>(
-        a.width, room,
-        [&](std::int64_t row, std::int64_t chunk) {
-            std::int64_t const width = row < a.rows ? a.width : 0;
-            return weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
-                                  .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
-                                  .rstd = width > 0 ? a.rstd[row] : 0};
-        },
-        [&](weight_item<T> const& item, float (&sums)[1][chunk_size<T>]) {
-            for (int e = 0; e < chunk_size<T>; ++e) {
-                sums[0][e] = fmaf(item.dy.at(e), item.x.at(e) * item.rstd, sums[0][e]);
-            }
-        },
-        [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
+    rms_norm_weight_gradient<Whole, T>(a, room, place_in_grid());
+}
+
+template <class T, bool Whole, int Most>
+__global__ void __launch_bounds__(Most) backward(rms_norm_backward_input_arguments<policy_storing<T>> a, gradient_sum_of<dtype::i64> gamma, workspace room)
+{
+    rows_and_columns<T>(
+        a.width, [&](column_place at) { rms_norm_weight_gradient<Whole, T>(rms_norm_weight_part(a, a.input, gamma), room, at); },
+        [&](std::int64_t first) { input_gradient<T, Whole>(row_place{a.rows, a.width, first}, a); });
 }
 
 }  // namespace
@@ -82,6 +72,20 @@ void rms_norm_backward_weight(stream queue, workspace room, rms_norm_backward_we
            [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, whole()>, a, room); });
 }
 
+template <dtype_policy Policy>
+void rms_norm_backward(stream queue, workspace room, rms_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma)
+{
+    using T = storage_t<Policy>;
+    if (gamma.sums == nullptr) {
+        rms_norm_backward_input(queue, a);
+        return;
+    }
+    expects(a.input_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, 1, 1, room);
+    choose_row(whole_chunks<T>(a.width, a.input, a.gamma, a.output_gradient, a.bypass_gradient, a.input_gradient), shape,
+               [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, gamma, room); });
+}
+
 std::int64_t rms_norm_backward_weight_room(std::int64_t rows, std::int64_t width) { return column_workspace(rows, width, 1); }
 
 template void rms_norm_forward(stream, rms_norm_forward_arguments<fp32> const&);
@@ -90,5 +94,7 @@ template void rms_norm_backward_input(stream, rms_norm_backward_input_arguments<
 template void rms_norm_backward_input(stream, rms_norm_backward_input_arguments<bf16> const&);
 template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<fp32> const&);
 template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<bf16> const&);
+template void rms_norm_backward(stream, workspace, rms_norm_backward_input_arguments<fp32> const&, gradient_sum<fp32> const&);
+template void rms_norm_backward(stream, workspace, rms_norm_backward_input_arguments<bf16> const&, gradient_sum<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

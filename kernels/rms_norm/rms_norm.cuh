@@ -3,7 +3,10 @@
 
 // The root-mean-square norm of a row that is in registers: alone, and after the residual sum.
 
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/policy.hpp"
+#include "kernels/cuda/rows_and_columns.cuh"
+#include "kernels/rms_norm/rms_norm.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -58,6 +61,41 @@ __device__ void rms_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_place 
         add_bypass<Whole>(dx, a.bypass_gradient, place, k);
         x[k] = packed<T>(dx);
     }
+}
+
+template <class T>
+struct rms_norm_weight_item {
+    chunk<T> x;
+    chunk<T> dy;
+    float rstd;
+};
+
+/// The block's part of the weight's gradient.
+template <bool Whole, class T>
+__device__ void rms_norm_weight_gradient(rms_norm_backward_weight_arguments<policy_storing<T>> const& a, workspace room, column_place at)
+{
+    exact_adder adder{a.gamma_gradient};
+    column_sums<1, T>(
+        a.width, room, at,
+        [&](std::int64_t row, std::int64_t chunk) {
+            std::int64_t const width = row < a.rows ? a.width : 0;
+            return rms_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
+                                           .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
+                                           .rstd = width > 0 ? a.rstd[row] : 0};
+        },
+        [&](rms_norm_weight_item<T> const& item, float (&sums)[1][chunk_size<T>]) {
+            for (int e = 0; e < chunk_size<T>; ++e) {
+                sums[0][e] = fmaf(item.dy.at(e), item.x.at(e) * item.rstd, sums[0][e]);
+            }
+        },
+        [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
+}
+
+/// What the weight's gradient wants of the arguments of an input gradient, and where it goes.
+template <class Arguments, class T, class Sum>
+__device__ auto rms_norm_weight_part(Arguments const& a, T const* input, Sum const& gamma)
+{
+    return rms_norm_backward_weight_arguments<policy_storing<T>>{.rows = a.rows, .width = a.width, .input = input, .rstd = a.rstd, .output_gradient = a.output_gradient, .gamma_gradient = gamma};
 }
 
 }  // namespace rheo::inline v0::cuda

@@ -286,9 +286,12 @@ void set_order(unsigned order)
 
 work_done work() { return state().done; }
 
+void count_launch() { ++state().done.launches; }
+
 void run_grid(extent grid, extent block, std::size_t shared_bytes, void (*kernel)(void*), void* arguments)
 {
     auto& run = state();
+    ++run.done.launches;
     run.at.grid_size = grid;
     run.at.block_size = block;
     // exactly as large as asked for, from an aligned address on, so that a sanitizer sees an access beyond

@@ -36,12 +36,15 @@ void set_order(unsigned order);
 /// Whether warps get ahead of each other in the present order.
 bool runs_ahead();
 
-/// How many threads of how many blocks ran since the program began.
+/// How many threads of how many blocks ran since the program began, in how many launches of kernels.
 struct work_done {
+    std::uint64_t launches = 0;
     std::uint64_t blocks = 0;
     std::uint64_t threads = 0;
 };
 work_done work();
+/// A library's product, which is computed without a kernel, counts as the launch that it would be.
+void count_launch();
 
 /// Calls kernel(arguments) in each thread of each block. @throws fault
 void run_grid(extent grid, extent block, std::size_t shared_bytes, void (*kernel)(void*), void* arguments);

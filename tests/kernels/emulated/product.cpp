@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/cuda/product.cu does by cuBLASLt, in plain loops with sums in float: its "algorithm" is a number that says so.
+// What kernels/cuda/product.cu does by cuBLASLt, in plain loops with sums in float: its "algorithm" is a number that says so. It has no GELU
+// for rows that are no multiple of 16 bytes, as cuBLASLt has not.
 #include "kernels/cuda/product.hpp"
 
 #include <map>
 
+#include "grid.hpp"
+#include "kernels/gelu/gelu.hpp"
 #include "rheo/tensor/bfloat16.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -29,11 +32,20 @@ products::~products() = default;
 products::products(products&&) noexcept = default;
 products& products::operator=(products&&) noexcept = default;
 
-void products::multiply(stream, workspace room, product_shape const& s, product_operands const& operands)
+bool products::multiply(stream queue, workspace room, product_shape const& s, product_operands const& operands)
 {
     expects(room.bytes >= workspace::counter_bytes + room_bytes, "the workspace is too small for a product");
     expects(s.has_bias == (operands.bias != nullptr), "a product has a bias or none");
+    expects(!s.gelu || (operands.activated != nullptr && s.result == dtype::bf16 && !s.adds), "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
+    if (s.gelu && s.columns % 8 != 0) {
+        impl_->chosen.emplace(s, std::array<std::uint64_t, 8>{});
+        auto alone = s;
+        alone.gelu = false;
+        multiply(queue, room, alone, operands);
+        return false;
+    }
     impl_->chosen.emplace(s, plain_loops);
+    emulated::count_launch();
     for (std::int64_t r = 0; r < s.rows; ++r) {
         for (std::int64_t c = 0; c < s.columns; ++c) {
             float sum = 0;
@@ -46,11 +58,15 @@ void products::multiply(stream, workspace room, product_shape const& s, product_
             sum += s.has_bias ? at(s.element, operands.bias, c) : 0.0F;
             if (s.result == dtype::bf16) {
                 static_cast<bfloat16*>(operands.result)[i] = bfloat16{sum};
+                if (s.gelu) {
+                    static_cast<bfloat16*>(operands.activated)[i] = bfloat16{definition::gelu(sum)};
+                }
             } else {
                 static_cast<float*>(operands.result)[i] = sum;
             }
         }
     }
+    return true;
 }
 
 std::vector<product_choice> products::table() const
