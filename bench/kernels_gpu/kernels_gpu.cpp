@@ -1,315 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory-bound CUDA kernels against a copy on the same device: time, bytes that must move, share of the copy's bandwidth.
-//   bench_kernels_gpu [--mib 256] [--repeats 20] [--json]
-// A kernel's shape is chosen so that it moves at least so many MiB, more than any cache holds; the time is the median of the repeats, by events.
+// The CUDA kernels against what the same device does at best in the same run: the memory-bound ones against a copy, products, attention and whole layers
+// against a large product; energy per token where NVML tells it.
+//   bench_kernels_gpu [--mib 256] [--repeats 20] [--json] [--only memory|products|models] [--report FOLDER] [--nvml LIBRARY]
+// A memory-bound kernel's shape is chosen so that it moves at least so many MiB, more than any cache holds; the time is the median of the repeats, by
+// events. --report sweeps sizes besides and writes a page with pictures: all that is wanted of a new device, by one command.
 // The tests run it on their emulated device, where it shows that all of it runs; times mean nothing there.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <memory>
-#include <random>
-#include <string>
+#include <exception>
 #include <string_view>
-#include <vector>
 
-#include <cuda_runtime.h>
-
-#include "kernels/adamw/adamw.hpp"
-#include "kernels/cross_entropy/cross_entropy.hpp"
-#include "kernels/cuda/error.hpp"
-#include "kernels/cuda/policy.hpp"
-#include "kernels/embedding/embedding.hpp"
-#include "kernels/exact/exact.hpp"
-#include "kernels/gelu/gelu.hpp"
-#include "kernels/layer_norm/layer_norm.hpp"
-#include "kernels/pack/pack.hpp"
-#include "kernels/residual_norm/residual_norm.hpp"
-#include "kernels/residual_rms_norm/residual_rms_norm.hpp"
-#include "kernels/rms_norm/rms_norm.hpp"
-#include "kernels/rope/rope.hpp"
-#include "kernels/swiglu/swiglu.hpp"
-
-namespace {
-
-using namespace rheo;
-using rheo::cuda::check;
-
-struct options {
-    double mib = 256;
-    int repeats = 20;
-    bool json = false;
-};
-
-/// Memory of the device, released at the end.
-template <class T>
-class memory {
-public:
-    explicit memory(std::int64_t count) : count_{count}
-    {
-        void* all = nullptr;
-        check(cudaMalloc(&all, static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(T)), "cudaMalloc");
-        data_ = {static_cast<T*>(all), [](T* p) { cudaFree(p); }};
-    }
-
-    /// The values again and again, as often as they fit.
-    memory(std::int64_t count, std::vector<T> const& values) : memory{count}
-    {
-        for (std::int64_t at = 0; at < count; at += std::ssize(values)) {
-            auto const some = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(values), count - at));
-            check(cudaMemcpyAsync(data() + at, values.data(), some * sizeof(T), cudaMemcpyHostToDevice, nullptr), "cudaMemcpyAsync");
-        }
-        check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-    }
-    explicit memory(std::vector<T> const& values) : memory{std::ssize(values), values} {}
-
-    T* data() const { return data_.get(); }
-    std::int64_t size() const { return count_; }
-
-private:
-    std::int64_t count_;
-    std::shared_ptr<T> data_;
-};
-
-std::vector<float> normal(std::int64_t count)
-{
-    std::mt19937 random{1};
-    std::normal_distribution<float> draw;
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (auto& v : values) {
-        v = draw(random);
-    }
-    return values;
-}
-
-template <class T>
-memory<T> numbers(std::int64_t count)
-{
-    std::vector<T> values;
-    for (float const v : normal(std::min<std::int64_t>(count, 1 << 20))) {
-        values.push_back(static_cast<T>(v));
-    }
-    return {count, values};
-}
-
-/// The median time of a call in seconds.
-double seconds_of(std::function<void()> const& call, int repeats)
-{
-    cudaEvent_t begin = nullptr;
-    cudaEvent_t end = nullptr;
-    check(cudaEventCreate(&begin), "cudaEventCreate");
-    check(cudaEventCreate(&end), "cudaEventCreate");
-    std::vector<double> times;
-    for (int i = -std::min(3, repeats); i < repeats; ++i) {  // some to warm up
-        check(cudaEventRecord(begin), "cudaEventRecord");
-        call();
-        check(cudaEventRecord(end), "cudaEventRecord");
-        check(cudaEventSynchronize(end), "cudaEventSynchronize");
-        float milliseconds = 0;
-        check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-        if (i >= 0) {
-            times.push_back(static_cast<double>(milliseconds) * 1e-3);
-        }
-    }
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
-    return times[times.size() / 2];
-}
-
-class table {
-public:
-    explicit table(options const& o) : options_{o}
-    {
-        cudaDeviceProp properties{};
-        check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-        auto const half = static_cast<std::size_t>(o.mib * 1048576 / 2);
-        memory<char> const from{static_cast<std::int64_t>(half)}, to{static_cast<std::int64_t>(half)};
-        double const seconds = seconds_of([&] { check(cudaMemcpyAsync(to.data(), from.data(), half, cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync"); }, o.repeats);
-        copy_ = 2.0 * static_cast<double>(half) / std::max(seconds, 1e-9);
-        if (o.json) {
-            std::printf("{\"device\": \"%s\", \"copy_bytes_per_s\": %.6g, \"mib\": %g, \"repeats\": %d}\n", properties.name, copy_, o.mib, o.repeats);
-        } else {
-            std::printf("%s: a copy moves %.1f GB/s\n\n%-28s %-5s %16s %10s %10s %6s\n", properties.name, copy_ * 1e-9, "kernel", "type", "rows x width", "us", "GB/s", "share");
-        }
-    }
-
-    void row(char const* kernel, char const* type, std::int64_t rows, std::int64_t width, double bytes, std::function<void()> const& call)
-    {
-        double const seconds = std::max(seconds_of(call, options_.repeats), 1e-9);
-        double const rate = bytes / seconds;
-        if (options_.json) {
-            std::printf("{\"kernel\": \"%s\", \"type\": \"%s\", \"rows\": %lld, \"width\": %lld, \"bytes\": %.0f, \"seconds\": %.6g, \"share_of_copy\": %.4f}\n", kernel, type,
-                        static_cast<long long>(rows), static_cast<long long>(width), bytes, seconds, rate / copy_);
-        } else {
-            std::printf("%-28s %-5s %8lld x %5lld %10.1f %10.1f %5.1f%%\n", kernel, type, static_cast<long long>(rows), static_cast<long long>(width), seconds * 1e6, rate * 1e-9, 100 * rate / copy_);
-        }
-        std::fflush(stdout);
-    }
-
-private:
-    options options_;
-    double copy_ = 1;
-};
-
-/// Rows of a width that make `passes` over them move as many MiB as asked for.
-template <class T>
-std::int64_t rows_for(options const& o, std::int64_t width, double passes)
-{
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(o.mib * 1048576 / (passes * static_cast<double>(width) * sizeof(T)) + 0.999));
-}
-
-struct exact_memory {
-    memory<std::int64_t> sums;
-    memory<accumulator_state> state{std::vector<accumulator_state>{{.scale_log2 = 20}}};
-
-    explicit exact_memory(std::int64_t count) : sums{count, std::vector<std::int64_t>(static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 20)))} {}
-    gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = 8}; }
-};
-
-cuda::workspace workspace_of(memory<char> const& room)
-{
-    check(cudaMemsetAsync(room.data(), 0, cuda::workspace::counter_bytes, nullptr), "cudaMemsetAsync");
-    return {.memory = room.data(), .bytes = room.size()};
-}
-
-template <class T>
-void norms(table& t, options const& o, char const* type, std::int64_t width, std::int64_t fixed_rows)
-{
-    constexpr auto policy = cuda::policy_storing<T>;
-    auto const rows = fixed_rows > 0 ? fixed_rows : rows_for<T>(o, width, 2);
-    auto const n = rows * width;
-    double const b = static_cast<double>(n) * sizeof(T);
-    auto const x = numbers<T>(n), dy = numbers<T>(n), gamma = numbers<T>(width), beta = numbers<T>(width);
-    memory<T> const y{n}, sum{n}, branch{n};
-    memory<float> const mean{rows}, rstd{rows};
-    exact_memory const to_gamma{width}, to_beta{width};
-    memory<char> const bytes{cuda::layer_norm_backward_weight_room(rows, width)};
-    auto const room = workspace_of(bytes);
-    t.row("rms_norm_forward", type, rows, width, 2 * b, [&] { cuda::rms_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()}); });
-    t.row("rms_norm_backward_input", type, rows, width, 3 * b, [&] { cuda::rms_norm_backward_input<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
-    t.row("rms_norm_backward_weight", type, rows, width, 2 * b, [&] { cuda::rms_norm_backward_weight<policy>({}, room, {.rows = rows, .width = width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target()}); });
-    t.row("layer_norm_forward", type, rows, width, 2 * b, [&] { cuda::layer_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()}); });
-    auto const input = [&] { cuda::layer_norm_backward_input<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); };
-    auto const weight = [&] { cuda::layer_norm_backward_weight<policy>({}, room, {.rows = rows, .width = width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target(), .beta_gradient = to_beta.target()}); };
-    t.row("layer_norm_backward_input", type, rows, width, 3 * b, input);
-    t.row("layer_norm_backward_weight", type, rows, width, 2 * b, weight);
-    t.row("layer_norm_backward", type, rows, width, 3 * b, [&] {
-        input();
-        weight();
-    });
-    t.row("residual_norm_forward", type, rows, width, 4 * b, [&] { cuda::residual_norm_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .gamma = gamma.data(), .beta = beta.data(), .residual = sum.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()}); });
-    t.row("residual_norm_backward", type, rows, width, 4 * b, [&] { cuda::residual_norm_backward<policy>({}, {.rows = rows, .width = width, .residual = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .stream_gradient = y.data(), .branch_gradient = branch.data()}); });
-    t.row("residual_rms_norm_forward", type, rows, width, 4 * b, [&] { cuda::residual_rms_norm_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .gamma = gamma.data(), .residual = sum.data(), .output = y.data(), .rstd = rstd.data()}); });
-    t.row("residual_rms_norm_backward", type, rows, width, 4 * b, [&] { cuda::residual_rms_norm_backward<policy>({}, {.rows = rows, .width = width, .residual = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .stream_gradient = y.data(), .branch_gradient = branch.data()}); });
-}
-
-template <class T>
-void elements(table& t, options const& o, char const* type)
-{
-    constexpr auto policy = cuda::policy_storing<T>;
-    std::int64_t const width = 4096;
-    auto const rows = rows_for<T>(o, width, 2);
-    auto const n = rows * width;
-    double const b = static_cast<double>(n) * sizeof(T);
-    auto const x = numbers<T>(2 * n), dy = numbers<T>(n);
-    memory<T> const y{2 * n};
-    t.row("residual_add_forward", type, rows, width, 3 * b, [&] { cuda::residual_add_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .output = y.data()}); });
-    t.row("gelu_forward", type, rows, width, 2 * b, [&] { cuda::gelu_forward<policy>({}, {.count = n, .input = x.data(), .output = y.data()}); });
-    t.row("gelu_backward", type, rows, width, 3 * b, [&] { cuda::gelu_backward<policy>({}, {.count = n, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
-    t.row("swiglu_forward", type, rows, width, 3 * b, [&] { cuda::swiglu_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output = y.data()}); });
-    t.row("swiglu_backward", type, rows, width, 5 * b, [&] { cuda::swiglu_backward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
-    std::int64_t const length = 1024;
-    auto const turns = numbers<float>(length * 128);
-    t.row("rope", type, rows, width, 2 * b, [&] { cuda::rope<policy>({}, {.rows = rows, .length = length, .turned = 24, .kept = 8, .head_width = 128, .table = turns.data(), .input = x.data(), .output = y.data()}); });
-
-    std::int64_t const vocabulary = 50304;
-    auto const tokens = rows_for<T>(o, vocabulary, 2);
-    auto const logits = numbers<T>(tokens * vocabulary);
-    memory<std::int32_t> const targets{tokens, std::vector<std::int32_t>{7, 50000, 123}};
-    memory<loss_sum> const loss{std::vector<loss_sum>(1)};
-    t.row("cross_entropy_fused", type, tokens, vocabulary, 2.0 * static_cast<double>(tokens * vocabulary) * sizeof(T), [&] { cuda::cross_entropy_fused<policy>({}, {.rows = tokens, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .loss = loss.data()}); });
-
-    std::int64_t const vocabulary_rows = std::min<std::int64_t>(rows, 32000);
-    std::vector<std::int32_t> ids;
-    std::mt19937 random{1};
-    for (std::int64_t r = 0; r < rows; ++r) {
-        ids.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(vocabulary_rows)));
-    }
-    auto const order = order_of(ids, vocabulary_rows);
-    memory<std::int32_t> const on_device{ids}, order_rows{order.rows}, first{order.first}, segments{order.tokens};
-    exact_memory const to_tokens{vocabulary_rows * width};
-    double const distinct = static_cast<double>(std::ssize(order.tokens) * width);
-    t.row("embedding_forward", type, rows, width, 2 * b, [&] { cuda::embedding_forward<policy>({}, {.batch = 1, .length = rows, .width = width, .vocabulary = vocabulary_rows, .tokens = on_device.data(), .token_table = dy.data(), .position_table = nullptr, .output = y.data()}); });
-    t.row("embedding_backward_weight", type, rows, width, b + 16 * distinct, [&] {
-        cuda::embedding_backward_weight<policy>({}, {.segments = std::ssize(order.tokens), .rows = order_rows.data(), .first = first.data(), .tokens = segments.data()},
-                                                {.batch = 1, .length = rows, .width = width, .vocabulary = vocabulary_rows, .tokens = on_device.data(), .output_gradient = dy.data(), .token_gradient = to_tokens.target()});
-    });
-}
-
-template <class T>
-void update(table& t, options const& o, char const* type)
-{
-    constexpr auto policy = cuda::policy_storing<T>;
-    auto const n = static_cast<std::int64_t>(o.mib * 1048576 / 28) / 8 * 8 + 8;
-    double const count = static_cast<double>(n);
-    auto const master = numbers<float>(n), first = numbers<float>(n), gradient = numbers<float>(n);
-    memory<float> const second{n, std::vector<float>(4096, 0.1F)};
-    auto const stored = numbers<T>(n);
-    memory<T> const parameter{n};
-    exact_memory const sums{n};
-    auto const blocks = first_blocks(std::vector<std::int64_t>{n});
-    memory<std::int64_t> const first_block{blocks};
-    memory<adamw_tensor<policy>> const tensors{std::vector<adamw_tensor<policy>>{{.count = n, .master = master.data(), .first_moment = first.data(), .second_moment = second.data(), .gradient = gradient.data(), .parameter = parameter.data(), .weight_decay = 0.1F}}};
-    memory<adamw_factors<float>> const factors{std::vector<adamw_factors<float>>{{.multiplier = 1e-3F, .beta1 = 0.9F, .one_less_beta1 = 0.1F, .beta2 = 0.95F, .one_less_beta2 = 0.05F, .correction1 = 1, .correction2 = 1, .epsilon = 1e-8F, .rate = 1e-4F}}};
-    t.row("adamw_list", type, 1, n, (28.0 + sizeof(T)) * count, [&] { cuda::adamw_list<policy>({}, {.tensor_count = 1, .tensors = tensors.data(), .first_block = first_block.data(), .blocks = blocks.back(), .factors = factors.data()}); });
-    t.row("exact_accumulate", type, 1, n, (16.0 + sizeof(T)) * count, [&] {
-        if constexpr (sizeof(T) == 4) {
-            cuda::exact_accumulate({}, {.count = n, .gradient = stored.data(), .target = sums.target()});
-        } else {
-            cuda::exact_accumulate_bf16({}, {.count = n, .gradient = stored.data(), .target = sums.target()});
-        }
-    });
-}
-
-void whole_tensors(table& t, options const& o)
-{
-    auto const n = static_cast<std::int64_t>(o.mib * 1048576 / 4) / 64 * 64 + 64;
-    double const count = static_cast<double>(n);
-    auto const gradient = numbers<float>(n);
-    memory<float> const to{n};
-    exact_memory const sums{n / 2}, others{n / 2};
-    auto const blocks = first_blocks(std::vector<std::int64_t>{n});
-    memory<std::int64_t> const first_block{blocks};
-    memory<cuda::norm_tensor> const tensors{std::vector<cuda::norm_tensor>{{.count = n, .gradient = gradient.data()}}};
-    memory<double> const block_sums{blocks.back()}, result{1};
-    t.row("sum_of_squares_list", "fp32", 1, n, 4 * count, [&] { cuda::sum_of_squares_list({}, {.tensor_count = 1, .tensors = tensors.data(), .first_block = first_block.data(), .blocks = blocks.back(), .block_sums = block_sums.data(), .sums = result.data()}); });
-    t.row("exact_add", "i64", 1, n / 2, 12 * count, [&] { cuda::exact_add({}, {.count = n / 2, .source = sums.sums.data(), .target = others.sums.data()}); });
-    t.row("exact_convert", "i64", 1, n / 2, 6 * count, [&] { cuda::exact_convert({}, {.count = n / 2, .sums = sums.sums.data(), .scale_log2 = 20, .gradient = to.data()}); });
-    std::vector<pack_piece> const pieces{{.from = reinterpret_cast<std::byte const*>(gradient.data()), .to = reinterpret_cast<std::byte*>(to.data()), .rows = n / 64, .row_bytes = 128, .from_stride = 256, .to_stride = 128}};
-    auto const piece_blocks = pack_blocks(pieces);
-    memory<pack_piece> const list{pieces};
-    memory<std::int64_t> const piece_first{piece_blocks};
-    t.row("pack", "bytes", n / 64, 128, 4 * count, [&] { cuda::pack({}, {.piece_count = 1, .pieces = list.data(), .first_block = piece_first.data(), .blocks = piece_blocks.back()}); });
-}
-
-template <class T>
-void everything(table& t, options const& o, char const* type)
-{
-    norms<T>(t, o, type, 4096, 0);
-    norms<T>(t, o, type, 1600, 0);
-    if (o.mib >= 48) {  // 1024 rows of 12288 in bf16 and twice over: less is asked for only to see that it runs
-        norms<T>(t, o, type, 12288, 1024);
-    }
-    elements<T>(t, o, type);
-    update<T>(t, o, type);
-}
-
-}  // namespace
+#include "families.hpp"
+#include "results.hpp"
 
 int main(int argc, char** argv)
 {
-    options o;
+    bench::options o;
+    std::string_view only;
     for (int i = 1; i < argc; ++i) {
         std::string_view const word = argv[i];
         if (word == "--json") {
@@ -318,20 +25,40 @@ int main(int argc, char** argv)
             o.mib = std::atof(argv[++i]);
         } else if (word == "--repeats" && i + 1 < argc) {
             o.repeats = std::atoi(argv[++i]);
+        } else if (word == "--report" && i + 1 < argc) {
+            o.report = argv[++i];
+        } else if (word == "--nvml" && i + 1 < argc) {
+            o.nvml = argv[++i];
+        } else if (word == "--only" && i + 1 < argc) {
+            only = argv[++i];
         } else {
-            std::fprintf(stderr, "bench_kernels_gpu [--mib 256] [--repeats 20] [--json]\n");
+            std::fprintf(stderr, "bench_kernels_gpu [--mib 256] [--repeats 20] [--json] [--only memory|products|models] [--report FOLDER] [--nvml LIBRARY]\n");
             return 2;
         }
     }
-    if (!(o.mib > 0) || o.repeats < 1) {
-        std::fprintf(stderr, "--mib and --repeats are above zero\n");
+    if (!(o.mib > 0) || o.repeats < 1 || !(only.empty() || only == "memory" || only == "products" || only == "models")) {
+        std::fprintf(stderr, "--mib and --repeats are above zero, --only is memory, products or models\n");
         return 2;
     }
     try {
-        table t{o};
-        everything<bfloat16>(t, o, "bf16");
-        everything<float>(t, o, "fp32");
-        whole_tensors(t, o);
+        bench::results to{o};
+        auto const wanted = [&](std::string_view family) { return only.empty() || only == family; };
+        if (wanted("memory")) {
+            bench::memory_bound(to);
+        }
+        if (wanted("products")) {
+            bench::products(to);
+        }
+        if (wanted("models")) {
+            bench::models(to);
+        }
+        if (!o.report.empty()) {
+            bench::sizes(to);
+            if (!bench::write_report(to)) {
+                std::fprintf(stderr, "%s: report.html and results.jsonl cannot be written\n", o.report.c_str());
+                return 5;
+            }
+        }
     } catch (std::exception const& problem) {
         std::fprintf(stderr, "%s\n", problem.what());
         return 5;

@@ -1,0 +1,87 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Memory of the device with something in it, for the benchmarks.
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/error.hpp"
+#include "kernels/cuda/workspace.hpp"
+#include "kernels/exact/exact.hpp"
+
+namespace bench {
+
+using namespace rheo;
+using rheo::cuda::check;
+
+/// Memory of the device, released at the end.
+template <class T>
+class memory {
+public:
+    explicit memory(std::int64_t count) : count_{count}
+    {
+        void* all = nullptr;
+        check(cudaMalloc(&all, static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(T)), "cudaMalloc");
+        data_ = {static_cast<T*>(all), [](T* p) { cudaFree(p); }};
+    }
+
+    /// The values again and again, as often as they fit.
+    memory(std::int64_t count, std::vector<T> const& values) : memory{count}
+    {
+        for (std::int64_t at = 0; at < count; at += std::ssize(values)) {
+            auto const some = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(values), count - at));
+            check(cudaMemcpyAsync(data() + at, values.data(), some * sizeof(T), cudaMemcpyHostToDevice, nullptr), "cudaMemcpyAsync");
+        }
+        check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    }
+    explicit memory(std::vector<T> const& values) : memory{std::ssize(values), values} {}
+
+    T* data() const { return data_.get(); }
+    std::int64_t size() const { return count_; }
+
+private:
+    std::int64_t count_;
+    std::shared_ptr<T> data_;
+};
+
+inline std::vector<float> normal(std::int64_t count)
+{
+    std::mt19937 random{1};
+    std::normal_distribution<float> draw;
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (auto& v : values) {
+        v = draw(random);
+    }
+    return values;
+}
+
+template <class T>
+memory<T> numbers(std::int64_t count)
+{
+    std::vector<T> values;
+    for (float const v : normal(std::min<std::int64_t>(count, 1 << 20))) {
+        values.push_back(static_cast<T>(v));
+    }
+    return {count, values};
+}
+
+struct exact_memory {
+    memory<std::int64_t> sums;
+    memory<accumulator_state> state{std::vector<accumulator_state>{{.scale_log2 = 20}}};
+
+    explicit exact_memory(std::int64_t count) : sums{count, std::vector<std::int64_t>(static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 20)))} {}
+    gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = 8}; }
+};
+
+inline cuda::workspace workspace_of(memory<char> const& room)
+{
+    check(cudaMemsetAsync(room.data(), 0, cuda::workspace::counter_bytes, nullptr), "cudaMemsetAsync");
+    return {.memory = room.data(), .bytes = room.size()};
+}
+
+}  // namespace bench

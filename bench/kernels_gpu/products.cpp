@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers and attention, in the shapes of models.
+#include <string>
+
+#include "device_memory.hpp"
+#include "families.hpp"
+#include "kernels/attention/attention.hpp"
+#include "kernels/cuda/policy.hpp"
+#include "kernels/linear/linear.hpp"
+#include "results.hpp"
+
+namespace bench {
+
+namespace {
+
+std::string sizes_of(std::int64_t a, std::int64_t b, std::int64_t c) { return std::to_string(a) + " x " + std::to_string(b) + " x " + std::to_string(c); }
+
+template <class T>
+void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, std::int64_t out)
+{
+    constexpr auto policy = cuda::policy_storing<T>;
+    auto const x = numbers<T>(rows * in), w = numbers<T>(in * out), b = numbers<T>(out), dy = numbers<T>(rows * out);
+    memory<T> const y{rows * out}, activated{rows * out}, dx{rows * in};
+    exact_memory const dw{in * out}, db{out};
+    memory<char> const bytes{cuda::linear_backward_parameters_room(rows, in, out)};
+    auto const room = workspace_of(bytes);
+    cuda::products by;
+    double const flops = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+    double const matrices = static_cast<double>(rows * in + in * out + rows * out) * sizeof(T);
+    double const sums = 24.0 * static_cast<double>(in * out);  // the float gradient, written and read, and the exact sums
+    auto const shape = sizes_of(rows, in, out);
+    auto const forward = [&](T* gelu) { cuda::linear_forward<policy>({}, room, by, {.rows = rows, .in = in, .out = out, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = gelu}); };
+    to.add({.kernel = "linear_forward", .type = type, .shape = shape, .bytes = matrices, .flops = flops}, [&] { forward(nullptr); });
+    to.add({.kernel = "linear_forward with gelu", .type = type, .shape = shape, .bytes = matrices + static_cast<double>(rows * out) * sizeof(T), .flops = flops}, [&] { forward(activated.data()); });
+    to.add({.kernel = "linear_backward_input", .type = type, .shape = shape, .bytes = matrices, .flops = flops},
+           [&] { cuda::linear_backward_input<policy>({}, room, by, {.rows = rows, .in = in, .out = out, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()}); });
+    linear_backward_weight_arguments<policy> const weight{.rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()};
+    to.add({.kernel = "linear_backward_weight", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops}, [&] { cuda::linear_backward_weight(cuda::stream{}, room, by, weight); });
+    to.add({.kernel = "linear_backward_parameters", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops}, [&] { cuda::linear_backward_parameters(cuda::stream{}, room, by, weight, db.target()); });
+}
+
+struct attention_shape {
+    std::int64_t batch;
+    std::int64_t length;
+    std::int64_t heads;
+    std::int64_t kv_heads;
+    std::int64_t head_width;
+    double dropped = 0;
+};
+
+template <class T>
+void attention(results& to, char const* type, attention_shape const& s)
+{
+    constexpr auto policy = cuda::policy_storing<T>;
+    auto const width = s.heads * s.head_width;
+    auto const rows = s.batch * s.length;
+    auto const columns = width + 2 * s.kv_heads * s.head_width;
+    auto const qkv = numbers<T>(rows * columns), dout = numbers<T>(rows * width);
+    memory<T> const out{rows * width}, gradient{rows * columns};
+    memory<float> const log_sum{rows * s.heads};
+    memory<char> const bytes{cuda::attention_backward_room(s.batch, s.heads, s.length)};
+    auto const room = workspace_of(bytes);
+    dropout const drop{.probability = s.dropped};
+    double const pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.length) * static_cast<double>(s.length + 1) / 2;
+    double const product = 2 * pairs * static_cast<double>(s.head_width);
+    double const one = static_cast<double>(rows) * sizeof(T);
+    auto const shape = std::to_string(s.batch) + " x " + std::to_string(s.length) + ", " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_width);
+    std::string const dropping = s.dropped > 0 ? ", dropout" : "";
+    to.add({.kernel = "attention_forward" + dropping, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product},
+           [&] { cuda::attention_forward<policy>({}, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}); });
+    to.add({.kernel = "attention_backward" + dropping, .type = type, .shape = shape, .bytes = one * static_cast<double>(2 * columns + 2 * width), .flops = 5 * product},  // five are the least
+           [&] { cuda::attention_backward<policy>({}, room, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}); });
+}
+
+}  // namespace
+
+void products(results& to)
+{
+    if (to.asked().tiny()) {
+        linear<bfloat16>(to, "bf16", 16, 24, 32);
+        linear<float>(to, "fp32", 16, 24, 32);
+        attention<bfloat16>(to, "bf16", {1, 20, 2, 1, 16});
+        attention<bfloat16>(to, "bf16", {1, 20, 2, 1, 16, 0.1});
+        attention<float>(to, "fp32", {1, 20, 2, 1, 16});
+        return;
+    }
+    for (std::int64_t const rows : {2048, 16384}) {
+        for (std::int64_t const width : {768, 1600, 4096}) {
+            linear<bfloat16>(to, "bf16", rows, width, 4 * width);
+            linear<bfloat16>(to, "bf16", rows, 4 * width, width);
+        }
+    }
+    linear<float>(to, "fp32", 4096, 768, 3072);
+    for (std::int64_t const length : {1024, 2048, 4096, 8192}) {
+        attention<bfloat16>(to, "bf16", {16384 / length, length, 12, 12, 64});
+        attention<bfloat16>(to, "bf16", {16384 / length, length, 32, 32, 128});
+        attention<bfloat16>(to, "bf16", {16384 / length, length, 32, 8, 128});
+    }
+    attention<bfloat16>(to, "bf16", {16, 1024, 12, 12, 64, 0.1});
+    attention<float>(to, "fp32", {4, 1024, 12, 12, 64});
+}
+
+}  // namespace bench
