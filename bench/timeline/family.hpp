@@ -15,9 +15,12 @@
 #include <vector>
 
 #include <mpi.h>
+#include <sched.h>
 #include <time.h>
 
+#include "message_time.hpp"
 #include "mpi/messenger.hpp"
+#include "operation_book.hpp"
 #include "operation_times.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
@@ -29,13 +32,17 @@
 
 namespace bench {
 
-/// Sleeps until the clock shows that.
+/// Waits until the clock shows that: sleeps, but for the last moment, as a sleep ends late by what it takes to wake up.
 inline void wait_until(rheo::launch_clock const& clock, rheo::seconds then)
 {
-    auto const left = then.count - clock.now().count;
+    constexpr double moment = 0.3e-3;
+    auto const left = then.count - moment - clock.now().count;
     if (left > 0) {
         timespec const pause{static_cast<time_t>(left), static_cast<long>(std::fmod(left, 1.0) * 1e9)};
         nanosleep(&pause, nullptr);
+    }
+    while (clock.now() < then) {
+        sched_yield();
     }
 }
 
@@ -88,17 +95,41 @@ public:
     std::string const& name() const { return name_; }
     std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
 
-    /// What a step takes by the library. Where operations take what they take they are measured now: each rank its own, all at once.
-    double foretold()
+    /// What a step takes by the library, where operations and messages take what stands in the book; or operations the time that they wait.
+    double foretold(operation_book const& book) const
     {
-        if (!waits_) {
-            measure_operations();
+        auto costs = costs_;
+        for (std::size_t s = 0; s < costs.size() && !waits_; ++s) {
+            costs[s] = book.at(about_stage(s));
         }
-        return rheo::makespan(compute_, with_messages(costs_)).count;
+        return rheo::makespan(compute_, with_messages(std::move(costs), waits_ ? modelled_message() : book.at(message_size()))).count;
     }
 
-    /// What the step that was measured takes by the library, when each operation takes what its kind took on the mean in that step.
-    double explained()
+    /// Measures the operations that the program has, each rank its own, all at once, and a message.
+    void measure_operations(rheo::mpi::messenger& messages, operation_book& book) const
+    {
+        using namespace rheo;
+        book.messages[message_size().count].add(message_time(messages, about_->clock, message_size()).count);
+        std::vector<double> times(4 * costs_.size());
+        auto const here = worker_->stages();
+        std::size_t next = 0;
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (std::size_t s = 0; s < costs_.size(); ++s) {
+            if (about_stage(s).rank == members_->me.value) {
+                auto const cost = operation_times(*here[next++], about_->shape().slices, 4, backwards_of(s));
+                double const each[] = {cost.forward.count, cost.backward.count, cost.input_gradient.count, cost.weight_gradient.count};
+                std::copy(std::begin(each), std::end(each), times.begin() + static_cast<std::ptrdiff_t>(4 * s));
+            }
+        }
+        MPI_Allreduce(MPI_IN_PLACE, times.data(), static_cast<int>(times.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        for (std::size_t s = 0; s < costs_.size(); ++s) {
+            book.add(about_stage(s), {{times[4 * s]}, {times[4 * s + 1]}, {times[4 * s + 2]}, {times[4 * s + 3]}, {}, {}});
+        }
+    }
+
+    /// What the step that was measured takes by the library, when each operation takes what its kind took on the mean in that step, and
+    /// a message what it took in this turn.
+    double explained(operation_book const& book) const
     {
         using namespace rheo;
         auto const kinds = std::tuple_size_v<kinds_of_stage>;
@@ -119,7 +150,7 @@ public:
             using enum instruction_kind;
             costs.push_back({mean(forward), mean(backward), mean(input_gradient), mean(weight_gradient), {}, {}});
         }
-        return makespan(compute_, with_messages(std::move(costs))).count;
+        return makespan(compute_, with_messages(std::move(costs), waits_ ? modelled_message() : book.at(message_size()))).count;
     }
 
     /// What a step takes from the first rank's beginning to the last one's end: an upper bound, as ranks leave a barrier one after the other.
@@ -141,39 +172,37 @@ public:
 private:
     using kinds_of_stage = std::array<std::pair<double, double>, static_cast<std::size_t>(rheo::instruction_kind::recompute) + 1>;  ///< by the kind of instruction: seconds, how many
 
-    void measure_operations()
+    stage_on_rank about_stage(std::size_t number) const
     {
-        using namespace rheo;
         auto const& pipeline = plan_.pipelines.front();
-        std::vector<double> times(4 * pipeline.stages.size());
-        auto const here = worker_->stages();
-        std::size_t next = 0;
-        MPI_Barrier(MPI_COMM_WORLD);
-        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-            if (rank_of(pipeline, stage_id{static_cast<int>(s)}) == members_->me) {
-                auto const cost = operation_times(*here[next++], about_->shape().slices, 4);
-                double const each[] = {cost.forward.count, cost.backward.count, cost.input_gradient.count, cost.weight_gradient.count};
-                std::copy(std::begin(each), std::end(each), times.begin() + static_cast<std::ptrdiff_t>(4 * s));
-            }
-        }
-        MPI_Allreduce(MPI_IN_PLACE, times.data(), static_cast<int>(times.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-            costs_[s] = {{times[4 * s]}, {times[4 * s + 1]}, {times[4 * s + 2]}, {times[4 * s + 3]}, {}, {}};
-        }
+        rheo::stage_id const stage{static_cast<int>(number)};
+        auto const span = layers_of(pipeline, stage);
+        return {span.begin.value, span.end.value, rank_of(pipeline, stage).value, about_->shape().slices};
     }
 
-    /// The costs with the messages between neighbouring stages, as planning models them.
-    rheo::stage_costs with_messages(rheo::stage_costs costs) const
+    backwards backwards_of(std::size_t stage) const
     {
-        using namespace rheo;
-        auto const& pipeline = plan_.pipelines.front();
-        auto const chain = stage_count(pipeline.cuts);
+        backwards found;
+        for (auto const& row : compute_.rows) {
+            for (auto const& i : row) {
+                found.whole = found.whole || (i.stage == static_cast<int>(stage) && i.kind == rheo::instruction_kind::backward);
+                found.split = found.split || (i.stage == static_cast<int>(stage) && i.kind == rheo::instruction_kind::input_gradient);
+            }
+        }
+        return found;
+    }
+
+    rheo::bytes message_size() const { return boundary_bytes(about_->model.layers.front(), about_->shape()); }  ///< the blocks have one width
+    rheo::seconds modelled_message() const { return transfer_time(rheo::link_between_ranks, message_size()); }
+
+    /// The costs with the messages between neighbouring stages.
+    rheo::stage_costs with_messages(rheo::stage_costs costs, rheo::seconds message) const
+    {
+        auto const chain = stage_count(plan_.pipelines.front().cuts);
         for (int s = 0; s < static_cast<int>(costs.size()); ++s) {
-            auto const span = layers_of(pipeline, stage_id{s});
-            auto const message = [&](layer_id last) { return transfer_time(link_between_ranks, boundary_bytes(about_->model.layers[at(last)], about_->shape())); };
             auto& cost = costs[static_cast<std::size_t>(s)];
-            cost.send_activation = s % chain + 1 < chain ? message(layer_id{span.end.value - 1}) : seconds{};
-            cost.send_gradient = s % chain > 0 ? message(layer_id{span.begin.value - 1}) : seconds{};
+            cost.send_activation = s % chain + 1 < chain ? message : rheo::seconds{};
+            cost.send_gradient = s % chain > 0 ? message : rheo::seconds{};
         }
         return costs;
     }

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "rheo/schedule/cost.hpp"
@@ -25,8 +27,14 @@ double seconds_of(Call const& call)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The times of one item, the mean over the slices of microbatches; transfers are left at 0. @param in_flight microbatches
-inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int in_flight)
+/// Which backwards a stage has in its program.
+struct backwards {
+    bool whole = false;
+    bool split = false;
+};
+
+/// The times of one item, the mean over the slices of microbatches; transfers and what is not wanted are left at 0. @param in_flight microbatches
+inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int in_flight, backwards wanted)
 {
     std::vector<std::unique_ptr<rheo::activation>> kept;
     for (int i = 0; i < in_flight * slices; ++i) {
@@ -60,13 +68,19 @@ inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int in_
         }
         return rheo::seconds{sum / (in_flight * slices)};
     };
-    auto const forwards = [&] { return mean(false, [&](auto& a) { layers.forward(a, item, loss); }); };
+    std::vector<double> forwards;
+    auto const forward = [&] { forwards.push_back(mean(false, [&](auto& a) { layers.forward(a, item, loss); }).count); };
     rheo::stage_cost cost{};
-    cost.forward = forwards();
-    cost.backward = mean(true, [&](auto& a) { layers.backward(a, item, layers.first_layer(), from, to, all); });
-    cost.forward = (cost.forward + forwards()) * 0.5;
-    cost.input_gradient = mean(true, [&](auto& a) { layers.input_gradient(a, item, layers.first_layer(), from, to); });
-    cost.weight_gradient = mean(true, [&](auto& a) { layers.weight_gradient(a, item, layers.first_layer(), all); });
+    if (wanted.whole) {
+        forward();
+        cost.backward = mean(true, [&](auto& a) { layers.backward(a, item, layers.first_layer(), from, to, all); });
+    }
+    if (wanted.split) {
+        forward();
+        cost.input_gradient = mean(true, [&](auto& a) { layers.input_gradient(a, item, layers.first_layer(), from, to); });
+        cost.weight_gradient = mean(true, [&](auto& a) { layers.weight_gradient(a, item, layers.first_layer(), all); });
+    }
+    cost.forward = {std::accumulate(forwards.begin(), forwards.end(), 0.0) / static_cast<double>(std::max(forwards.size(), std::size_t{1}))};
     return cost;
 }
 

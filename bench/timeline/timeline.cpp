@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a step takes beside what the library says of its program: the real worker interprets each family's program on one
 // pipeline, over the MPI, and the library's timeline of the same program is made with the times of its operations.
-//   mpirun -n 8 bench_timeline [--schedules all|a,b] [--microbatches 16] [--repeats 3] [--unit-ms 10] [--json]
+//   mpirun -n 8 bench_timeline [--schedules all|a,b] [--microbatches 16] [--repeats 3] [--copies 6] [--unit-ms 10] [--json]
 //   mpirun -n 2 bench_timeline --kernels [--blocks 6] [--width 256] ...
 // Without --kernels the model is as small as it can be, and after each operation its rank waits until the time that the operation
 // is said to take is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
-// then, so that there may be more of them than cores. With --kernels operations take what they take: foretold from times measured on each
-// rank right before the step, while the others do the same; explained from what each kind of operation took in the step itself. Messages
-// are modelled as planning models them. Families take turns; medians of the turns.
+// then, so that there may be more of them than cores, and messages are modelled as planning models them. With --kernels operations take what they
+// take: foretold, turn by turn, from what operations and messages took when they were measured by themselves, before the steps of each family; explained from
+// what each kind of operation took in the step itself. Families take turns in rotating order; figures are those of a typical turn.
+//
+// Whether the families are in the order that was foretold is judged by what one family shows: --copies of the first one take their turns among the
+// others, and as far as their steps are apart, two predictions that are no further apart are a tie.
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +40,7 @@ struct arguments {
     std::vector<std::string> schedules{};
     int microbatches = 16;
     int repeats = 3;
+    int copies = 6;  ///< of the first family, to see how far apart equal ones are
     double unit_ms = 10;
     bool kernels = false;
     int blocks = 0;  ///< 0: as many as all families need, or 6 with kernels
@@ -59,6 +65,8 @@ arguments read_arguments(int argc, char** argv)
             result.microbatches = std::stoi(argv[++i]);
         } else if (word == "--repeats" && more) {
             result.repeats = std::stoi(argv[++i]);
+        } else if (word == "--copies" && more) {
+            result.copies = std::max(1, std::stoi(argv[++i]));
         } else if (word == "--unit-ms" && more) {
             result.unit_ms = std::stod(argv[++i]);
         } else if (word == "--blocks" && more) {
@@ -66,7 +74,7 @@ arguments read_arguments(int argc, char** argv)
         } else if (word == "--width" && more) {
             result.width = std::stoi(argv[++i]);
         } else {
-            fmt::print(stderr, "usage: bench_timeline [--schedules all|NAME,...] [--microbatches N] [--repeats N] [--unit-ms X] [--kernels] [--blocks N] [--width N] [--json]\n");
+            fmt::print(stderr, "usage: bench_timeline [--schedules all|NAME,...] [--microbatches N] [--repeats N] [--copies N] [--unit-ms X] [--kernels] [--blocks N] [--width N] [--json]\n");
             std::exit(2);
         }
     }
@@ -103,66 +111,162 @@ run_config config_for(arguments const& wanted, std::string const& schedule, int 
     return config;
 }
 
-double median(std::vector<double> times)
+/// Linux leaves a twentieth of each second to others even beside ranks of a real-time priority: given here, it is not taken in the middle of a step.
+void let_others_run() { std::this_thread::sleep_for(std::chrono::milliseconds{80}); }
+
+/// The families in the order of a turn: copies spread among the others, and every turn begins elsewhere.
+std::vector<std::size_t> order_of_turn(std::size_t turn, std::size_t own, std::size_t all)
 {
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
+    std::vector<std::size_t> order;
+    std::size_t copy = own;
+    for (std::size_t f = 0; f < own; ++f) {
+        order.push_back(f);
+        for (; copy < all && (copy - own + 1) * own <= (f + 1) * (all - own); ++copy) {
+            order.push_back(copy);
+        }
+    }
+    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(turn * 7 % order.size()), order.end());
+    return order;
 }
 
-std::vector<row> measured_in_turns(arguments const& wanted, mpi::generation const& members)
+struct sample {
+    std::size_t turn;
+    double seconds;
+};
+
+struct times_of_family {
+    std::vector<sample> foretold{}, measured{}, explained{};
+};
+
+/// The mean of the middle half, without the pace of the turns: what disturbed one does not count, nor what was lucky. @param pace of each turn, 1 on the mean
+double typical(std::vector<sample> const& samples, std::vector<double> const& pace)
+{
+    std::vector<double> values;
+    for (auto const& each : samples) {
+        values.push_back(each.seconds / pace[each.turn]);
+    }
+    std::sort(values.begin(), values.end());
+    auto const cut = static_cast<std::ptrdiff_t>(values.size() / 4);
+    return std::accumulate(values.begin() + cut, values.end() - cut, 0.0) / static_cast<double>(values.end() - values.begin() - 2 * cut);
+}
+
+struct result {
+    std::vector<row> rows;
+    int copies = 0;   ///< of the first family that can be made
+    double apart = 0; ///< the part by which steps of these are apart
+};
+
+result measured_in_turns(arguments const& wanted, mpi::generation const& members)
 {
     auto const ranks = static_cast<int>(members.members.size());
     auto const scratch = std::filesystem::temp_directory_path() / fmt::format("rheo-timeline-{}", ::getpid());
     std::vector<std::unique_ptr<bench::family>> families;
-    for (auto const& schedule : wanted.schedules) {
+    auto const add = [&](std::string const& schedule) {
         families.push_back(std::make_unique<bench::family>(config_for(wanted, schedule, ranks), members, seconds{wanted.kernels ? 0 : wanted.unit_ms * 1e-3}, scratch));
+    };
+    for (auto const& schedule : wanted.schedules) {
+        add(schedule);
+    }
+    auto const own = families.size();
+    auto const first = std::find_if(families.begin(), families.end(), [](auto const& each) { return each->cannot().empty(); });
+    for (auto const name = first != families.end() ? (*first)->name() : ""; !name.empty() && families.size() + 1 < own + static_cast<std::size_t>(wanted.copies);) {
+        add(name);
     }
     mpi::messenger messages{members};
-    std::vector<std::array<std::vector<double>, 3>> times(families.size());
+    std::vector<times_of_family> times(families.size());
+    std::vector<double> pace;  // of each turn: all its steps
     for (int repeat = 0; repeat <= wanted.repeats; ++repeat) {
-        for (std::size_t f = 0; f < families.size(); ++f) {
-            if (!families[f]->cannot().empty()) {
+        if (repeat == 1) {  // what was before made buffers and met its peers
+            times.assign(families.size(), {});
+            pace.clear();
+        }
+        auto const turn = pace.size();
+        pace.push_back(0);
+        bench::operation_book book;
+        for (auto const f : order_of_turn(static_cast<std::size_t>(repeat), own, families.size())) {
+            auto& each = *families[f];
+            if (!each.cannot().empty()) {
                 continue;
             }
-            auto const foretold = families[f]->foretold();
-            auto const measured = families[f]->measured(messages);
-            auto const explained = families[f]->explained();
-            for (std::size_t k = 0; k < 3 && repeat > 0; ++k) {  // the first turn makes buffers and meets its peers
-                times[f][k].push_back(std::array{foretold, measured, explained}[k]);
+            if (wanted.kernels) {
+                let_others_run();
+                each.measure_operations(messages, book);
+            }
+            for (int step = 0; step < (wanted.kernels ? 2 : 1); ++step) {
+                if (wanted.kernels) {
+                    let_others_run();
+                }
+                auto const measured = each.measured(messages);
+                times[f].measured.push_back({turn, measured});
+                times[f].explained.push_back({turn, each.explained(book)});
+                pace.back() += measured;
+            }
+        }
+        for (std::size_t f = 0; f < families.size(); ++f) {
+            if (families[f]->cannot().empty()) {
+                times[f].foretold.push_back({turn, families[f]->foretold(book)});
             }
         }
     }
-    std::vector<row> rows;
+    auto const mean = std::accumulate(pace.begin(), pace.end(), 0.0) / static_cast<double>(pace.size());
+    for (auto& each : pace) {
+        each /= mean;
+    }
+    result found;
+    std::vector<double> copies;
     for (std::size_t f = 0; f < families.size(); ++f) {
         auto const& each = *families[f];
-        rows.push_back(each.cannot().empty() ? row{each.name(), {}, median(times[f][0]), median(times[f][1]), median(times[f][2])} : row{each.name(), each.cannot()});
+        auto const r = each.cannot().empty() ? row{each.name(), {}, typical(times[f].foretold, pace), typical(times[f].measured, pace), typical(times[f].explained, pace)} : row{each.name(), each.cannot()};
+        if (each.cannot().empty() && (f >= own || copies.empty())) {
+            copies.push_back(r.measured);
+        }
+        if (f < own) {
+            found.rows.push_back(r);
+        }
     }
+    found.copies = static_cast<int>(copies.size());
+    found.apart = copies.empty() ? 0.0 : *std::max_element(copies.begin(), copies.end()) / *std::min_element(copies.begin(), copies.end()) - 1;
     families.clear();
     std::filesystem::remove_all(scratch);
-    return rows;
+    return found;
 }
 
-/// How many pairs of families are in the order that was predicted, of those whose predictions are more than 2 % apart.
-std::pair<int, int> pairs_in_order(std::vector<row> const& rows)
-{
+/// How many pairs of families are in the order that was foretold, of those that are no tie.
+struct judged_order {
     int right = 0;
     int all = 0;
-    for (auto const& a : rows) {
-        for (auto const& b : rows) {
-            if (a.instead.empty() && b.instead.empty() && a.foretold * 1.02 < b.foretold) {
-                ++all;
-                right += a.measured < b.measured ? 1 : 0;
+    int ties = 0;
+    std::string wrong{};  ///< the other pairs
+};
+
+judged_order order_of(result const& found)
+{
+    judged_order order;
+    for (auto const& a : found.rows) {
+        for (auto const& b : found.rows) {
+            if (&a == &b || !a.instead.empty() || !b.instead.empty() || a.foretold > b.foretold || (a.foretold == b.foretold && &a > &b)) {
+                continue;
+            }
+            if (b.foretold <= a.foretold * (1 + found.apart)) {
+                ++order.ties;
+                continue;
+            }
+            ++order.all;
+            if (a.measured < b.measured) {
+                ++order.right;
+            } else {
+                order.wrong += fmt::format("{}{} before {}", order.wrong.empty() ? "" : ", ", a.schedule, b.schedule);
             }
         }
     }
-    return {right, all};
+    return order;
 }
 
-void print(arguments const& wanted, int ranks, std::vector<row> const& rows)
+void print(arguments const& wanted, int ranks, result const& found)
 {
-    auto const [right, all] = pairs_in_order(rows);
+    auto const order = order_of(found);
     if (wanted.json) {
-        for (auto const& r : rows) {
+        for (auto const& r : found.rows) {
             nlohmann::ordered_json object{{"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
             if (r.instead.empty()) {
                 object.update({{"foretold_s", r.foretold}, {"measured_s", r.measured}, {"explained_s", r.explained}});
@@ -171,12 +275,12 @@ void print(arguments const& wanted, int ranks, std::vector<row> const& rows)
             }
             fmt::print("{}\n", object.dump());
         }
-        fmt::print("{}\n", nlohmann::ordered_json{{"bench", "timeline"}, {"pairs_in_order", right}, {"pairs", all}}.dump());
+        fmt::print("{}\n", nlohmann::ordered_json{{"bench", "timeline"}, {"pairs_in_order", order.right}, {"pairs", order.all}, {"ties", order.ties}, {"copies_apart", found.apart}}.dump());
         return;
     }
     fmt::print("{} ranks, {} microbatches, {}\n  {:<16}{:>12}{:>12}{:>9}{:>12}{:>9}\n", ranks, wanted.microbatches,
                wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "foretold", "measured", "more", "explained", "more");
-    for (auto const& r : rows) {
+    for (auto const& r : found.rows) {
         if (r.instead.empty()) {
             fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3,
                        100 * (r.measured / r.foretold - 1), r.explained * 1e3, 100 * (r.measured / r.explained - 1));
@@ -184,15 +288,16 @@ void print(arguments const& wanted, int ranks, std::vector<row> const& rows)
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);
         }
     }
-    fmt::print("  {} of {} pairs whose predictions are 2 % apart are in the order that was predicted\n", right, all);
+    fmt::print("  steps of {} copies of one family are {:.2f} % apart; order: {} of {} pairs, {} ties{}{}\n", found.copies, 100 * found.apart, order.right, order.all, order.ties,
+               order.wrong.empty() ? "" : "; not: ", order.wrong);
 }
 
 void measure_all(arguments const& wanted)
 {
     auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1});
-    auto const rows = measured_in_turns(wanted, members);
+    auto const found = measured_in_turns(wanted, members);
     if (members.me.value == 0) {
-        print(wanted, static_cast<int>(members.members.size()), rows);
+        print(wanted, static_cast<int>(members.members.size()), found);
     }
 }
 

@@ -119,7 +119,7 @@ def turn_of_torch(given):
 
 
 def turn_of_rheo(given):
-    return lines_of([[*shlex.split(given.mpirun), "-n", str(given.ranks), given.rheo, "--kernels", "--json", "--schedules", ",".join(families), *shape_of(given)]])
+    return lines_of([[*shlex.split(given.mpirun), "-n", str(given.ranks), given.rheo, "--kernels", "--json", "--copies", "1", "--schedules", ",".join(families), *shape_of(given)]])
 
 
 def main():
