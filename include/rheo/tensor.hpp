@@ -8,6 +8,7 @@
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/exact_row_sum.hpp"
 #include "rheo/tensor/exact_sum.hpp"
 #include "rheo/tensor/fixed_vector.hpp"
 #include "rheo/tensor/random.hpp"
