@@ -6,6 +6,7 @@
 
 #include "rheo/model/state.hpp"
 #include "rheo/recover/replan.hpp"
+#include "runtime/plan_report.hpp"
 #include "runtime/planning.hpp"
 
 namespace rheo::inline v0 {
@@ -91,6 +92,11 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
     }
     for (int n = all; n >= 1; --n) {
         result.instantiations.push_back(instantiate(known.ready, {n, known.wanted.failures, known.wanted.microbatches}));
+    }
+    for (auto const rank : ranks) {
+        if (position_of(p, rank).found) {
+            result.memory.push_back({rank, memory_parts_of(p, model, config.train.microbatch, rank)});
+        }
     }
     auto const held = holdings_of(p, ranks, {});
     auto const nodes = nodes_of(held, rules.node_size);

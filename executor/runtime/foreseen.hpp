@@ -13,6 +13,7 @@
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/survivability.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/index.hpp"
@@ -45,6 +46,12 @@ struct pair_outcomes {
     bytes most_copied{};
 };
 
+/// What a rank with a place holds, part by part.
+struct rank_memory {
+    rank_id rank;
+    memory_parts parts;
+};
+
 struct foreseen {
     int microbatches = 0;                           ///< of a pipeline that the templates are cut for
     int node_size = 1;
@@ -52,6 +59,7 @@ struct foreseen {
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
     std::vector<instantiation> instantiations{};      ///< of all ranks, of one less, ... of one
+    std::vector<rank_memory> memory{};                ///< of every rank that has a place
     survivability as_it_stands{};
     std::vector<loss_outcome> ranks{};                ///< each one alone
     std::vector<loss_outcome> nodes{};                ///< each one alone; none when a node is a rank

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan_json.hpp"
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -90,6 +92,18 @@ json to_json(std::vector<loss_outcome> const& outcomes)
     return list;
 }
 
+/// Every part under its name, and `needed_bytes` as plan.memory_mib counts them: all but the workspace.
+json to_json(rank_memory const& of)
+{
+    json object{{"rank", of.rank.value}, {"needed_bytes", (total(of.parts) - of.parts.workspace).count}};
+    for (auto const& part : named_parts(of.parts)) {
+        std::string key{part.name};
+        std::replace(key.begin(), key.end(), ' ', '_');
+        object[key + "_bytes"] = part.size.count;
+    }
+    return object;
+}
+
 }  // namespace
 
 json to_json(foreseen const& what)
@@ -101,6 +115,10 @@ json to_json(foreseen const& what)
     auto& instantiations = object["instantiations"] = json::array();
     for (std::size_t i = 0; i < what.instantiations.size(); ++i) {
         instantiations.push_back(to_json(what.instantiations[i], static_cast<int>(what.instantiations.size() - i)));
+    }
+    auto& memory = object["memory"] = json::array();
+    for (auto const& one : what.memory) {
+        memory.push_back(to_json(one));
     }
     auto const& now = what.as_it_stands;
     object["survivable"] = {{"ranks", now.ranks}, {"nodes", now.nodes}, {"only_ranks", numbers_of(now.only_ranks)}, {"only_nodes", numbers_of(now.only_nodes)},

@@ -98,6 +98,18 @@ std::string stages_for_people(std::vector<bool> const& marks)
     return marked.empty() ? "none of its stages" : fmt::format("{} of its {} stages: {}", marked.size(), marks.size(), fmt::join(marked, ", "));
 }
 
+/// "1.00 master parameters, 2.00 moments, ..., 0.50 to work in besides", in MiB.
+std::string parts_for_people(memory_parts const& parts)
+{
+    std::string text;
+    for (auto const& part : named_parts(parts)) {
+        if (part.size > bytes{}) {
+            text += fmt::format("{}{:.2f} {}", text.empty() ? "" : ", ", in_mebibytes(part.size), part.name == "workspace" ? "to work in besides" : part.name);
+        }
+    }
+    return text;
+}
+
 std::string pairs_for_people(pair_outcomes const& all)
 {
     auto text = fmt::format("  any two   of {} pairs", all.pairs);
@@ -161,22 +173,25 @@ std::vector<bytes> peaks_of_activations(plan const& p, model_description const& 
 
 bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank)
 {
-    auto const spans = layers_of(p, rank);
-    bytes sum;
-    for (auto const& tensor : state_of(model).tensors) {
-        bool const held = std::any_of(tensor.layers.begin(), tensor.layers.end(), [&](layer_id l) { return contains(spans, l); });
-        sum += bytes{held && tensor.is_parameter ? elements(tensor.shape) * (committed_bytes_per_parameter + working_bytes_per_parameter) : 0};
-    }
-    return sum;
+    return total(state_parts(model, layers_of(p, rank), host_terms({}, static_cast<int>(p.pipelines.size()))));
 }
 
-bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
+memory_parts memory_parts_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
 {
     auto const place = position_of(p, rank);
     if (!place.found) {
         return {};
     }
-    return state_bytes_of(p, model, rank) + peaks_of_activations(p, model, shape, place.pipeline)[static_cast<std::size_t>(place.position)];
+    auto const& pipeline = p.pipelines[at(place.pipeline)];
+    auto const compute = schedule_of(p, at(place.pipeline)).compute;
+    auto const run = p.recompute ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
+    return parts_at(model, pipeline, run, place.position, host_terms(shape, static_cast<int>(p.pipelines.size())));
+}
+
+bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
+{
+    auto const parts = memory_parts_of(p, model, shape, rank);
+    return total(parts) - parts.workspace;
 }
 
 std::string drawing_of(plan const& p)
@@ -235,6 +250,7 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
             }
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(memory_of(p, model, shape, rank)),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
+            text += fmt::format("                            {}\n", parts_for_people(memory_parts_of(p, model, shape, rank)));
         }
     }
     for (auto const rank : p.spares) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rheo/model/model.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/activations.hpp"
 #include "rheo/units/units.hpp"
@@ -25,8 +26,11 @@ std::vector<bytes> peaks_of_activations(plan const& p, model_description const& 
 /// Bytes of a rank's tensors with moments, accumulators and reduced gradients; its activations come on top.
 bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank);
 
+/// What a rank needs, part by part; nothing for a spare.
+memory_parts memory_parts_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank);
+
 /// Bytes that a rank needs: its tensors with moments, accumulators and reduced gradients, and the
-/// activations of the microbatches that the schedule keeps in flight on it. Zero for a spare.
+/// activations of the microbatches that the schedule keeps in flight on it. What its backwards work in is not among them. Zero for a spare.
 bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank);
 
 /// The compute programs of all pipelines, at unit costs.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
@@ -74,6 +75,12 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     has("  node 0   the only copy of layer 0 is lost");
     has("  node 1   1 pipeline of 3 ranks");
     has("  any two   of 10 pairs, ");
+    for (auto const& [rank, parts] : what.memory) {
+        has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first.what, model, config.train.microbatch, rank))));
+        has(fmt::format("\n                            {:.2f} master parameters, {:.2f} moments, {:.2f} accumulators, {:.2f} reduced gradients, {:.2f} activations, {:.2f} to work in besides\n",
+                        in_mebibytes(parts.state.master), in_mebibytes(parts.state.moments), in_mebibytes(parts.state.accumulators), in_mebibytes(parts.state.reduced),
+                        in_mebibytes(parts.activations), in_mebibytes(parts.workspace)));
+    }
     has(" lose the last copy of a layer");
 
     auto measured = modelled_layers(model, config);
@@ -119,6 +126,18 @@ TEST_CASE("the same as JSON, in the file that training reads")
     CHECK(told["instantiations"][0]["microbatches"] == what.instantiations[0].shares);
     CHECK(told["instantiations"][3]["degraded"] == true);
     CHECK(told["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"cannot", what.instantiations[4].cannot}});
+    REQUIRE(told["memory"].size() == 5);
+    for (int r = 0; r < 5; ++r) {
+        auto const& memory = told["memory"][static_cast<std::size_t>(r)];
+        CHECK(memory["rank"] == r);
+        std::int64_t sum = 0;
+        for (auto const& [key, value] : memory.items()) {
+            sum += key == "rank" || key == "needed_bytes" || key == "workspace_bytes" ? 0 : value.get<std::int64_t>();
+        }
+        CHECK(memory["needed_bytes"] == sum);
+        CHECK(sum == memory_of(p, model, config.train.microbatch, rank_id{r}).count);
+        CHECK(memory["workspace_bytes"] > 0);
+    }
     CHECK(told["survivable"]["ranks"] == 1);
     CHECK(told["survivable"]["sentence"] == to_string(what.as_it_stands));
     REQUIRE(told["after_loss_of_rank"].size() == 5);
@@ -149,7 +168,7 @@ TEST_CASE("the loss of an only copy is said before it happens")
     CHECK(after_loss_of(rank_id{0}, p, model, config) == "the only copy of layer 0 is lost; without a checkpoint the run ends with exit code 6");
 }
 
-TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of one rank counts once")
+TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of one rank counts once, but for its two accumulators")
 {
     auto config = five_ranks();
     config.plan.pipelines = {1};
@@ -161,9 +180,13 @@ TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of 
     untied_shape.tied = false;
     auto const untied = gpt_model(untied_shape);
     auto const shape = config.train.microbatch;
-    auto const table = bytes{std::int64_t{256} * 64 * 24};
+    auto const table = bytes{std::int64_t{256} * 64 * 16};
     CHECK(memory_of(p, untied, shape, rank_id{0}) - memory_of(p, model, shape, rank_id{0}) == table);
     CHECK(memory_of(p, model, shape, rank_id{1}) == bytes{0});
+    auto const parts = memory_parts_of(p, model, shape, rank_id{0});
+    CHECK(total(parts.state) == state_bytes_of(p, model, rank_id{0}));
+    CHECK(parts.activations + parts.kept_gradients == peaks_of_activations(p, model, shape, pipeline_id{0})[0]);
+    CHECK(total(parts) - parts.workspace == memory_of(p, model, shape, rank_id{0}));
     auto gpipe = p;
     gpipe.schedule = "gpipe";  // all five microbatches in flight instead of one
     auto const state = memory_of(p, model, {0, 0}, rank_id{0});

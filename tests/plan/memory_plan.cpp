@@ -148,6 +148,36 @@ TEST_CASE("no choice of layers makes less again, in one pipeline or several, wit
     }
 }
 
+TEST_CASE("where a rank has several stages, what is chosen fits whenever any choice does, and nothing cheap could be left out")
+{
+    auto const model = fused(gpt_model({.vocabulary = 100, .context = 8, .width = 8, .heads = 2, .blocks = 6}));
+    auto const p = interleaved::program({.ranks = 2, .microbatches = 4, .chunks = 2});
+    pipeline_instance const pipeline{{layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}, layer_id{8}}, {{rank_id{0}}, {rank_id{1}}, {rank_id{0}}, {rank_id{1}}}};
+    memory_terms const terms{.shape = shape, .policy = bf16};
+    int partly = 0;
+    for (int position = 0; position < 2; ++position) {
+        auto const most = total(parts_at(model, pipeline, p, position, terms)).count;
+        auto const least = total(parts_at(model, pipeline, p, position, terms, std::vector<made_again>(8, made_again::all))).count;
+        for (int part = 0; part <= 16; ++part) {
+            bytes const available{least + (most - least) * part / 16};
+            auto const plan = plan_memory(model, pipeline, p, position, terms, available);
+            auto const best = by_trying(model, pipeline, p, position, terms, available);
+            REQUIRE(plan.fits() == best.has_value());
+            for (std::size_t l = 0; l < 8; ++l) {
+                bool const mine = contains(layers_at(pipeline.cuts, placement_of(p), position), layer_id{static_cast<int>(l)});
+                CHECK((mine || plan.again[l] == made_again::nothing));
+                auto less = plan.again;
+                less[l] = made_again::nothing;
+                if (plan.again[l] == made_again::cheap) {
+                    CHECK(total(parts_at(model, pipeline, p, position, terms, less)) > available);
+                    ++partly;
+                }
+            }
+        }
+    }
+    CHECK(partly > 0);
+}
+
 TEST_CASE("slices are never made again as whole layers, and a split backward makes them again twice")
 {
     auto const model = gpt_model(small);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Whether two layers name the same parameter, which ties them: full names are compared as they are spelt, without making strings, so that the
-// compiler can ask it for every pair of a large model; most pairs are told apart before a character is.
+// compiler can ask it for every pair of a large model; most layers of a model are told apart by their numbers alone.
 
 #include <cstddef>
 #include <string_view>
@@ -48,6 +48,12 @@ constexpr bool ends_ordinal(std::string_view prefix)
 
 }  // namespace detail
 
+/// False when no parameter of the one can be one of the other, because they number the same names differently.
+constexpr bool may_share(layer_description const& a, layer_description const& b)
+{
+    return a.ordinal == b.ordinal || a.prefix != b.prefix || !detail::ends_ordinal(a.prefix);
+}
+
 /// True when the parameters have the same full name and shape: they are one tensor.
 constexpr bool same_parameter(layer_description const& a, parameter const& p, layer_description const& b, parameter const& q)
 {
@@ -57,7 +63,7 @@ constexpr bool same_parameter(layer_description const& a, parameter const& p, la
     if (a.prefix == b.prefix && a.ordinal == b.ordinal) {
         return p.name == q.name;
     }
-    if (a.prefix == b.prefix && detail::ends_ordinal(a.prefix)) {
+    if (!may_share(a, b)) {
         return false;
     }
     detail::name_reader left{a.prefix, a.ordinal, p.name};

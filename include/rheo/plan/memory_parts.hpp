@@ -48,7 +48,7 @@ struct named_bytes {
 };
 
 /// The parts with their names, as they are printed.
-constexpr std::array<named_bytes, 9> named(memory_parts const& parts)
+constexpr std::array<named_bytes, 9> named_parts(memory_parts const& parts)
 {
     return {{{"master parameters", parts.state.master},
              {"moments", parts.state.moments},
@@ -57,7 +57,7 @@ constexpr std::array<named_bytes, 9> named(memory_parts const& parts)
              {"reduced gradients", parts.state.reduced},
              {"activations", parts.activations},
              {"kept gradients", parts.kept_gradients},
-             {"what is made again", parts.made_again},
+             {"activations made again", parts.made_again},
              {"workspace", parts.workspace}}};
 }
 
@@ -65,7 +65,7 @@ constexpr std::array<named_bytes, 9> named(memory_parts const& parts)
 constexpr named_bytes largest_of(memory_parts const& parts)
 {
     named_bytes largest{};
-    for (auto const& part : named(parts)) {
+    for (auto const& part : named_parts(parts)) {
         largest = part.size > largest.size ? part : largest;
     }
     return largest;
@@ -89,31 +89,30 @@ constexpr memory_terms host_terms(microbatch_shape shape, int pipelines)
 }
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
-/// Cost: pairs of parameters of one shape.
+/// Cost: pairs of layers, and pairs of parameters of those that may share some.
 constexpr parameter_bytes state_parts(model_description const& model, std::span<layer_span const> held, memory_terms const& terms)
 {
     parameter_bytes sum{};
-    auto const here = [&](std::size_t layer) {
-        for (auto const span : held) {
-            if (contains(span, layer_id{static_cast<int>(layer)})) {
-                return true;
-            }
-        }
-        return false;
-    };
-    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    auto const& layers = model.layers;
+    auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
+    for (std::size_t l = 0; l < layers.size(); ++l) {
         if (!here(l)) {
             continue;
         }
-        auto const& layer = model.layers[l];
-        for (std::size_t k = 0; k < layer.parameters.size(); ++k) {
-            auto const& p = layer.parameters[k];
+        std::vector<std::size_t> others;  // itself among them
+        for (std::size_t m = 0; m < layers.size(); ++m) {
+            if (may_share(layers[l], layers[m])) {
+                others.push_back(m);
+            }
+        }
+        for (std::size_t k = 0; k < layers[l].parameters.size(); ++k) {
+            auto const& p = layers[l].parameters[k];
             int before = 0;  // uses on this rank that come first
             int all = 0;
             int uses = 0;
-            for (std::size_t m = 0; m < model.layers.size(); ++m) {
-                for (std::size_t j = 0; j < model.layers[m].parameters.size(); ++j) {
-                    if (same_parameter(layer, p, model.layers[m], model.layers[m].parameters[j])) {
+            for (auto const m : others) {
+                for (std::size_t j = 0; j < layers[m].parameters.size(); ++j) {
+                    if (same_parameter(layers[l], p, layers[m], layers[m].parameters[j])) {
                         ++all;
                         uses += here(m) ? 1 : 0;
                         before += here(m) && (m < l || (m == l && j < k)) ? 1 : 0;

@@ -44,7 +44,7 @@ struct memory_choice {
 constexpr std::vector<int> items_in_flight(rank_flow const& flow)
 {
     auto const& p = flow.run;
-    std::vector<int> most(flow.dropped.size());
+    std::vector<int> most(flow.dropped.size(), 0);
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] != flow.position) {
             continue;
