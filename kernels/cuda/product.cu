@@ -95,11 +95,14 @@ struct products::impl {
     impl(impl const&) = delete;
     impl& operator=(impl const&) = delete;
 
-    cublasLtMatmulAlgo_t const& choice(product_shape const& shape, description const& d)
+    cublasLtMatmulAlgo_t const& choice(product_shape const& shape)
     {
         if (auto const found = chosen.find(shape); found != chosen.end()) {
             return found->second;
         }
+        // what an epilogue reads and writes is told by its alignment alone, which is the same for all, so that the shape decides and nothing else
+        auto* const place = reinterpret_cast<void*>(std::uintptr_t{alignment});
+        description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place}};
         described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> wish;
         check(cublasLtMatmulPreferenceCreate(&wish.handle), "cublasLtMatmulPreferenceCreate");
         auto const wants = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
@@ -115,9 +118,10 @@ struct products::impl {
         int found = 0;
         auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found);
         check(answer == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : answer, "cublasLtMatmulAlgoGetHeuristic");
-        if (found == 0 && shape.gelu) {
+        bool const none = found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
+        if (none && shape.gelu) {
             best.algo = {};
-        } else if (found == 0) {
+        } else if (none) {
             throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " + std::to_string(shape.columns) + " of " +
                                                          std::to_string(shape.terms) + " terms in " + std::string{name_of(shape.element)}};
         }
@@ -138,14 +142,14 @@ bool products::multiply(stream queue, workspace room, product_shape const& shape
     if (shape.rows == 0 || shape.columns == 0) {
         return true;
     }
-    description const d{shape, operands};
-    auto const& algorithm = impl_->choice(shape, d);
+    auto const& algorithm = impl_->choice(shape);
     if (shape.gelu && std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) == std::array<std::uint64_t, 8>{}) {
         auto alone = shape;
         alone.gelu = false;
         multiply(queue, room, alone, operands);
         return false;
     }
+    description const d{shape, operands};
     float const one = 1;
     float const kept = shape.adds ? 1 : 0;
     void* const to = shape.gelu ? operands.activated : operands.result;

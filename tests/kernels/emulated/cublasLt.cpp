@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cublasLt.h"
+
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "kernels/gelu/gelu.hpp"
+#include "rheo/tensor/bfloat16.hpp"
+
+using rheo::bfloat16;
+
+struct cublasLtContext {};
+struct cublasLtMatmulDescription {
+    cublasOperation_t a = CUBLAS_OP_N;
+    cublasOperation_t b = CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    void const* bias = nullptr;
+    std::optional<cudaDataType_t> bias_type;
+    void* auxiliary = nullptr;
+    std::int64_t auxiliary_step = 0;
+};
+struct cublasLtLayout {
+    cudaDataType_t element;
+    std::int64_t rows;
+    std::int64_t columns;
+    std::int64_t step;
+};
+struct cublasLtWishes {
+    std::map<int, std::uint64_t> values;
+};
+
+namespace {
+
+constexpr cublasLtMatmulAlgo_t plain_loops{{1}};
+
+template <class T>
+cublasStatus_t made(T** handle, T value)
+{
+    *handle = new T{std::move(value)};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+cublasStatus_t unmade(T* handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Takes over an attribute of exactly its size.
+template <class T>
+cublasStatus_t take(T& to, void const* value, std::size_t bytes)
+{
+    if (bytes != sizeof(T)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    std::memcpy(static_cast<void*>(&to), value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+float element_of(cudaDataType_t type, void const* matrix, std::int64_t i)
+{
+    return type == CUDA_R_16BF ? float{static_cast<bfloat16 const*>(matrix)[i]} : static_cast<float const*>(matrix)[i];
+}
+
+void put(cudaDataType_t type, void* matrix, std::int64_t i, float value)
+{
+    if (type == CUDA_R_16BF) {
+        static_cast<bfloat16*>(matrix)[i] = bfloat16{value};
+    } else {
+        static_cast<float*>(matrix)[i] = value;
+    }
+}
+
+bool aligned(void const* pointer) { return pointer != nullptr && reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
+
+/// m, n and k of a product whose sizes meet.
+struct extents {
+    std::int64_t m, n, k;
+};
+std::optional<extents> extents_of(cublasLtMatmulDescription const& p, cublasLtLayout const& a, cublasLtLayout const& b, cublasLtLayout const& d)
+{
+    std::int64_t const k = p.a == CUBLAS_OP_N ? a.columns : a.rows;
+    bool const meet = (p.a == CUBLAS_OP_N ? a.rows : a.columns) == d.rows && (p.b == CUBLAS_OP_N ? b.columns : b.rows) == d.columns && (p.b == CUBLAS_OP_N ? b.rows : b.columns) == k;
+    bool const lie = a.step >= a.rows && b.step >= b.rows && d.step >= d.rows;
+    return meet && lie && a.element == b.element ? std::optional{extents{d.rows, d.columns, k}} : std::nullopt;
+}
+
+bool has_bias(cublasLtEpilogue_t e) { return (e & CUBLASLT_EPILOGUE_BIAS) != 0; }
+bool has_gelu(cublasLtEpilogue_t e) { return (e & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX; }
+
+/// What the library asks of an epilogue.
+cublasStatus_t allowed(cublasLtMatmulDescription const& p, cublasLtLayout const& a, cublasLtLayout const& d)
+{
+    if (has_bias(p.epilogue) && (!aligned(p.bias) || p.bias_type.value_or(d.element) != a.element)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (has_gelu(p.epilogue)) {
+        if (p.auxiliary_step < d.rows || p.auxiliary == nullptr) {
+            return CUBLAS_STATUS_INVALID_VALUE;
+        }
+        return p.auxiliary_step % 8 == 0 && aligned(p.auxiliary) && d.element == CUDA_R_16BF ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+char const* cublasLtGetStatusString(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "success" : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function" : "the functionality requested is not supported";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return made(handle, {}); }
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return unmade(handle); }
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t, cudaDataType_t) { return made(description, {}); }
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) { return unmade(description); }
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return unmade(layout); }
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wishes) { return made(wishes, {}); }
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wishes) { return unmade(wishes); }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t element, std::uint64_t rows, std::uint64_t columns, std::int64_t step)
+{
+    return made(layout, {element, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), step});
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p, cublasLtMatmulDescAttributes_t what, void const* value, std::size_t bytes)
+{
+    switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return take(p->a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return take(p->b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(p->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(p->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return take(p->bias_type.emplace(), value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return take(p->auxiliary, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return take(p->auxiliary_step, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes, cublasLtMatmulPreferenceAttributes_t what, void const* value, std::size_t bytes)
+{
+    if (bytes != (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    std::memcpy(&wishes->values[what], value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t wishes, int wanted, cublasLtMatmulHeuristicResult_t* results, int* found)
+{
+    *found = 0;
+    // without the first wish sums may be split, and the others say what the operands will be like
+    if (wanted < 1 || wishes->values.size() != 6 || c->rows != d->rows || c->columns != d->columns || !extents_of(*p, *a, *b, *d)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    auto const answer = allowed(*p, *a, *d);
+    if (answer == CUBLAS_STATUS_SUCCESS) {
+        *results = {.algo = plain_loops, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS, .wavesCount = 1, .reserved = {}};
+        *found = 1;
+    }
+    return answer;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout, void const* b, cublasLtMatrixLayout_t b_layout, void const* beta,
+                              void const* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t)
+{
+    auto const size = extents_of(*p, *a_layout, *b_layout, *d_layout);
+    if (!size || algorithm->data[0] != plain_loops.data[0] || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) || !aligned(b) || !aligned(d)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    float scale = 0;
+    float kept = 0;
+    std::memcpy(&scale, alpha, sizeof scale);
+    std::memcpy(&kept, beta, sizeof kept);
+    emulated::count_launch();
+    auto const in_a = [&](std::int64_t row, std::int64_t column) { return element_of(a_layout->element, a, p->a == CUBLAS_OP_N ? row + column * a_layout->step : column + row * a_layout->step); };
+    auto const in_b = [&](std::int64_t row, std::int64_t column) { return element_of(b_layout->element, b, p->b == CUBLAS_OP_N ? row + column * b_layout->step : column + row * b_layout->step); };
+    for (std::int64_t column = 0; column < size->n; ++column) {
+        for (std::int64_t row = 0; row < size->m; ++row) {
+            float sum = 0;
+            for (std::int64_t term = 0; term < size->k; ++term) {
+                sum += in_a(row, term) * in_b(term, column);
+            }
+            sum *= scale;
+            sum += kept != 0 ? kept * element_of(c_layout->element, c, row + column * c_layout->step) : 0.0F;
+            sum += has_bias(p->epilogue) ? element_of(p->bias_type.value_or(d_layout->element), p->bias, row) : 0.0F;
+            if (has_gelu(p->epilogue)) {
+                put(d_layout->element, p->auxiliary, row + column * p->auxiliary_step, sum);
+                sum = rheo::definition::gelu(sum);
+            }
+            put(d_layout->element, d, row + column * d_layout->step, sum);
+        }
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
