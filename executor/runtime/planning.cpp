@@ -51,9 +51,13 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
 {
     auto const limit = memory_limit(config);
     for (int rank = 0; limit && rank < ranks; ++rank) {
-        if (auto const needed = memory_of(p, model, config.train.microbatch, rank_id{rank}); needed > *limit) {
-            return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}", rank, in_mebibytes(needed),
-                               config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "", config.plan.memory_mib);
+        auto parts = memory_parts_of(p, model, config.train.microbatch, rank_id{rank});
+        parts.workspace = {};
+        if (auto const needed = total(parts); needed > *limit) {
+            auto const largest = largest_of(parts);
+            return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}; the largest part is {:.2f} MiB of {}", rank,
+                               in_mebibytes(needed), config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "",
+                               config.plan.memory_mib, in_mebibytes(largest.size), largest.name);
         }
     }
     return {};
