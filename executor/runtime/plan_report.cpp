@@ -248,9 +248,11 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                 numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
                 names.push_back(layers_for_people(span, model));
             }
-            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(memory_of(p, model, shape, rank)),
+            auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
+            expects(memory != what.memory.end(), "what a plan leads to is of another plan");
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
-            text += fmt::format("                            {}\n", parts_for_people(memory_parts_of(p, model, shape, rank)));
+            text += fmt::format("                            {}\n", parts_for_people(memory->parts));
         }
     }
     for (auto const rank : p.spares) {
