@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/exact_row_sum.hpp"
 #include "rheo/tensor/exact_sum.hpp"
 
 namespace rheo::inline v0 {
@@ -25,6 +26,15 @@ struct gradient_sum_of<dtype::i64> {
     std::int64_t* sums = nullptr;        // the tensor's shape
     accumulator_state* state = nullptr;  ///< scale in, size and flags out
     int contributions = 1;               ///< per step, over all ranks and uses: the bound depends on it
+};
+
+/// The sums of one gradient tensor, exact in 32 bits with a scale per row (rheo/tensor/exact_row_sum.hpp).
+template <>
+struct gradient_sum_of<dtype::i32> {
+    std::int32_t* sums = nullptr;     // [rows, width]
+    row_sum_state* states = nullptr;  // [rows]
+    std::int64_t width = 1;           ///< of a row
+    int contributions = 1;            ///< per step, over all ranks and uses
 };
 
 template <dtype_policy Policy>
@@ -66,6 +76,12 @@ template <class Float>
 constexpr void contribute(gradient_sum_of<dtype::i64> const& target, std::int64_t element, Float value)
 {
     add_contribution(target.sums[element], *target.state, static_cast<float>(value), target.contributions);
+}
+
+template <class Float>
+constexpr void contribute(gradient_sum_of<dtype::i32> const& target, std::int64_t element, Float value)
+{
+    add_contribution(target.sums[element], target.states[element / target.width], static_cast<float>(value), target.contributions);
 }
 
 template <dtype Accumulate, class Float>

@@ -10,6 +10,7 @@
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/exact/exact_pairs.cuh"
+#include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/gelu/gelu.hpp"
 
 namespace rheo::inline v0::cuda {
@@ -106,7 +107,13 @@ void linear_backward_weight(stream queue, workspace room, products& by, linear_b
     expects(room.bytes >= linear_backward_weight_room(a.in, a.out), "the workspace is too small for the gradient of a weight");
     auto* const gradient = product_of(room, workspace::counter_bytes + products::room_bytes);
     weight_product(queue, room, by, a, gradient);
-    exact_accumulate(queue, {.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient});
+    if constexpr (Policy.accumulate == dtype::i32) {
+        auto const width = a.weight_gradient.width;
+        expects(width == (a.order == weight_order::in_out ? a.out : a.in), "a row of the sums of a weight is one of the weight");
+        exact_rows_accumulate(queue, exact_rows_accumulate_arguments<float>{.rows = a.in * a.out / width, .gradient = gradient, .target = a.weight_gradient});
+    } else {
+        exact_accumulate(queue, {.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient});
+    }
 }
 
 std::int64_t linear_backward_bias_room(std::int64_t rows, std::int64_t out) { return column_workspace(rows, out, 1); }
@@ -151,6 +158,7 @@ template void linear_backward_input(stream, workspace, products&, linear_backwar
 template void linear_backward_input(stream, workspace, products&, linear_backward_input_arguments<bf16> const&);
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<fp32> const&);
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<bf16> const&);
+template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<bf16_i32> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<fp32> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<bf16> const&);
 template void linear_backward_parameters(stream, workspace, products&, linear_backward_weight_arguments<fp32> const&, gradient_sum<fp32> const&);

@@ -161,7 +161,7 @@ void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> cons
 
 namespace cuda {
 
-// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is. The workspace of products has
+// Policy is fp32 or bf16, of a weight's gradient also bf16_i32; pointers are the device's, and results are there when the stream is. The workspace of products has
 // workspace::counter_bytes + products::room_bytes, of weights and biases what the functions below say.
 template <dtype_policy Policy>
 void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& arguments);

@@ -159,6 +159,37 @@ TEMPLATE_TEST_CASE("cuda linear: the gradients of weight and bias in one pass ha
     }
 }
 
+TEST_CASE("cuda linear: the gradient of a weight in 32 bits is that of the definition, to half a unit of its row")
+{
+    cuda::products by;
+    for (auto const& s : shapes) {
+        for (auto const order : orders) {
+            INFO(s.rows << " x " << s.in << " x " << s.out << ", order " << static_cast<int>(order));
+            inputs<bfloat16> const in{s};
+            reference const r{s, order, in, false};
+            reference const size_of{s, order, in, true};
+            auto const width = order == weight_order::in_out ? s.out : s.in;
+            device::array<bfloat16> const x{in.x}, dy{in.dy};
+            device::array<std::int32_t> const sums{std::vector<std::int32_t>(size(s.in * s.out))};
+            device::array<row_sum_state> const states{std::vector<row_sum_state>(size(s.in * s.out / width), {.scale_log2 = 15})};
+            device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
+            cuda::linear_backward_weight<bf16_i32>(device::queue(), room, by, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {.sums = sums.data(), .states = states.data(), .width = width, .contributions = 8}});
+            floats values;
+            for (auto const sum : sums.host()) {
+                values.push_back(value_of(sum, 15));
+            }
+            doubles bound(values.size());
+            for (std::size_t i = 0; i < bound.size(); ++i) {
+                bound[i] = static_cast<double>(s.rows + 2) * u * size_of.dw[i] + 0x1p-16;
+            }
+            check_within(values, r.dw, bound);
+            CHECK((sums.margins_kept() && states.margins_kept()));
+            auto const after = states.host();
+            CHECK(std::none_of(after.begin(), after.end(), [](row_sum_state const& state) { return not_finite(state) || overflowed(state, 8); }));
+        }
+    }
+}
+
 TEST_CASE("cuda linear: the table has a choice for each shape, and another takes it over")
 {
     shape const s{3, 8, 16};
