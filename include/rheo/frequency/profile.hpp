@@ -6,6 +6,9 @@
 // depend on the clock. A row marked as throttled was measured while the device could not hold the clock that
 // was asked for; such a clock cannot be planned with, so its options are left out.
 
+#include <cstddef>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "rheo/schedule/instruction.hpp"
@@ -13,6 +16,13 @@
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
+
+/// The name of a computation in profiles; empty for what has no profile.
+constexpr std::string_view profile_name(instruction_kind kind)
+{
+    constexpr std::string_view names[] = {"forward", "backward", "input_gradient", "weight_gradient", "send_activation", "", "send_gradient"};
+    return static_cast<std::size_t>(kind) < std::size(names) ? names[static_cast<std::size_t>(kind)] : std::string_view{};
+}
 
 struct profile_row {
     rank_id rank{-1};  ///< -1: of every rank

@@ -6,14 +6,12 @@
 // what a device that waits draws in that time, for any stage. Every fault is one
 // sentence with the file and the line, and a profile with a fault is refused as a whole.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "rheo/frequency/profile.hpp"
@@ -31,13 +29,6 @@ struct parsed_profile {
 
 /// More rows than any table of clocks has: a file with more is something else.
 inline constexpr std::size_t most_profile_rows = 200'000;
-
-/// The name of a computation in profiles; empty for what has no profile.
-constexpr std::string_view profile_name(instruction_kind kind)
-{
-    constexpr std::string_view names[] = {"forward", "backward", "input_gradient", "weight_gradient", "send_activation", "", "send_gradient"};
-    return static_cast<std::size_t>(kind) < std::size(names) ? names[static_cast<std::size_t>(kind)] : std::string_view{};
-}
 
 namespace detail {
 
@@ -59,6 +50,25 @@ public:
                 return refused("the header has no column '" + std::string{wanted} + "'; a profile has stage,instruction,frequency,time,energy");
             }
         }
+        auto const fault = read_rows(result.what);
+        group_rows(result.what);
+        if (auto const earlier = fault_in_a_group(result.what); !earlier.empty()) {
+            return refused(earlier);
+        }
+        if (!fault.empty()) {
+            return refused(fault);
+        }
+        if (auto const whole = check_whole(result.what); !whole.empty()) {
+            return refused(whole);
+        }
+        return result;
+    }
+
+private:
+    /// Rows up to the end or to the first that is wrong by itself: what is wrong with it.
+    std::string read_rows(profile& measured)
+    {
+        std::string_view line;
         while (lines_.next(line)) {
             if (line.empty()) {
                 continue;
@@ -66,39 +76,24 @@ public:
             profile_row row;
             bool waits = false;
             if (auto const fault = read_row(cells_of(line), row, waits); !fault.empty()) {
-                return refused(fault);
+                return fault;
             }
             if (waits) {
                 auto const power = row.energy / row.time;
-                if (result.what.blocking > watts{} || row.clock.count != 0.0 || row.stage.value != 0 || power.count <= 0.0 || power.count > 1e6) {
-                    return refused("blocking is a single row, at stage 0 and clock 0, of a power up to a million watts");
+                if (measured.blocking > watts{} || row.clock.count != 0.0 || row.stage.value != 0 || power.count <= 0.0 || power.count > 1e6) {
+                    return "blocking is a single row, at stage 0 and clock 0, of a power up to a million watts";
                 }
-                result.what.blocking = power;
+                measured.blocking = power;
                 continue;
             }
-            if (auto const fault = check(row); !fault.empty()) {
-                return refused(fault);
-            }
-            result.what.rows.push_back(row);
-            if (result.what.rows.size() > most_profile_rows) {
-                return refused("more than " + std::to_string(most_profile_rows) + " rows; a profile has one per stage, instruction and clock");
+            measured.rows.push_back(row);
+            line_of_.push_back(lines_.number);
+            if (measured.rows.size() > most_profile_rows) {
+                return "more than " + std::to_string(most_profile_rows) + " rows; a profile has one per stage, instruction and clock";
             }
         }
-        if (auto const fault = check_whole(result.what); !fault.empty()) {
-            return refused(fault);
-        }
-        return result;
+        return {};
     }
-
-private:
-    struct group {
-        std::size_t rows = 0;
-        megahertz last{0.0};
-        int direction = 0;  ///< of the clocks: +1 they rise, -1 they fall
-        bool fixed = false;
-        std::map<double, std::size_t> lines;
-    };
-    using key = std::tuple<int, int, int>;  ///< rank, stage, kind
 
     parsed_profile refused(std::string const& why) const
     {
@@ -158,32 +153,75 @@ private:
         return {};
     }
 
-    static std::string name_of_group(key const& k)
+    static std::string name_of_group(profile_row const& of)
     {
-        auto const [rank, stage, kind] = k;
-        return (rank < 0 ? "" : "rank " + std::to_string(rank) + " ") + "stage " + std::to_string(stage) + " "
-            + std::string{profile_name(static_cast<instruction_kind>(kind))};
+        return (of.rank.value < 0 ? "" : "rank " + std::to_string(of.rank.value) + " ") + "stage " + std::to_string(of.stage.value) + " "
+            + std::string{profile_name(of.kind)};
     }
 
-    std::string check(profile_row const& row)
+    /// The rows of each rank, stage and kind together, in the order of the file.
+    void group_rows(profile const& measured)
     {
-        key const k{row.rank.value, row.stage.value, static_cast<int>(row.kind)};
-        auto& g = groups_[k];
-        if (auto const [found, fresh] = g.lines.emplace(row.clock.count, lines_.number); !fresh) {
-            return name_of_group(k) + " has this clock twice, first in line " + std::to_string(found->second);
+        auto const& rows = measured.rows;
+        for (std::size_t k = 0; k < rows.size(); ++k) {
+            grouped_.push_back(k);
         }
-        g.fixed = g.fixed || row.clock.count == 0.0;
-        if (g.fixed && g.rows > 0) {
-            return name_of_group(k) + " has a row at clock 0, which says that no clock matters, and other rows";
+        std::sort(grouped_.begin(), grouped_.end(), [&](std::size_t a, std::size_t b) {
+            return rows[a].rank != rows[b].rank ? rows[a].rank < rows[b].rank
+                : rows[a].stage != rows[b].stage ? rows[a].stage < rows[b].stage
+                : rows[a].kind != rows[b].kind ? rows[a].kind < rows[b].kind
+                                               : a < b;
+        });
+    }
+
+    /// One after the last place in `grouped_` of the group that begins there.
+    std::size_t end_of_group(profile const& measured, std::size_t begin) const
+    {
+        auto const& first = measured.rows[grouped_[begin]];
+        std::size_t end = begin + 1;
+        for (; end < grouped_.size(); ++end) {
+            auto const& row = measured.rows[grouped_[end]];
+            if (row.rank != first.rank || row.stage != first.stage || row.kind != first.kind) {
+                break;
+            }
         }
-        auto const direction = row.clock > g.last ? 1 : -1;
-        if (g.rows > 1 && direction != g.direction) {
-            return name_of_group(k) + " is not sorted by clock";
+        return end;
+    }
+
+    /// What is wrong with the row at that place beside those of its group before it.
+    std::string fault_beside_earlier(profile const& measured, std::size_t begin, std::size_t place) const
+    {
+        auto const clock = [&](std::size_t k) { return measured.rows[grouped_[k]].clock; };
+        auto const group = [&] { return name_of_group(measured.rows[grouped_[begin]]); };
+        bool const turns = place > begin + 1 && (clock(place) > clock(place - 1)) != (clock(place - 1) > clock(place - 2));
+        for (auto k = begin; k < place && (turns || clock(place) == clock(place - 1)); ++k) {  // clocks that rise or fall are different
+            if (clock(k) == clock(place)) {
+                return group() + " has this clock twice, first in line " + std::to_string(line_of_[grouped_[k]]);
+            }
         }
-        g.direction = direction;
-        g.last = row.clock;
-        g.rows += 1;
-        return {};
+        if (place > begin && (clock(begin).count == 0.0 || clock(place).count == 0.0)) {
+            return group() + " has a row at clock 0, which says that no clock matters, and other rows";
+        }
+        return turns ? group() + " is not sorted by clock" : std::string{};
+    }
+
+    /// The first one in the file; the reader then stands in its line.
+    std::string fault_in_a_group(profile const& measured)
+    {
+        std::string first;
+        std::size_t row = grouped_.size();
+        for (std::size_t begin = 0; begin < grouped_.size();) {
+            auto const end = end_of_group(measured, begin);
+            for (auto place = begin; place < end && grouped_[place] < row; ++place) {
+                if (auto fault = fault_beside_earlier(measured, begin, place); !fault.empty()) {
+                    first = fault;
+                    row = grouped_[place];
+                }
+            }
+            begin = end;
+        }
+        lines_.number = first.empty() ? lines_.number : line_of_[row];
+        return first;
     }
 
     std::string check_whole(profile const& measured) const
@@ -191,27 +229,34 @@ private:
         if (measured.rows.empty()) {
             return "the profile has no rows";
         }
-        std::map<std::pair<int, int>, bool> there;
-        std::map<int, bool> kinds;
+        constexpr auto kinds = static_cast<std::size_t>(instruction_kind::send_gradient) + 1;
+        auto const stages = stages_of(measured);
+        std::vector<char> there((static_cast<std::size_t>(stages) + 1) * kinds);  // by stage and kind; after the last stage: in any
         for (auto const& row : measured.rows) {
-            there[{row.stage.value, static_cast<int>(row.kind)}] = true;
-            kinds[static_cast<int>(row.kind)] = true;
+            there[at(row.stage) * kinds + static_cast<std::size_t>(row.kind)] = 1;
+            there[static_cast<std::size_t>(stages) * kinds + static_cast<std::size_t>(row.kind)] = 1;
         }
-        for (int stage = 0; stage < stages_of(measured); ++stage) {
-            for (auto const& [kind, yes] : kinds) {
-                bool const at_end = kind == static_cast<int>(instruction_kind::send_activation) ? stage + 1 == stages_of(measured)
-                                                                                              : kind == static_cast<int>(instruction_kind::send_gradient) && stage == 0;
-                if (yes && !at_end && !there.contains({stage, kind})) {
-                    return "the profile ends and has no row of " + name_of_group({-1, stage, kind});
+        for (int stage = 0; stage < stages; ++stage) {
+            for (std::size_t k = 0; k < kinds; ++k) {
+                auto const kind = static_cast<instruction_kind>(k);
+                bool const at_end = kind == instruction_kind::send_activation ? stage + 1 == stages : kind == instruction_kind::send_gradient && stage == 0;
+                if (there[static_cast<std::size_t>(stages) * kinds + k] != 0 && !at_end && there[static_cast<std::size_t>(stage) * kinds + k] == 0) {
+                    profile_row absent{};
+                    absent.stage = stage_id{stage};
+                    absent.kind = kind;
+                    return "the profile ends and has no row of " + name_of_group(absent);
                 }
             }
         }
-        for (auto const& [k, g] : groups_) {
-            auto const options = options_of(measured, rank_id{std::get<0>(k)}, stage_id{std::get<1>(k)}, static_cast<instruction_kind>(std::get<2>(k)));
-            if (options.size() < 2 && !g.fixed) {
-                return name_of_group(k) + " was measured at one clock only (line " + std::to_string(g.lines.begin()->second)
+        for (std::size_t begin = 0; begin < grouped_.size();) {
+            auto const end = end_of_group(measured, begin);
+            auto const& first = measured.rows[grouped_[begin]];
+            if (first.clock.count != 0.0 && options_of(measured, first.rank, first.stage, first.kind).size() < 2) {
+                bool const falls = measured.rows[grouped_[end - 1]].clock < first.clock;
+                return name_of_group(first) + " was measured at one clock only (line " + std::to_string(line_of_[grouped_[falls ? end - 1 : begin]])
                     + "): there is nothing to choose; clock 0 says that no clock matters";
             }
+            begin = end;
         }
         return {};
     }
@@ -219,7 +264,8 @@ private:
     line_reader lines_;
     std::string_view name_;
     std::vector<std::string_view> header_;
-    std::map<key, group> groups_;
+    std::vector<std::size_t> line_of_;  ///< of each row
+    std::vector<std::size_t> grouped_;  ///< rows, see group_rows
 };
 
 }  // namespace detail

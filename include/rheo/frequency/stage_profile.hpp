@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/profile_csv.hpp"
 #include "rheo/partition/cuts.hpp"
 
 namespace rheo::inline v0 {

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,16 +40,18 @@ public:
         : schedule_{std::move(schedule)}, request_{request}
     {
         for (auto const& shape : ready.templates) {
-            profiles_.emplace(size(shape), profile_of_stages(layers, shape.cuts));
+            if (place_of(size(shape)) == sizes_.size()) {
+                sizes_.push_back({size(shape), profile_of_stages(layers, shape.cuts), {}});
+            }
         }
     }
 
     /// Why there are no frontiers; empty when there are.
     std::string reason() const
     {
-        for (auto const& [ranks, stages] : profiles_) {
-            if (!stages) {
-                return stages.reason;
+        for (auto const& each : sizes_) {
+            if (!each.stages) {
+                return each.stages.reason;
             }
         }
         return {};
@@ -58,29 +60,62 @@ public:
     /// @pre there is a template of that size, microbatches >= 1, reason() is empty
     frontier const& operator()(int ranks, int microbatches)
     {
-        auto const [found, fresh] = made_.try_emplace({ranks, microbatches});
-        if (fresh) {
+        auto& here = instance_of(ranks, microbatches);
+        if (here.whole < 0) {
             // whoever waits for a slower pipeline draws power until then: it pays to be slower than alone
-            found->second = make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest);
+            made_.push_back(make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest));
+            here.whole = static_cast<int>(made_.size()) - 1;
         }
-        return found->second;
+        return made_[static_cast<std::size_t>(here.whole)];
     }
 
     /// The fastest time alone, for which no frontier is needed.
     seconds fastest(int ranks, int microbatches)
     {
-        auto const [found, fresh] = fastest_.try_emplace({ranks, microbatches});
-        if (fresh) {
+        auto& here = instance_of(ranks, microbatches);
+        if (here.fastest < seconds{}) {
             auto const p = project_of(ranks, microbatches);
-            found->second = static_cast<double>(length_at(p, curve_end::fastest)) * p.unit;
+            here.fastest = static_cast<double>(length_at(p, curve_end::fastest)) * p.unit;
         }
-        return found->second;
+        return here.fastest;
     }
 
 private:
+    /// So many microbatches on a template.
+    struct instance {
+        int whole = -1;         ///< where its frontier is in made_; -1: not made
+        seconds fastest{-1.0}; ///< below 0: not asked for
+    };
+
+    struct template_of_size {
+        int ranks;
+        stage_profile stages;
+        std::vector<instance> by_microbatches;
+    };
+
+    std::size_t place_of(int ranks) const
+    {
+        std::size_t place = 0;
+        while (place < sizes_.size() && sizes_[place].ranks != ranks) {
+            ++place;
+        }
+        return place;
+    }
+
+    instance& instance_of(int ranks, int microbatches)
+    {
+        auto const place = place_of(ranks);
+        expects(place < sizes_.size() && microbatches >= 1, "a frontier is of a template and at least one microbatch");
+        auto& all = sizes_[place].by_microbatches;
+        if (all.size() <= static_cast<std::size_t>(microbatches)) {
+            all.resize(static_cast<std::size_t>(microbatches) + 1);
+        }
+        return all[static_cast<std::size_t>(microbatches)];
+    }
+
     project project_of(int ranks, int microbatches) const
     {
-        auto const& stages = profiles_.at(ranks).what;
+        auto const& stages = sizes_[place_of(ranks)].stages.what;
         auto const p = schedule_(ranks, microbatches);
         auto made = make_project(make_event_network(std::span{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
         expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
@@ -89,9 +124,8 @@ private:
 
     program_of_size schedule_;
     frontier_request request_;
-    std::map<int, stage_profile> profiles_;
-    std::map<std::pair<int, int>, frontier> made_;
-    std::map<std::pair<int, int>, seconds> fastest_;
+    std::vector<template_of_size> sizes_;
+    std::deque<frontier> made_;  // references to them stay valid
 };
 
 /// Both answers for one number of ranks.
