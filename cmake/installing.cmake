@@ -16,14 +16,17 @@ install(EXPORT rheo-library NAMESPACE rheo:: DESTINATION "${package}")
 
 if(TARGET rheo_executor)
   set(rheo_has_executor ON)
-  foreach(target executor kernels mpi)
+  if(RHEO_BUILD_CUDA) # named by its file, see executor/CMakeLists.txt
+    install(FILES "$<TARGET_FILE:rheo_kernels_cuda>" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
+  foreach(target executor executor_cuda kernels mpi)
     set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
     install(TARGETS rheo_${target} EXPORT rheo-executor ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endforeach()
   foreach(target executor kernels)
     target_include_directories(rheo_${target} INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor>")
   endforeach()
-  install(DIRECTORY executor/mpi executor/power executor/runtime kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
+  install(DIRECTORY executor/cuda executor/mpi executor/power executor/runtime kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
     FILES_MATCHING PATTERN "*.hpp" PATTERN detail/loops EXCLUDE) # parts of one source file, not headers to include
   install(EXPORT rheo-executor NAMESPACE rheo:: DESTINATION "${package}")
 endif()

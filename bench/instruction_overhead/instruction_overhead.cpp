@@ -31,6 +31,7 @@
 #include "rheo/plan/programs.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/worker.hpp"
 
@@ -128,13 +129,13 @@ void measure(arguments const& wanted_by_user)
     }
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
-    tile_pool pool{1};
+    host_back_end on{1};
     records silent{(folder / "silent").string(), me, false, true};
     records tracing{(folder / "tracing").string(), me, true, true};
     job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
-              fault_injector{{}, me}, &pool};
-    resident_state resident{about.state};
-    initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1, pool);
+              fault_injector{{}, me}, &on};
+    resident_state resident{about.state, on};
+    initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});
@@ -183,13 +184,13 @@ void measure(arguments const& wanted_by_user)
     // The same computations without a worker, and what else the loop does, piece by piece.
     auto& layers = *w.stages().front();
     activation kept{layers.layout()};
-    std::vector<float> above(layers.output_floats(), 0.01F);
-    std::vector<float> below(layers.input_floats());
+    std::vector<float> above(layers.output_bytes() / sizeof(float), 0.01F);
+    std::vector<float> below(layers.input_bytes() / sizeof(float));
     if (layers.input(kept) != nullptr) {
-        std::fill_n(layers.input(kept), layers.input_floats(), 0.01F);
+        std::fill_n(static_cast<float*>(layers.input(kept)), layers.input_bytes() / sizeof(float), 0.01F);
     }
     std::function<bool(use_id)> const all = [](use_id) { return true; };
-    bool const reads = layers.input_floats() == 0 || layers.has_loss();
+    bool const reads = layers.input_bytes() == 0 || layers.has_loss();
     auto const count = static_cast<std::size_t>(config.train.microbatches);
     auto const read = [&](int m) { data.training_microbatch(1, context.step, microbatch_id{m}, kept.tokens, kept.targets); };
     read(0);

@@ -27,6 +27,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/figures.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/worker.hpp"
 
@@ -69,9 +70,9 @@ public:
         compute_ = std::move(made.compute);
         data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
         silent_ = std::make_unique<records>(scratch.string(), members.me, false, true);
-        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{0}, silent_.get(), fault_injector{{}, members.me}, &pool_});
-        resident_ = std::make_unique<resident_state>(about_->state);
-        initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1, pool_);
+        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{0}, silent_.get(), fault_injector{{}, members.me}, &on_});
+        resident_ = std::make_unique<resident_state>(about_->state, on_);
+        initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1);
         std::fill(resident_->scales.begin(), resident_->scales.end(), 20);
         for (std::size_t u = 0; u < about_->state.uses.size(); ++u) {
             resident_->accumulator(use_id{static_cast<std::int32_t>(u)});
@@ -213,7 +214,7 @@ private:
     bool waits_;
     rheo::plan plan_;
     rheo::program compute_;
-    rheo::tile_pool pool_{1};
+    rheo::host_back_end on_{1};
     std::unique_ptr<rheo::dataset> data_;
     std::unique_ptr<rheo::records> silent_;
     std::unique_ptr<rheo::job> about_;

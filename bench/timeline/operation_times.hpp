@@ -42,13 +42,13 @@ inline rheo::stage_cost operation_times(rheo::stage& layers, int slices, int in_
         for (int before = i - i % slices; before < i; ++before) {
             a.before.push_back(kept[static_cast<std::size_t>(before)].get());
         }
-        std::fill_n(a.input.get(), layers.input_floats(), 0.01F);
+        std::fill_n(reinterpret_cast<float*>(a.input.data()), layers.input_bytes() / sizeof(float), 0.01F);
         for (std::size_t row = 0; row < a.tokens.size(); ++row) {
             a.tokens[row] = a.targets[row] = static_cast<std::int32_t>(row * 7 % 256);
         }
     }
-    std::vector<float> above(layers.output_floats());
-    std::vector<float> below(layers.input_floats());
+    std::vector<float> above(layers.output_bytes() / sizeof(float));
+    std::vector<float> below(layers.input_bytes() / sizeof(float));
     auto* const from = layers.has_loss() ? nullptr : above.data();
     auto* const to = below.empty() ? nullptr : below.data();
     std::function<bool(rheo::use_id)> const all = [](rheo::use_id) { return true; };

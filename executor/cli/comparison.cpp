@@ -138,7 +138,7 @@ void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pi
     for (auto const& row : rows) {
         if (row.why_not.empty()) {
             all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
-                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", true}});
+                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", true}});  // every family does
         } else {
             all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
         }

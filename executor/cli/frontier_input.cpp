@@ -69,8 +69,9 @@ frontier_input read_input(frontier_options const& options)
     if (!measured) {
         throw refusal{4, measured.reason};
     }
-    watts const wanted{options.blocking_power.empty() ? 0.0 : number_with("--blocking-power", options.blocking_power, powers)};
-    frontier_request const request{options.blocking_power.empty() ? blocking_of(measured.what, {}) : wanted,
+    auto const blocking = options.blocking_power.empty() ? blocking_of(measured.what, {})
+                                                         : watts{number_with("--blocking-power", options.blocking_power, powers)};
+    frontier_request const request{blocking,
         options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
     if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
         throw refusal{2, "--unit is at least 1ns"};

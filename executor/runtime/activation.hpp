@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -19,32 +18,35 @@
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "runtime/memory.hpp"
 
 namespace rheo::inline v0 {
 
 /// Where slots, saved values and kept gradients lie in the regions of one activation. The input, slot 0 of the first layer, has its own.
+/// Slots and gradients are of the storage type; what is saved is computed values, then stored ones.
 struct activation_layout {
-    activation_layout(std::span<layer_description const> layers, microbatch_shape shape);
+    activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory());
 
-    std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in floats
-    std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in floats
+    std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in bytes
+    std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in bytes
     std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
-    std::size_t input_floats = 0;
-    std::size_t memory_floats = 0;
-    std::size_t gradient_floats = 0;
-    std::size_t floats = 0;  ///< of the input and the memory together
+    std::size_t input_bytes = 0;
+    std::size_t memory_bytes = 0;
+    std::size_t gradient_bytes = 0;
     std::int64_t rows = 0;
+    memory* where;
 };
 
 struct activation {
     explicit activation(activation_layout const& layout)
-        : input(new float[layout.input_floats]), tokens(static_cast<std::size_t>(layout.rows)), targets(tokens.size()) {}
+        : input{*layout.where, layout.input_bytes}, memory{*layout.where}, gradients{*layout.where}, tokens(static_cast<std::size_t>(layout.rows)), targets(tokens.size()) {}
 
-    std::unique_ptr<float[]> input;
-    std::unique_ptr<float[]> memory;     ///< lent from the forward to the end of the backward, not while evicted
-    std::unique_ptr<float[]> gradients;  ///< lent between the halves of a split backward
+    array<std::byte> input;
+    array<std::byte> memory;             ///< lent from the forward to the end of the backward, not while evicted
+    array<std::byte> gradients;          ///< lent between the halves of a split backward
     bool holds_input = false;            ///< from the forward to the end of the backward
-    std::vector<activation const*> before{};  ///< of the slices before this one, ascending; whoever cuts sequences sets them
+    std::vector<activation*> before{};  ///< of the slices before this one, ascending; whoever cuts sequences sets them
     std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
     std::vector<std::int32_t> targets;   ///< [rows], read by the loss
 };
@@ -81,20 +83,20 @@ private:
     bytes peak_;
 };
 
-/// Regions of one size that are lent and come back.
+/// Regions of one size that are lent and come back; one that is lent is never empty.
 class region_pool {
 public:
-    std::unique_ptr<float[]> lend(std::size_t floats)
+    array<std::byte> lend(memory& where, std::size_t size)
     {
         std::lock_guard const lock{mutex_};
         if (spare_.empty()) {
-            return std::unique_ptr<float[]>{new float[floats]};
+            return {where, std::max(size, std::size_t{1})};
         }
         auto region = std::move(spare_.back());
         spare_.pop_back();
         return region;
     }
-    void take_back(std::unique_ptr<float[]> region)
+    void take_back(array<std::byte>& region)
     {
         std::lock_guard const lock{mutex_};
         spare_.push_back(std::move(region));
@@ -102,7 +104,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::vector<std::unique_ptr<float[]>> spare_;
+    std::vector<array<std::byte>> spare_;
 };
 
 }  // namespace rheo::inline v0

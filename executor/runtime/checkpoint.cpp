@@ -136,7 +136,7 @@ std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) c
     });
 }
 
-tensor_storage checkpoint::read(std::string_view tensor) const
+tensor_values checkpoint::read(std::string_view tensor) const
 {
     return {read(tensor, tensor_role::parameter), read(tensor, tensor_role::first_moment), read(tensor, tensor_role::second_moment)};
 }

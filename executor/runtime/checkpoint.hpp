@@ -98,7 +98,7 @@ public:
     /// The whole tensor, row-major, its digest checked. @throws checkpoint_error naming the file
     std::vector<float> read(std::string_view tensor, tensor_role role) const;
     /// Parameter and moments. @throws checkpoint_error
-    tensor_storage read(std::string_view tensor) const;
+    tensor_values read(std::string_view tensor) const;
     /// Reads every byte. @throws checkpoint_error naming the first bad file
     void verify() const;
 

@@ -35,7 +35,7 @@ struct tensor_snapshot {
     tensor_id tensor;
     std::string name;
     tensor_shape shape;
-    tensor_storage values;
+    tensor_values values;
 };
 
 /// What one rank writes of a checkpoint: a copy, nobody else changes it.

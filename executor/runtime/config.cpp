@@ -118,6 +118,20 @@ std::optional<config_fault> check_power(run_config const& config)
     return std::nullopt;
 }
 
+std::optional<config_fault> check_device(run_config const& config)
+{
+    if (auto fault = check_word("run.device", config.run.device, {"cpu", "cuda"})) {
+        return fault;
+    }
+    if (auto fault = check_word("train.dtype", config.train.dtype, {"fp32", "bf16"})) {
+        return fault;
+    }
+    if (config.train.dtype == "bf16" && config.run.device == "cpu") {
+        return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<config_fault> check(run_config const& config)
@@ -162,6 +176,9 @@ std::optional<config_fault> check(run_config const& config)
             return config_fault{"plan.shares", fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}",
                                                            plan.shares, config.train.microbatches, sum)};
         }
+    }
+    if (auto fault = check_device(config)) {
+        return fault;
     }
     if (auto fault = check_power(config)) {
         return fault;

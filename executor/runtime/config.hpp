@@ -15,6 +15,7 @@
 #include "rheo/frequency/straggler.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
 
 namespace rheo::inline v0 {
@@ -31,6 +32,7 @@ struct train_config {
     microbatch_shape microbatch{4, 64}; ///< train.slices among it
     std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
     int eval_microbatches = 8;
+    std::string dtype = "fp32";         ///< what stages store: fp32 or bf16
     bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
@@ -112,6 +114,7 @@ struct run_folder_config {
     std::string folder;                 ///< empty: runs/<config stem>
     bool trace = true;
     bool fuse = true;                   ///< run the fused operation list
+    std::string device = "cpu";         ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
     int threads = 1;                    ///< per rank
     bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
     int sample_tokens = 0;              ///< tokens generated after the last step
@@ -131,6 +134,9 @@ struct run_config {
     power_config power;
     run_folder_config run;
 };
+
+/// Which dtype plays which part. @pre check finds no fault
+constexpr dtype_policy policy_of(run_config const& config) { return config.train.dtype == "bf16" ? bf16 : fp32; }
 
 /// How many items (slices of microbatches) a message may have to tell apart.
 constexpr std::int64_t items_in_messages(train_config const& train)

@@ -59,6 +59,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.slices", c.train.microbatch.slices, between(1, most_slices), "of each sequence, computed one after the other; they divide the tokens");
     visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
+    visit("train.dtype", c.train.dtype, field_limits{}, "fp32 or, on a device, bf16: parameters and activations as stages have them; the optimizer's are fp32");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");
 
     visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "after the warm-up");
@@ -109,6 +110,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");
     visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
+    visit("run.device", c.run.device, field_limits{}, "cpu or cuda: what ranks compute with; those of a node share its devices in turn");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
     visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");

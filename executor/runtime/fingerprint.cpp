@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "kernels/blas.hpp"
-
 namespace rheo::inline v0 {
 
 namespace {
@@ -30,7 +28,7 @@ std::string operations_of(model_description const& model)
                                              o.parameters[1], o.in_width, o.out_width, o.heads, o.dropout_per_mille}) {
                 mix(value);
             }
-            if (o.kv_heads != 0) {
+            if (o.kv_heads != 0 || o.rope_base != 0) {
                 mix(o.kv_heads);
                 mix(o.rope_base);
             }
@@ -56,9 +54,9 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
                                   optimizer.learning_rate, optimizer.final_learning_rate, train.steps, optimizer.warmup_steps,
                                   optimizer.beta1, optimizer.beta2, optimizer.epsilon, optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
-        {"dtypes", "fp32, exact int64 sums"},
-        {"BLAS", blas_core_type()},
-        {"kernels", fmt::format("host, {} {}", __VERSION__, RHEO_VERSION)},
+        {"dtypes", fmt::format("{}, exact int64 sums", about.on->policy() == fp32 ? "fp32" : "bf16")},
+        {"BLAS", about.on->products()},
+        {"kernels", about.on->kernels()},
     };
 }
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/tiles.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
+#include "runtime/back_end.hpp"
 #include "runtime/clock_book.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
@@ -55,7 +55,7 @@ struct job {
     launch_clock clock;
     records* record;
     fault_injector inject;
-    tile_pool* pool;
+    back_end* on;                        ///< what this rank computes with
     watchdog* watch = nullptr;           ///< none: nobody looks whether this rank hangs
     std::vector<fingerprint_line> fingerprint{};
     std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never

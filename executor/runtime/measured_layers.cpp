@@ -12,6 +12,7 @@
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/units/expects.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/stage.hpp"
 
@@ -42,13 +43,13 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
     auto shape = config.train.microbatch;
     shape.slices = 1;
     auto const info = state_of(model);
-    tile_pool pool{config.run.threads};
-    resident_state state{info};
-    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, config.train.seed, pool);
+    host_back_end on{config.run.threads};
+    resident_state state{info, on};
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, config.train.seed);
     std::vector<std::unique_ptr<stage>> stages;
     std::vector<activation> kept;
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
-        auto& made = *stages.emplace_back(std::make_unique<stage>(std::span{model.layers}.subspan(l, 1), layer_id{static_cast<int>(l)}, shape, repeats + 1, state, pool));
+        auto& made = *stages.emplace_back(on.make_stage(std::span{model.layers}.subspan(l, 1), layer_id{static_cast<int>(l)}, shape, repeats + 1, state));
         auto& a = kept.emplace_back(made.layout());
         for (std::size_t r = 0; r < a.tokens.size(); ++r) {
             auto const drawn = [&](std::uint64_t which) {
@@ -65,13 +66,13 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
         loss_sum loss{};
         for (std::size_t l = 0; l < stages.size(); ++l) {
             if (l > 0) {
-                std::memcpy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_floats() * sizeof(float));
+                std::memcpy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_bytes());
             }
             forward[l].push_back(seconds_of([&] { stages[l]->forward(kept[l], item, loss); }));
         }
-        std::vector<float> above;
+        std::vector<std::byte> above;
         for (std::size_t l = stages.size(); l-- > 0;) {
-            std::vector<float> below(stages[l]->input_floats());
+            std::vector<std::byte> below(stages[l]->input_bytes());
             backward[l].push_back(seconds_of([&] {
                 stages[l]->backward(kept[l], item, stages[l]->first_layer(), above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
                                     [](use_id) { return true; });

@@ -153,20 +153,20 @@ std::string instantiations_for_people(std::vector<instantiation> const& all)
 
 }  // namespace
 
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape)
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape, dtype_policy const& policy)
 {
     std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
         auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        held.push_back({activation_bytes(layers, shape), input_bytes(layers, shape), kept_gradient_bytes(layers, shape)});
+        held.push_back({activation_bytes(layers, shape, policy), input_bytes(layers, shape, policy), kept_gradient_bytes(layers, shape, policy)});
     }
     return held;
 }
 
-std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which)
+std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which, dtype_policy const& policy)
 {
-    auto const held = held_by_stages(p.pipelines[at(which)], model, shape);
+    auto const held = held_by_stages(p.pipelines[at(which)], model, shape, policy);
     auto const compute = schedule_of(p, at(which)).compute;
     return peak_bytes_by_rank(p.recompute ? with_recomputation(compute, recomputed_stages(p, at(which))) : compute, held);
 }

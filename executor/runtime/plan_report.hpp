@@ -18,10 +18,10 @@
 namespace rheo::inline v0 {
 
 /// What each stage of a pipeline keeps for an item.
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape);
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape, dtype_policy const& policy = fp32);
 
 /// Position -> the bytes of activations that the rank there holds at most while the pipeline does its part of the plan.
-std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which);
+std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which, dtype_policy const& policy = fp32);
 
 /// Bytes of a rank's tensors with moments, accumulators and reduced gradients; its activations come on top.
 bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank);

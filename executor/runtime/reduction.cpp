@@ -2,15 +2,13 @@
 #include "runtime/reduction.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
-
-#include "kernels/exact/exact.hpp"
 
 namespace rheo::inline v0 {
 
-reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, tile_pool& pool)
-    : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, pool_{&pool}
+reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
+    : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()}, mine_{on_->shared()}, total_{on_->shared()}, values_{on_->own()},
+      outgoing_{on_->messages()}, values_in_messages_{on_->messages()}
 {
     std::int64_t next = 0;
     for (auto const t : unit.tensors) {
@@ -19,7 +17,13 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
     }
     offsets_.push_back(next);
     values_.resize(static_cast<std::size_t>(next));
-    incoming_.resize(holders_.size());
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+        incoming_.emplace_back(on_->messages());
+    }
+    if (holders_.size() > 1 && !on_->has_one_memory()) {
+        outgoing_.resize(values_.size());
+        values_in_messages_.resize(values_.size());
+    }
 }
 
 reduction::slice reduction::slice_of(std::size_t holder) const
@@ -44,7 +48,7 @@ void reduction::sum_mine()
         sums_ = state_->accumulator(only.front()).sums.data();
         return;
     }
-    mine_.assign(static_cast<std::size_t>(offsets_.back()), 0);
+    mine_.resize(static_cast<std::size_t>(offsets_.back()));
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
         bool first = true;
         for (auto const use : state_->info(unit_->tensors[i]).uses) {
@@ -54,10 +58,10 @@ void reduction::sum_mine()
             auto const& sums = state_->accumulator(use).sums;
             auto* const target = mine_.data() + offsets_[i];
             if (first) {
-                std::memcpy(target, sums.data(), sums.size() * sizeof(std::int64_t));
+                on_->copy(target, sums.data(), sums.size() * sizeof(std::int64_t));
                 first = false;
             } else {
-                host::exact_add(*pool_, {.count = static_cast<std::int64_t>(sums.size()), .source = sums.data(), .target = target});
+                on_->add({.count = static_cast<std::int64_t>(sums.size()), .source = sums.data(), .target = target});
             }
         }
     }
@@ -70,9 +74,20 @@ void reduction::convert(std::int64_t const* sums, slice part)
         auto const begin = std::max(part.begin, offsets_[i]);
         auto const end = std::min(part.end, offsets_[i + 1]);
         if (begin < end) {
-            host::exact_convert(*pool_, {.count = end - begin, .sums = sums + (begin - part.begin),
-                                         .scale_log2 = state_->scales[at(unit_->tensors[i])], .gradient = values_.data() + begin});
+            on_->convert({.count = end - begin, .sums = sums + (begin - part.begin),
+                          .scale_log2 = state_->scales[at(unit_->tensors[i])], .gradient = values_.data() + begin});
         }
+    }
+}
+
+/// Between where kernels and where messages have them.
+void reduction::copy_values(slice part, direction way)
+{
+    if (!on_->has_one_memory()) {
+        auto* const here = values_.data() + part.begin;
+        auto* const in_messages = values_in_messages_.data() + part.begin;
+        bool const goes = way == direction::to_messages;
+        on_->copy(goes ? in_messages : here, goes ? here : in_messages, part.size() * sizeof(float));
     }
 }
 
@@ -86,18 +101,24 @@ void reduction::post(mpi::messenger& messages)
         return;
     }
     sum_mine();
+    auto const* outgoing = sums_;
+    if (!on_->has_one_memory()) {
+        on_->copy(outgoing_.data(), sums_, outgoing_.size() * sizeof(std::int64_t));
+        outgoing = outgoing_.data();
+    }
+    on_->wait();
     phase_ = phase::summing;
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (h == me_) {
             continue;
         }
         incoming_[h].resize(slice_of(me_).size());
-        sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h]}));
+        sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h].data(), incoming_[h].size()}));
         auto const theirs = slice_of(h);
         value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
-                                                   std::span{values_}.subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
+                                                   values_for_messages().subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
         sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
-                                       std::span<std::int64_t const>{sums_ + theirs.begin, theirs.size()}));
+                                       std::span<std::int64_t const>{outgoing + theirs.begin, theirs.size()}));
     }
 }
 
@@ -114,17 +135,20 @@ bool reduction::advance(mpi::messenger& messages)
             return false;
         }
         auto const part = slice_of(me_);
-        std::vector<std::int64_t> total(sums_ + part.begin, sums_ + part.end);
+        total_.resize(part.size());
+        on_->copy(total_.data(), sums_ + part.begin, part.size() * sizeof(std::int64_t));
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != me_ && !total.empty()) {
-                host::exact_add(*pool_, {.count = static_cast<std::int64_t>(total.size()), .source = incoming_[h].data(), .target = total.data()});
+            if (h != me_ && !total_.empty()) {
+                on_->add({.count = static_cast<std::int64_t>(total_.size()), .source = incoming_[h].data(), .target = total_.data()});
             }
         }
-        convert(total.data(), part);
+        convert(total_.data(), part);
+        copy_values(part, direction::to_messages);
+        on_->wait();
         for (std::size_t h = 0; h < holders_.size(); ++h) {
             if (h != me_) {
                 sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
-                                               std::span<float const>{values_}.subspan(static_cast<std::size_t>(part.begin), part.size())));
+                                               std::span<float const>{values_for_messages()}.subspan(static_cast<std::size_t>(part.begin), part.size())));
             }
         }
         phase_ = phase::spreading;
@@ -132,6 +156,11 @@ bool reduction::advance(mpi::messenger& messages)
     if (phase_ == phase::spreading) {
         if (!clear_done(value_receipts_) || !clear_done(sends_)) {
             return false;
+        }
+        for (std::size_t h = 0; h < holders_.size(); ++h) {
+            if (h != me_) {
+                copy_values(slice_of(h), direction::from_messages);
+            }
         }
         phase_ = phase::done;
     }

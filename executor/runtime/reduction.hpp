@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 class reduction {
 public:
     /// @param holders ascending, this rank among them
-    reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, tile_pool& pool);
+    reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state);
 
     /// Sends my integers and begins to receive. Nothing is waited for.
     void post(mpi::messenger& messages);
@@ -28,7 +28,7 @@ public:
     /// Does what can be done without waiting; true when the result is whole. @throws mpi::peer_lost
     bool advance(mpi::messenger& messages);
 
-    /// The reduced plain-sum gradient of a tensor of the unit. @pre advance() was true
+    /// The reduced plain-sum gradient of a tensor of the unit, in the back end's own memory. @pre advance() was true
     float const* gradient(tensor_id tensor) const;
 
     reduction_unit const& unit() const { return *unit_; }
@@ -46,19 +46,25 @@ private:
     };
     slice slice_of(std::size_t holder) const;
     void sum_mine();
+    std::span<float> values_for_messages() { return on_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()}; }
     void convert(std::int64_t const* sums, slice part);
+    enum class direction : std::uint8_t { to_messages, from_messages };
+    void copy_values(slice part, direction way);
 
     reduction_id id_;
     reduction_unit const* unit_;
     std::vector<rank_id> holders_;
     resident_state* state_;
-    tile_pool* pool_;
+    back_end* on_;
     std::size_t me_ = 0;
     std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
-    std::vector<std::int64_t> mine_;     ///< my integers of the whole unit, empty when they can be read in place
+    array<std::int64_t> mine_;           ///< my integers of the whole unit, empty when they can be read in place
     std::int64_t const* sums_ = nullptr; ///< mine_, or the one accumulator that the unit has here
-    std::vector<std::vector<std::int64_t>> incoming_;
-    std::vector<float> values_;
+    array<std::int64_t> total_;          ///< of my slice
+    array<float> values_;                ///< of the whole unit
+    array<std::int64_t> outgoing_;       ///< my integers in messages, where that is another memory
+    std::vector<array<std::int64_t>> incoming_;
+    array<float> values_in_messages_;    ///< where that is another memory
     std::vector<mpi::messenger::ticket> sum_receipts_;
     std::vector<mpi::messenger::ticket> value_receipts_;
     std::vector<mpi::messenger::ticket> sends_;

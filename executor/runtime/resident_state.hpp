@@ -13,27 +13,43 @@
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/exact_sum.hpp"
+#include "runtime/back_end.hpp"
 
 namespace rheo::inline v0 {
 
-class tile_pool;
-
-struct tensor_storage {
+/// The values of a tensor as they travel and lie in files.
+struct tensor_values {
     std::vector<float> parameter;
     std::vector<float> first_moment;
     std::vector<float> second_moment;
 };
 
+/// A tensor where kernels reach it.
+struct tensor_storage {
+    array<float> parameter;
+    array<float> first_moment;
+    array<float> second_moment;
+    array<bfloat16> stored;  ///< the parameter as stages read it, where that is bfloat16
+};
+
+/// A copy. @pre the back end is idle
+tensor_values values_of(tensor_storage const& storage);
+
 /// Exact sums of one use. For the loss: the sum in units of 2^-24 nat, and the number of targets.
 struct gradient_accumulator {
-    std::vector<std::int64_t> sums;
-    accumulator_state state;
+    array<std::int64_t> sums;
+    accumulator_state& state;         ///< in resident_state::states()
     microbatch_id not_finite_at{-1};  ///< the first that made the state not finite
 };
 
 class resident_state {
 public:
-    explicit resident_state(collection const& info) : info_{&info}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), scales(info.tensors.size()) {}
+    /// @param on outlives the state
+    resident_state(collection const& info, back_end& on)
+        : info_{&info}, on_{&on}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{on.messages(), info.uses.size()},
+          scales(info.tensors.size()) {}
+
+    back_end& on() const { return *on_; }
 
     collection const& info() const { return *info_; }
     tensor_info const& info(tensor_id t) const { return info_->tensors[at(t)]; }
@@ -42,19 +58,23 @@ public:
     tensor_storage& tensor(tensor_id t) { return *tensors_[at(t)]; }
     tensor_storage const& tensor(tensor_id t) const { return *tensors_[at(t)]; }
 
-    /// Makes room for a tensor; its values are whatever the caller puts there.
+    /// Makes room for a tensor, of zeros. Who writes its parameter says stored() when it is there.
     tensor_storage& add(tensor_id t);
     void drop(tensor_id t) { tensors_[at(t)] = nullptr; }
-    void put(tensor_id t, std::unique_ptr<tensor_storage> storage) { tensors_[at(t)] = std::move(storage); }
+    void put(tensor_id t, tensor_values const& values);
+    void put(tensor_id t, tensor_storage&& arrived);  ///< in messages
+    void stored(tensor_id t);
 
     /// The accumulator of a use, made of zeros when it is not there.
     gradient_accumulator& accumulator(use_id use);
     bool has_accumulator(use_id use) const { return accumulators_[at(use)] != nullptr; }
     void drop_accumulator(use_id use) { accumulators_[at(use)] = nullptr; }
+    /// Of all uses; between two operations of the back end they are true here.
+    std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
 
     /// Zeroes every accumulator and gives it its tensor's present scale.
-    void clear_accumulators(tile_pool& pool);
-    void clear_accumulator(use_id use, tile_pool& pool);
+    void clear_accumulators();
+    void clear_accumulator(use_id use);
 
     /// Contributions to a tensor's exact sum per step.
     int contributions(tensor_id t, int microbatches) const
@@ -67,17 +87,19 @@ public:
 
 private:
     collection const* info_;
+    back_end* on_;
     std::vector<std::unique_ptr<tensor_storage>> tensors_;
     std::vector<std::unique_ptr<gradient_accumulator>> accumulators_;
+    array<accumulator_state> states_;
 
 public:
     std::vector<int> scales;  ///< tensor -> log2 of the scale of its exact sums; the same on every rank
 };
 
 /// The first values of a tensor: a function of seed, tensor and element alone.
-void initialise(resident_state& state, tensor_id t, std::uint64_t seed, tile_pool& pool);
+void initialise(resident_state& state, tensor_id t, std::uint64_t seed);
 
 /// The first values of all parameters that the layers in [first, last) use.
-void initialise_layers(resident_state& state, layer_id first, layer_id last, std::uint64_t seed, tile_pool& pool);
+void initialise_layers(resident_state& state, layer_id first, layer_id last, std::uint64_t seed);
 
 }  // namespace rheo::inline v0

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "cuda/back_end.hpp"
 #include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
 #include "rheo/model/state.hpp"
@@ -24,6 +25,7 @@
 #include "runtime/clock_request.hpp"
 #include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/rank_device.hpp"
 #include "runtime/same_command.hpp"
@@ -252,6 +254,19 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
     }
 }
 
+/// What this rank computes with. @param why why it cannot, if so
+std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
+{
+    if (given.run.device == "cuda") {
+        try {
+            return cuda::make_back_end(policy_of(given), place_on_host());
+        } catch (std::runtime_error const& error) {
+            why = {5, error.what()};
+        }
+    }
+    return std::make_unique<host_back_end>(given.run.threads);
+}
+
 }  // namespace
 
 run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
@@ -265,13 +280,13 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     std::optional<dataset> data;
-    tile_pool pool{given.run.threads};
     watchdog watch{given.run.watchdog, me};
     std::vector<fingerprint_line> fingerprint;
     refusal why;
+    auto const on = open_back_end(given, why);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
-        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, &pool});
+        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, on.get()});
     } catch (data_error const& error) {
         why = {4, error.what()};
     } catch (blas_error const& error) {
@@ -310,7 +325,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,  units,       config,
                         &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        &pool,  &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
+                        on.get(), &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
                         energies ? &*energies : nullptr};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/plan_file.hpp"
 #include "runtime/run_folder.hpp"
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "rheo/trace/json_lines.hpp"
+#include "runtime/plan_file.hpp"
 #include "runtime/record_line.hpp"
 #include "runtime/records.hpp"
 #include "runtime/strict_json.hpp"

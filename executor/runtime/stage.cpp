@@ -2,24 +2,24 @@
 #include "runtime/stage.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "kernels/attention/attention.hpp"
 #include "kernels/rope/rope.hpp"
 #include "rheo/model/state.hpp"
-#include "runtime/stage_pass.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-bytes bytes_of(std::size_t floats) { return {static_cast<std::int64_t>(floats * sizeof(float))}; }
+bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 
 }  // namespace
 
 stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-             resident_state& state, tile_pool& pool)
-    : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, pool_{&pool}, layout_{layers, shape}
+             resident_state& state, back_end& on)
+    : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, on_{&on},
+      layout_{layers, shape, on.policy(), on.own()}, gradients_{on.own()}, boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
@@ -33,16 +33,16 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         }
         throw precondition_error{"a stage was given a layer that is not in the collection"};
     };
-    std::int64_t largest = 0;
-    std::int64_t widest = 0;
+    std::size_t largest = 0;
+    std::size_t widest = 0;
     for (std::size_t l = 0; l < layers.size(); ++l) {
         layer_id const id{first.value + static_cast<int>(l)};
-        std::int64_t floats = 0;
-        for (auto const width : layers[l].slot_widths) {
-            floats += width * layout_.rows;
-            widest = std::max<std::int64_t>(widest, width);
+        std::size_t of_layer = 0;
+        for (std::size_t s = 0; s < layers[l].slot_widths.size(); ++s) {
+            of_layer += slot_bytes(l, s);
+            widest = std::max(widest, slot_bytes(l, s));
         }
-        largest = std::max(largest, floats);
+        largest = std::max(largest, of_layer);
         tensors_.emplace_back();
         op_uses_.emplace_back();
         for (auto const& o : layers[l].ops) {
@@ -56,9 +56,10 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
                 }
             }
             if (o.kind == op_kind::rope) {
-                if (auto& table = turns_[{head_width(o), o.rope_base}]; table.empty()) {
-                    table.resize(static_cast<std::size_t>(shape.tokens * head_width(o)));
-                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
+                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, on.shared());
+                if (is_new) {
+                    entry->second.resize(static_cast<std::size_t>(shape.tokens * head_width(o)));
+                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, entry->second.data());
                 }
             }
             if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
@@ -69,39 +70,53 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         }
     }
     std::sort(uses_.begin(), uses_.end());
-    gradients_.resize(static_cast<std::size_t>(largest));
-    boundaries_[0].resize(static_cast<std::size_t>(widest * layout_.rows));
-    boundaries_[1].resize(boundaries_[0].size());
+    gradients_.resize(largest);
+    boundaries_[0].resize(widest);
+    boundaries_[1].resize(widest);
 }
 
-float* stage::input(activation& a) const
+/// A slot's share of memory: whole cache lines.
+std::size_t stage::slot_bytes(std::size_t layer, std::size_t slot) const
 {
-    return layers_.front().in_width == 0 ? nullptr : a.input.get();
+    return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, on_->policy().storage).count);
 }
 
-float const* stage::output(activation const& a) const
+void* stage::input(activation& a) const
+{
+    return layers_.front().in_width == 0 ? nullptr : a.input.data();
+}
+
+void const* stage::output(activation const& a) const
 {
     auto const& last = layers_.back();
-    return last.output == no_slot ? nullptr : a.memory.get() + layout_.slots.back()[static_cast<std::size_t>(last.output)];
+    return last.output == no_slot ? nullptr : a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(last.output)];
 }
 
-std::size_t stage::input_floats() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows); }
-std::size_t stage::output_floats() const { return static_cast<std::size_t>(layers_.back().out_width * layout_.rows); }
+std::size_t stage::input_bytes() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows * size_of(on_->policy().storage)); }
+std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers_.back().out_width * layout_.rows * size_of(on_->policy().storage)); }
 
-float const* stage::logits(activation const& a) const
+std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
     auto const& o = layers_.back().ops.back();
-    return a.memory.get() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
+    auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
+    auto const read = [&]<class Storage>(Storage) {
+        std::vector<Storage> values(static_cast<std::size_t>(o.in_width));
+        auto const size = values.size() * sizeof(Storage);
+        on_->copy(values.data(), all + static_cast<std::size_t>(row) * size, size);
+        on_->wait();
+        return std::vector<float>(values.begin(), values.end());
+    };
+    return on_->policy().storage == dtype::bf16 ? read(bfloat16{}) : read(float{});
 }
 
 void stage::reserve(activation& a)
 {
-    if (a.memory == nullptr) {
-        a.memory = regions_.lend(layout_.memory_floats);
-        meter_->add(bytes_of(layout_.memory_floats));
+    if (a.memory.empty()) {
+        a.memory = regions_.lend(*layout_.where, layout_.memory_bytes);
+        meter_->add(counted(layout_.memory_bytes));
     }
     if (!std::exchange(a.holds_input, true)) {
-        meter_->add(bytes_of(layout_.input_floats));
+        meter_->add(counted(layout_.input_bytes));
     }
 }
 
@@ -110,121 +125,59 @@ void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
     expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
             "a slice comes after all slices before it");
     reserve(a);
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-        pass p{*this, a, item, l};
-        for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
-            p.forward(o, loss);
-        }
-    }
+    rise(a, item, loss);
 }
 
 void stage::evict(activation& a)
 {
-    expects(a.memory != nullptr, "only an activation that is there can be evicted");
-    regions_.take_back(std::move(a.memory));
-    meter_->add(bytes{} - bytes_of(layout_.memory_floats));
+    expects(!a.memory.empty(), "only an activation that is there can be evicted");
+    regions_.take_back(a.memory);
+    meter_->add(bytes{} - counted(layout_.memory_bytes));
 }
 
 void stage::recompute(activation& a, stage_item const& item)
 {
-    expects(a.memory == nullptr && a.holds_input, "only an evicted activation is computed again");
-    loss_sum counted;  // in the forward
-    forward(a, item, counted);
+    expects(a.memory.empty() && a.holds_input, "only an evicted activation is computed again");
+    forward(a, item, counted_already_);
 }
 
 void stage::release(activation& a)
 {
-    if (a.memory != nullptr) {
+    if (!a.memory.empty()) {
         evict(a);
     }
     if (std::exchange(a.holds_input, false)) {
-        meter_->add(bytes{} - bytes_of(layout_.input_floats));
+        meter_->add(bytes{} - counted(layout_.input_bytes));
     }
-    if (a.gradients != nullptr) {
-        gradient_regions_.take_back(std::move(a.gradients));
-        meter_->add(bytes{} - bytes_of(layout_.gradient_floats));
+    if (!a.gradients.empty()) {
+        gradient_regions_.take_back(a.gradients);
+        meter_->add(bytes{} - counted(layout_.gradient_bytes));
     }
 }
 
-void stage::backward(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
+void stage::backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                      std::function<bool(use_id)> const& adds)
 {
     descend(a, item, lowest, output_gradient, input_gradient, &adds);
     release(a);
 }
 
-void stage::input_gradient(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient)
+void stage::input_gradient(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient)
 {
-    if (a.gradients == nullptr) {
-        a.gradients = gradient_regions_.lend(layout_.gradient_floats);
-        meter_->add(bytes_of(layout_.gradient_floats));
+    if (a.gradients.empty()) {
+        a.gradients = gradient_regions_.lend(*layout_.where, layout_.gradient_bytes);
+        meter_->add(counted(layout_.gradient_bytes));
     }
     descend(a, item, lowest, output_gradient, input_gradient, nullptr);
 }
 
 void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
-    expects(a.gradients != nullptr, "a weight gradient comes after the input gradient of its microbatch");
-    for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
-        pass p{*this, a, item, l};
-        auto const& layer = layers_[l];
-        for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-            auto const number = static_cast<int>(s);
-            p.gradient.push_back(loss_writes_gradient(layer, number) ? p.slot(number) : p.kept(number));
-        }
-        for (std::size_t o = layer.ops.size(); o-- > 0;) {
-            p.weight_gradient(o, adds);
-        }
-    }
+    expects(!a.gradients.empty(), "a weight gradient comes after the input gradient of its microbatch");
+    weigh(a, item, lowest, adds);
     release(a);
 }
 
 std::size_t stage::depth_of(layer_id lowest) const { return static_cast<std::size_t>(std::max(0, lowest.value - first_.value)); }
-
-void stage::descend(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
-                    std::function<bool(use_id)> const* adds)
-{
-    bool const keeps = adds == nullptr;
-    // The gradient that enters a layer may be written over.
-    float* above = output_gradient;
-    auto const stop = depth_of(lowest);
-    for (std::size_t l = layers_.size(); l-- > stop;) {
-        pass p{*this, a, item, l};
-        auto const& layer = layers_[l];
-        std::size_t next = 0;
-        for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-            float* const kept = keeps ? p.kept(static_cast<int>(s)) : nullptr;
-            p.gradient.push_back(kept != nullptr ? kept : gradients_.data() + next);
-            p.has.push_back(0);
-            next += static_cast<std::size_t>(layer.slot_widths[s] * layout_.rows);
-        }
-        if (layer.output != no_slot) {
-            auto& entering = p.gradient[static_cast<std::size_t>(layer.output)];
-            if (keeps && p.kept(layer.output) != nullptr && above != entering) {
-                std::memcpy(entering, above, output_floats() * sizeof(float));  // the stage's last layer: nothing wrote it there
-            } else {
-                entering = above;
-            }
-            p.gave(layer.output);
-        }
-        float* below = l == stop && input_gradient != nullptr ? input_gradient : boundaries_[l % 2].data();
-        if (keeps && l > stop) {
-            pass const next_down{*this, a, item, l - 1};
-            float* const kept = next_down.kept(layers_[l - 1].output);
-            below = kept != nullptr ? kept : below;
-        }
-        if (layer.in_width != 0) {
-            p.gradient[0] = below;
-        }
-        for (std::size_t o = layer.ops.size(); o-- > 0;) {
-            p.own_gradient(o);
-            if (!keeps) {
-                p.weight_gradient(o, *adds);
-            }
-            p.input_gradient(o);
-        }
-        above = below;
-    }
-}
 
 }  // namespace rheo::inline v0

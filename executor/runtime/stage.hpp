@@ -1,8 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A stage at work: consecutive layers of the model, run on one microbatch at a time by the host kernels. It
-// interprets the layers' operation lists and knows nothing of pipelines, messages or recovery.
+// A stage at work: consecutive layers of the model, run on one microbatch at a time by the kernels of a back end (stage_on.hpp). It
+// interprets the layers' operation lists and knows nothing of pipelines, messages or recovery. Matrices at its ends are of the
+// back end's storage type, in its own memory; what a call has begun is done when the back end is idle.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,7 @@ struct stage_item {
     microbatch_id microbatch;
     bool training = true;  ///< false: no dropout, the loss leaves no gradient
     int slice = 0;
-    tile_pool* pool = nullptr;  ///< whose threads take the tiles; null: the stage's own
+    tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the back end's
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
@@ -35,22 +36,22 @@ struct stage_item {
 class stage {
 public:
     /// @param layers the stage's own; `first` is the first one's number in the model.
-    /// @pre `state` holds all tensors of the layers; all arguments outlive the stage
-    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-          resident_state& state, tile_pool& pool);
+    /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments outlive the stage
+    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on);
+    virtual ~stage() = default;
 
     activation_layout const& layout() const { return layout_; }
     std::int64_t rows() const { return layout_.rows; }
 
-    float* input(activation& a) const;             ///< [rows, width of the layer before]; null when the stage reads tokens
-    float const* output(activation const& a) const;///< [rows, width]; null when the stage ends in the loss
-    std::size_t input_floats() const;
-    std::size_t output_floats() const;
+    void* input(activation& a) const;              ///< [rows, width of the layer before]; null when the stage reads tokens
+    void const* output(activation const& a) const; ///< [rows, width]; null when the stage ends in the loss
+    std::size_t input_bytes() const;
+    std::size_t output_bytes() const;
 
     /// Lends the activation its memory before its forward, which does so itself otherwise.
     void reserve(activation& a);
 
-    /// All layers forward; adds to `loss` when the stage has the loss. The stage lends the activation its memory, until the
+    /// All layers forward; adds to `loss` when the stage has the loss: it is there when the back end has waited. The stage lends the activation its memory, until the
     /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
     /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
     void forward(activation& a, stage_item const& item, loss_sum& loss);
@@ -58,12 +59,12 @@ public:
     /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
     /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when nobody wants it.
     /// A use contributes when `adds(use)`.
-    void backward(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
+    void backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                   std::function<bool(use_id)> const& adds);
 
     /// The backward in two halves, with the bits of the whole one: first the gradients of all inputs down to `lowest`, arguments
     /// as there; what the weights need is kept in the activation.
-    void input_gradient(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient);
+    void input_gradient(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient);
 
     /// Then the contributions of the uses at and above `lowest`, and what was kept is given back. @pre input_gradient with the same
     /// arguments, nothing else on the activation since
@@ -89,35 +90,42 @@ public:
     layer_id first_layer() const { return first_; }
     layer_id last_layer() const { return layer_id{first_.value + static_cast<int>(layers_.size())}; }
 
-    /// The logits that the last forward without training left, [rows, vocabulary]. @pre has_loss()
-    float const* logits(activation const& a) const;
+    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss()
+    std::vector<float> logits(activation const& a, std::int64_t row) const;
 
-private:
-    struct pass;
-
+protected:
+    /// All layers forward. @pre the activation has its memory
+    virtual void rise(activation& a, stage_item const& item, loss_sum& loss) = 0;
     /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
-    void descend(activation& a, stage_item const& item, layer_id lowest, float* output_gradient, float* input_gradient,
-                 std::function<bool(use_id)> const* adds);
+    virtual void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                         std::function<bool(use_id)> const* adds) = 0;
+    /// The contributions to weights, down to `lowest`, from gradients that were kept.
+    virtual void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
+
     std::size_t depth_of(layer_id lowest) const;
+    std::size_t slot_bytes(std::size_t layer, std::size_t slot) const;
 
     std::span<layer_description const> layers_;
     layer_id first_;
     microbatch_shape shape_;
     int microbatches_;
     resident_state* state_;
-    tile_pool* pool_;
+    back_end* on_;
     activation_layout layout_;
     std::vector<std::vector<std::array<tensor_id, 2>>> tensors_;  ///< layer, operation -> tensors of its parameters
     std::vector<std::vector<std::array<use_id, 2>>> op_uses_;     ///< the same for uses
     std::vector<use_id> uses_;
     use_id loss_use_{-1};
-    std::vector<float> gradients_;     ///< of the slots of one layer at a time
-    std::vector<float> boundaries_[2]; ///< between two layers of the stage
-    std::map<std::pair<int, int>, std::vector<float>> turns_;  ///< head width, base -> table of a rope
+    array<std::byte> gradients_;       ///< of the slots of one layer at a time
+    array<std::byte> boundaries_[2];   ///< between two layers of the stage
+    std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
+
+private:
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
     activation_meter* meter_ = own_meter_.get();
+    loss_sum counted_already_;         ///< by the forward that is computed again
 };
 
 }  // namespace rheo::inline v0

@@ -35,7 +35,7 @@ std::vector<layer_id> all_layers(int count)
 trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
                  std::optional<checkpoint> from)
     : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
-      rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state},
+      rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state, *about.on},
       from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.scales.assign(about.state.tensors.size(), first_scale_log2);
@@ -182,7 +182,7 @@ std::vector<program> const& trainer::programs_for(section_work work)
             }
         }
         if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
-            planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline)[static_cast<std::size_t>(place.position)];
+            planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline, job_->on->policy())[static_cast<std::size_t>(place.position)];
         }
     }
     return programs_;

@@ -143,7 +143,7 @@ private:
     // copies for safety, by the plan in force: all ranks know of all
     struct kept_gradient {
         tensor_id tensor;
-        std::vector<float> values;
+        array<float> values;  ///< in messages
     };
     std::vector<copy> kept_;                     ///< tensor -> who keeps it besides its holder
     std::vector<kept_gradient> kept_gradients_;  ///< of the tensors that this rank keeps

@@ -171,19 +171,18 @@ bool trainer::save(tensor_holders const& holders)
 /// The token that follows a row of the logits: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
 std::int64_t trainer::drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number) const
 {
-    auto const vocabulary = job_->model.layers.back().ops.back().in_width;
-    auto const* logits = layers.logits(kept) + row * vocabulary;
-    auto const top = *std::max_element(logits, logits + vocabulary);
+    auto const logits = layers.logits(kept, row);
+    auto const top = *std::max_element(logits.begin(), logits.end());
     std::vector<double> weights;
     double total = 0;
-    for (int v = 0; v < vocabulary; ++v) {
-        weights.push_back(std::exp((logits[v] - top) / 0.7));
+    for (auto const logit : logits) {
+        weights.push_back(std::exp((logit - top) / 0.7));
         total += weights.back();
     }
     auto const stream = stream_of({.seed = job_->config.train.seed, .step = step_id{-2}});
     double left = total * random_word(stream, static_cast<std::uint64_t>(number)) * 0x1p-32;
     std::int64_t next = 0;
-    while (next + 1 < vocabulary && left >= weights[static_cast<std::size_t>(next)]) {
+    while (next + 1 < std::ssize(logits) && left >= weights[static_cast<std::size_t>(next)]) {
         left -= weights[static_cast<std::size_t>(next++)];
     }
     return next;
@@ -203,14 +202,18 @@ std::string trainer::sample()
     struct at_work {
         std::unique_ptr<stage> layers;
         std::unique_ptr<activation> kept;
+        std::unique_ptr<passage> input, output;
     };
     std::vector<at_work> mine(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s) {
         if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == me_) {
             auto& here = mine[static_cast<std::size_t>(s)];
-            here.layers = std::make_unique<stage>(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
-                                                  resident_, *job_->pool);
+            here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident_);
             here.kept = std::make_unique<activation>(here.layers->layout());
+            here.input = std::make_unique<passage>(*job_->on);
+            here.input->resize(here.layers->input_bytes());
+            here.output = std::make_unique<passage>(*job_->on);
+            here.output->resize(here.layers->output_bytes());
         }
     }
     auto const first = rank_of(pipeline, stage_id{0});
@@ -220,7 +223,7 @@ std::string trainer::sample()
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
         std::int64_t next = 0;
         for (int s = 0; s < stages; ++s) {
-            auto& [layers, kept] = mine[static_cast<std::size_t>(s)];
+            auto& [layers, kept, input, output] = mine[static_cast<std::size_t>(s)];
             if (layers == nullptr) {
                 continue;
             }
@@ -231,19 +234,23 @@ std::string trainer::sample()
                     kept->tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
                 }
             } else if (beside(s - 1) != me_) {
-                messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, std::span<float>{layers->input(*kept), layers->input_floats()}));
+                messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, input->in_message()));
+                input->has_come();
+                job_->on->copy(layers->input(*kept), input->here(), input->size());
             } else {
                 auto const& before = mine[static_cast<std::size_t>(s - 1)];
-                std::copy_n(before.layers->output(*before.kept), layers->input_floats(), layers->input(*kept));
+                job_->on->copy(layers->input(*kept), before.layers->output(*before.kept), layers->input_bytes());
             }
             std::fill(kept->targets.begin(), kept->targets.end(), 0);
             loss_sum unused;
             layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
+            job_->on->wait();
             if (s + 1 == stages) {
                 next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
             } else if (beside(s + 1) != me_) {
-                messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1,
-                                                std::span<float const>{layers->output(*kept), layers->output_floats()}));
+                job_->on->copy(output->here(), layers->output(*kept), output->size());
+                output->will_go();
+                messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, std::span<std::byte const>{output->in_message()}));
             }
         }
         if (me_ == last && me_ != first) {

@@ -12,7 +12,6 @@
 
 #include <unistd.h>
 
-#include "kernels/exact/exact.hpp"
 #include "runtime/collectives.hpp"
 #include "runtime/fence.hpp"
 
@@ -145,10 +144,10 @@ protocol_event trainer::perform(merge_staging const&)
             resident_.drop(id);
         } else if (!resident_.holds(id) && from_) {
             expects(state_.now.step == from_->step(), "only the first state of a job can be read from its checkpoint");
-            resident_.put(id, std::make_unique<tensor_storage>(from_->read(tensor.name)));
+            resident_.put(id, from_->read(tensor.name));
         } else if (!resident_.holds(id)) {
             expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
-            initialise(resident_, id, job_->config.train.seed, *job_->pool);
+            initialise(resident_, id, job_->config.train.seed);
         }
     }
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
@@ -161,13 +160,13 @@ protocol_event trainer::perform(merge_staging const&)
     }
     for (auto const& arrived : staged_) {
         auto& target = resident_.accumulator(arrived.use);
-        host::exact_add(*job_->pool, {.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.sums.data(),
-                                      .target = target.sums.data()});
-        target.state = joined(target.state, arrived.sums.state);
+        job_->on->add({.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
+        target.state = joined(target.state, arrived.state);
         if (target.not_finite_at.value < 0) {
-            target.not_finite_at = arrived.sums.not_finite_at;
+            target.not_finite_at = arrived.not_finite_at;
         }
     }
+    job_->on->wait();
     staged_.clear();
     pairs_computed_ += worker_ ? worker_->contributions() : 0;
     plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own, {}, first_.slices};

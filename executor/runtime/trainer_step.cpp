@@ -122,11 +122,17 @@ outcome trainer::reduce_scalars(run_section const& action)
             scalars.sums[1] = accumulator.sums[1];
         }
     }
+    std::vector<tensor_id> reduced;
+    std::vector<gradient_norm_arguments> gradients;
     for (auto const& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
-            auto const sum = host::sum_of_squares(*job_->pool, {.count = elements(resident_.info(t).shape), .gradient = r.gradient(t)});
-            squares[t.value] = std::isfinite(sum) ? sum : 0.0;
+            reduced.push_back(t);
+            gradients.push_back({.count = elements(resident_.info(t).shape), .gradient = r.gradient(t)});
         }
+    }
+    auto const sums = job_->on->sums_of_squares(gradients);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        squares[reduced[i].value] = std::isfinite(sums[i]) ? sums[i] : 0.0;
     }
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
@@ -186,11 +192,12 @@ void trainer::update_parameters(step_id step)
 {
     auto const targets = targets_of_step();
     auto const& o = job_->config.optimizer;
+    std::vector<adamw_arguments<bf16>> all;
     auto const update = [&](tensor_id t, float const* gradient) {
         auto& storage = resident_.tensor(t);
-        host::adamw(*job_->pool, {.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
+        all.push_back({.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
                                   .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
-                                  .gradient = gradient,
+                                  .gradient = gradient, .parameter = storage.stored.data(),
                                   .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
                                   .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
                                   .beta2 = o.beta2, .epsilon = o.epsilon,
@@ -204,6 +211,8 @@ void trainer::update_parameters(step_id step)
     for (auto const& kept : kept_gradients_) {
         update(kept.tensor, kept.values.data());
     }
+    job_->on->update(all);
+    job_->on->wait();
 }
 
 protocol_event trainer::perform(update_state const& action)
@@ -219,7 +228,7 @@ protocol_event trainer::perform(update_state const& action)
     if (commits || action.found == outcome::redo) {
         choose_scales();
     }
-    resident_.clear_accumulators(*job_->pool);
+    resident_.clear_accumulators();
     trace(activity::update, start);
     bool const redone = action.found == outcome::redo;
     auto const tokens = job_->microbatches() * microbatch_rows(job_->shape());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transfer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <deque>
@@ -63,7 +64,7 @@ packed_state packed(gradient_accumulator const& from)
     return {state.scale_log2, std::bit_cast<std::int32_t>(state.max_abs), state.overflow ? 1 : 0, state.not_finite ? 1 : 0, from.not_finite_at.value};
 }
 
-void unpack(packed_state const& words, gradient_accumulator& into)
+void unpack(packed_state const& words, staged_accumulator& into)
 {
     into.state = {.scale_log2 = static_cast<int>(words[0]), .max_abs = std::bit_cast<float>(static_cast<std::int32_t>(words[1])),
                   .overflow = words[2] != 0, .not_finite = words[3] != 0};
@@ -73,7 +74,7 @@ void unpack(packed_state const& words, gradient_accumulator& into)
 /// A tensor on its way to this rank.
 struct arrival {
     tensor_id tensor;
-    std::unique_ptr<tensor_storage> storage;
+    tensor_storage values;  ///< in messages
     std::array<std::uint64_t, 2> digest{};
     std::vector<mpi::messenger::ticket> tickets;
 };
@@ -96,6 +97,19 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::vector<mpi::messenger::ticket> sends;
     std::deque<std::array<std::uint64_t, 2>> digests;
     std::deque<packed_state> states;
+    // Messages do not read what kernels write where that is another memory; and on the host nothing is copied.
+    bool const in_place = state.on().has_one_memory();
+    std::deque<array<float>> floats;
+    std::deque<array<std::int64_t>> integers;
+    auto const for_message = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) -> std::span<T const> {
+        if (in_place) {
+            return from;
+        }
+        auto& copy = copies.emplace_back(state.on().messages(), from.size());
+        std::copy(from.begin(), from.end(), copy.begin());
+        return copy;
+    };
+    state.on().wait();
     for (auto const& round : plan.rounds) {
         std::vector<arrival> arrivals;
         arrivals.reserve(round.size());
@@ -106,21 +120,17 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
                 digests.push_back({digest.high, digest.low});
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), std::span{storage.parameter}));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), std::span{storage.first_moment}));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), std::span{storage.second_moment}));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), for_message(floats, storage.parameter)));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), for_message(floats, storage.first_moment)));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), for_message(floats, storage.second_moment)));
                 sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t const>{digests.back()}));
             } else if (c.to == me) {
                 auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
-                auto& a = arrivals.emplace_back();
-                a.tensor = t;
-                a.storage = std::make_unique<tensor_storage>();
-                a.storage->parameter.resize(count);
-                a.storage->first_moment.resize(count);
-                a.storage->second_moment.resize(count);
-                a.tickets = {messages.receive(c.from, mpi::channel::copy, copy_item(t, 0), std::span{a.storage->parameter}),
-                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 1), std::span{a.storage->first_moment}),
-                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 2), std::span{a.storage->second_moment}),
+                auto& where = state.on().messages();
+                auto& a = arrivals.emplace_back(arrival{t, {{where, count}, {where, count}, {where, count}, array<bfloat16>{where}}, {}, {}});
+                a.tickets = {messages.receive(c.from, mpi::channel::copy, copy_item(t, 0), std::span<float>{a.values.parameter}),
+                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 1), std::span<float>{a.values.first_moment}),
+                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 2), std::span<float>{a.values.second_moment}),
                              messages.receive(c.from, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t>{a.digest})};
             }
         }
@@ -129,7 +139,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             for (auto const ticket : a.tickets) {
                 messages.wait(ticket);
             }
-            state.put(a.tensor, std::move(a.storage));
+            state.put(a.tensor, std::move(a.values));
             if (state.digest(a.tensor) != state_digest{a.digest[0], a.digest[1]}) {
                 throw transfer_error{"the copy of tensor " + state.info(a.tensor).name + " has another digest than its source"};
             }
@@ -139,6 +149,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             messages.wait(ticket);
         }
         sends.clear();
+        floats.clear();
     }
 
     std::vector<staged_accumulator> staged;
@@ -150,13 +161,13 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
         if (move.from == me) {
             auto& mine = state.accumulator(move.use);
             states.push_back(packed(mine));
-            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t const>{mine.sums}));
+            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), for_message(integers, mine.sums)));
             sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t const>{states.back()}));
         } else if (move.to == me) {
             auto const t = state.info().uses[at(move.use)].tensor;
-            auto& s = staged.emplace_back(staged_accumulator{move.use, {}});
-            s.sums.sums.resize(static_cast<std::size_t>(elements(state.info(t).shape)));
-            receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span{s.sums.sums}));
+            auto& s = staged.emplace_back(staged_accumulator{move.use, array<std::int64_t>{state.on().messages()}});
+            s.sums.resize(static_cast<std::size_t>(elements(state.info(t).shape)));
+            receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t>{s.sums}));
             receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t>{incoming[i]}));
         }
     }
@@ -169,7 +180,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     }
     for (std::size_t i = 0, s = 0; i < plan.salvage.moves.size(); ++i) {
         if (plan.salvage.moves[i].to == me) {
-            unpack(incoming[i], staged[s++].sums);
+            unpack(incoming[i], staged[s++]);
         }
     }
     return staged;

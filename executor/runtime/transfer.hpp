@@ -27,7 +27,9 @@ std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings
 /// Accumulators that have arrived but do not count yet.
 struct staged_accumulator {
     use_id use;
-    gradient_accumulator sums;
+    array<std::int64_t> sums;  ///< in messages
+    accumulator_state state{};
+    microbatch_id not_finite_at{-1};
 };
 
 /// Performs the copies and moves of a recovery plan that touch this rank. Copied tensors stay in `state`;

@@ -20,8 +20,8 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
-        place_of_stage here{std::make_unique<stage>(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
-                                                    layers.begin, about.shape(), about.microbatches(), state, *about.pool)};
+        place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
+                                                  layers.begin, about.shape(), about.microbatches(), state)};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
             here.before_is_mine = here.before == me;
@@ -43,7 +43,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
         }
         std::sort(holders.begin(), holders.end());
         if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), me)) {
-            reductions_.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, unit, holders, state, *about.pool);
+            reductions_.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, unit, holders, state);
             by_unit_[u] = &reductions_.back();
         }
     }
@@ -62,7 +62,7 @@ int worker::message_of(int stage, int item) const { return stage * static_cast<i
 
 worker::flight& worker::flight_of(item_key key)
 {
-    auto const [place, is_new] = flights_.try_emplace(key);
+    auto const [place, is_new] = flights_.try_emplace(key, *job_->on);
     if (auto& spare = spare_[key.first]; is_new && !spare.empty()) {
         place->second = std::move(spare.back());
         spare.pop_back();
@@ -194,9 +194,9 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
         auto const i = row[k];
-        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr;
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr && job_->on->has_one_memory();
         if (!is_event(i.kind) && !at_once) {
-            continue;  // one thread computes the two that an overlap joins one after the other, and so does a device of one clock
+            continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
         }
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
             job_->inject.at(fault_phase::reduce, context.step, context.attempt);

@@ -21,6 +21,7 @@
 #include "rheo/trace/event.hpp"
 #include "runtime/instruction_clocks.hpp"
 #include "runtime/job.hpp"
+#include "runtime/passage.hpp"
 #include "runtime/reduction.hpp"
 #include "runtime/stage.hpp"
 
@@ -76,8 +77,11 @@ private:
 
     /// What is here of an item on a stage.
     struct flight {
+        explicit flight(back_end& on) : input{on.messages()}, output{on.messages()}, gradient_in{on}, gradient_out{on} {}
+
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
-        std::vector<float> input, gradient_in, gradient_out;
+        array<std::byte> input, output;     ///< in messages; the output only where there is more than one memory
+        passage gradient_in, gradient_out;
         mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
     };
@@ -107,8 +111,9 @@ private:
     void overlapped(instruction up, instruction down, section const& in);
     void weight_gradient(instruction i, flight& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
-    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages);
-    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<float> data, mpi::messenger& messages);
+    std::span<std::byte const> output_in_message(place_of_stage const& here, flight& f);
+    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages);
+    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages);
     void show_energy();
     void finish(item_key key);
     void finish(instruction i);

@@ -50,11 +50,11 @@ void worker::begin_forward(instruction i, flight& f, section const& in)
         a.before.push_back(flights_.at({i.stage, i.item - earlier}).kept.get());
     }
     if (here.before_is_mine) {
-        std::copy_n(stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_floats(), layers.input(a));
+        job_->on->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
     } else if (here.before.value >= 0) {
-        std::copy(f.input.begin(), f.input.end(), layers.input(a));
+        job_->on->copy(layers.input(a), f.input.data(), f.input.size());
     }
-    if (layers.input_floats() == 0 || layers.has_loss()) {
+    if (layers.input_bytes() == 0 || layers.has_loss()) {
         if (in.context.training) {
             job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets, slice);
         } else {
@@ -99,7 +99,10 @@ void worker::begin_backward(instruction i, flight& f, section const& in)
     wait(f.receiving_gradient, f.gradient_received, in.messages);
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
     began_ = job_->clock.now();
-    f.gradient_out.resize(stage_of(i.stage).layers->input_floats());
+    if (auto const& here = stage_of(i.stage); !here.layers->has_loss() && !here.after_is_mine) {
+        f.gradient_in.has_come();
+    }
+    f.gradient_out.resize(stage_of(i.stage).layers->input_bytes());
 }
 
 /// Whole, or the input gradient alone. @param pool whose threads compute; null: the stage's own
@@ -109,13 +112,14 @@ void worker::compute_backward(instruction i, flight& f, section const& in, tile_
     auto item = item_for(i.item, in);
     item.pool = pool;
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
-    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.data();
-    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.data();
+    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.here();
+    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.here();
     if (i.kind == instruction_kind::backward) {
         layers.backward(*f.kept, item, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
     } else {
         layers.input_gradient(*f.kept, item, lowest, from, to);
     }
+    job_->on->wait();
 }
 
 /// Books what a backward has added, and hands its gradient over where the stage before is here.
@@ -139,6 +143,7 @@ void worker::weight_gradient(instruction i, flight& f, section const& in)
     microbatch_id const contribution{i.item};
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
     layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
+    job_->on->wait();
     count_contributions(layers, contribution, lowest, in);
     computed(i, began_);
     job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
@@ -184,8 +189,22 @@ void worker::overlapped(instruction up, instruction down, section const& in)
     end_backward(down, descends, in);
 }
 
+/// Where a message finds the output.
+std::span<std::byte const> worker::output_in_message(place_of_stage const& here, flight& f)
+{
+    auto const* const output = here.layers->output(*f.kept);
+    auto const size = here.layers->output_bytes();
+    if (job_->on->has_one_memory()) {
+        return {static_cast<std::byte const*>(output), size};
+    }
+    f.output.resize(size);
+    job_->on->copy(f.output.data(), output, size);
+    job_->on->wait();
+    return {f.output.data(), size};
+}
+
 /// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
-mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, int item, std::span<float const> data, mpi::messenger& messages)
+mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages)
 {
     if (!job_->config.run.rendezvous) {
         return messages.send(to, kind, message_of(stage, item), data);
@@ -195,7 +214,7 @@ mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, in
     return ticket;
 }
 
-mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, int item, std::span<float> data, mpi::messenger& messages)
+mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages)
 {
     if (!job_->config.run.rendezvous) {
         return messages.receive(from, kind, message_of(stage, item), data);
@@ -217,24 +236,25 @@ void worker::execute(instruction i, section const& in)
     auto& messages = in.messages;
     switch (i.kind) {
     case receive_activation:
-        f.input.resize(here.layers->input_floats());
-        f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, f.input, messages);
+        f.input.resize(here.layers->input_bytes());
+        f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, {f.input.data(), f.input.size()}, messages);
         f.receiving_input = !job_->config.run.rendezvous;
         break;
     case forward: {
         begin_forward(i, f, in);
         loss_sum loss;
         here.layers->forward(*f.kept, item_for(i.item, in), loss);
+        job_->on->wait();
         end_forward(i, loss, in);
         break;
     }
     case send_activation:
-        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, {here.layers->output(*f.kept), here.layers->output_floats()}, messages);
+        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_in_message(here, f), messages);
         f.sending_output = !job_->config.run.rendezvous;
         break;
     case receive_gradient:
-        f.gradient_in.resize(here.layers->output_floats());
-        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in, messages);
+        f.gradient_in.resize(here.layers->output_bytes());
+        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.in_message(), messages);
         f.receiving_gradient = !job_->config.run.rendezvous;
         break;
     case backward:
@@ -250,11 +270,13 @@ void worker::execute(instruction i, section const& in)
         break;
     case recompute:
         here.layers->recompute(*f.kept, item_for(i.item, in));
+        job_->on->wait();
         computed(i, began_);
         job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
         break;
     case send_gradient:
-        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out, messages);
+        f.gradient_out.will_go();
+        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.in_message(), messages);
         f.sending_gradient = !job_->config.run.rendezvous;
         break;
     default: throw precondition_error{"a rank has no way to perform this instruction"};

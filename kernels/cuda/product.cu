@@ -160,6 +160,8 @@ bool products::multiply(stream queue, workspace room, product_shape const& shape
     return true;
 }
 
+std::string products::version() { return std::to_string(cublasLtGetVersion()); }
+
 std::vector<product_choice> products::table() const
 {
     std::vector<product_choice> all;

@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/stream.hpp"
@@ -55,6 +56,9 @@ public:
     /// Bytes of workspace beyond the counters that an algorithm may want.
     static constexpr std::int64_t room_bytes = std::int64_t{32} << 20;
     static constexpr std::uint32_t alignment = 16;  ///< of operands, in bytes
+
+    /// Of the library that computes them.
+    static std::string version();
 
     products();
     ~products();

@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/tiles.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "runtime/checkpoint_writer.hpp"
+#include "runtime/host_stage.hpp"
 #include "runtime/huggingface.hpp"
-#include "runtime/stage.hpp"
 #include "runtime/toml.hpp"
 
 namespace {
@@ -34,8 +33,8 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     std::filesystem::create_directories(folder);
     auto const model = gpt_model(shape);
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
+    host_back_end on{1};
+    resident_state state{info, on};
     std::mt19937 draw{11};
     std::normal_distribution<float> normal{0, 0.1F};
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
@@ -60,7 +59,7 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     export_huggingface(checkpoint{folder / "step-1"}, folder / "exported");
 
     microbatch_shape const batch{.sequences = 2, .tokens = shape.context};
-    stage whole_model{std::span{model.layers}, layer_id{0}, batch, 1, state, pool};
+    host_stage whole_model{std::span{model.layers}, layer_id{0}, batch, 1, state, on};
     activation a{whole_model.layout()};
     a.tokens.resize(static_cast<std::size_t>(rows(batch)));
     for (auto& token : a.tokens) {
@@ -69,9 +68,13 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     a.targets = a.tokens;
     loss_sum loss;
     whole_model.forward(a, {.seed = 1, .step = step_id{0}, .microbatch = microbatch_id{0}, .training = false}, loss);
-    auto const* logits = whole_model.logits(a);
+    std::vector<float> logits;
+    for (std::int64_t row = 0; row < rows(batch); ++row) {
+        auto const those = whole_model.logits(a, row);
+        logits.insert(logits.end(), those.begin(), those.end());
+    }
     write_numbers(folder / "tokens.i32", a.tokens);
-    write_numbers(folder / "logits.f32", std::vector<float>(logits, logits + rows(batch) * shape.vocabulary));
+    write_numbers(folder / "logits.f32", logits);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "rheo/model/state.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/checkpoint_writer.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/resident_state.hpp"
 
 namespace small_job {
@@ -32,7 +33,8 @@ inline collection const& info()
 /// The state after `step` steps of run number `run`: any values do, as long as no two are alike.
 inline std::unique_ptr<resident_state> state_after(step_id step, std::uint64_t run = 1)
 {
-    auto state = std::make_unique<resident_state>(info());
+    static host_back_end on{1};
+    auto state = std::make_unique<resident_state>(info(), on);
     for (tensor_id t{0}; at(t) < info().tensors.size(); ++t) {
         state->scales[at(t)] = static_cast<int>(step.value % 7) + t.value;
         if (!info().tensors[at(t)].is_parameter) {
@@ -120,7 +122,7 @@ inline bool same(checkpoint const& from, resident_state const& state)
             continue;
         }
         auto const values = from.read(info().tensors[at(t)].name);
-        auto const& held = state.tensor(t);
+        auto const held = values_of(state.tensor(t));
         if (values.parameter != held.parameter || values.first_moment != held.first_moment || values.second_moment != held.second_moment) {
             return false;
         }

@@ -14,13 +14,13 @@ namespace {
 std::vector<use_result> steps_of_pairs(model_description const& model, std::vector<reference::microbatch> const& step, int threads, bool at_once)
 {
     auto const info = state_of(model);
-    tile_pool up{threads};
+    host_back_end up{threads};
     tile_pool down{threads};
-    resident_state state{info};
+    resident_state state{info, up};
     std::fill(state.scales.begin(), state.scales.end(), first_scale);
-    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed, up);
-    stage all{model.layers, layer_id{0}, batch, static_cast<int>(step.size()), state, up};
-    state.clear_accumulators(up);
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed);
+    host_stage all{model.layers, layer_id{0}, batch, static_cast<int>(step.size()), state, up};
+    state.clear_accumulators();
     std::vector<activation> kept;
     for (auto const& m : step) {
         auto& a = kept.emplace_back(all.layout());
@@ -50,7 +50,7 @@ std::vector<use_result> steps_of_pairs(model_description const& model, std::vect
     expects(all.meter().held() == bytes{}, "a stage whose items are done holds nothing");
     std::vector<use_result> result;
     for (auto const use : all.uses()) {
-        result.push_back({state.accumulator(use).sums, state.accumulator(use).state});
+        result.push_back(result_of(state.accumulator(use)));
     }
     return result;
 }

@@ -86,9 +86,11 @@ TEST_CASE("a stage allocates for a slice what the library plans, and holds no mo
     auto const model = fused(gpt_model(small));
     for (std::size_t first = 0; first < model.layers.size(); ++first) {
         auto const part = std::span{model.layers}.subspan(first);
-        activation_layout const layout{part, shape};
-        CHECK(activation_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.floats * sizeof(float))});
-        CHECK(kept_gradient_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.gradient_floats * sizeof(float))});
+        for (auto const& policy : {fp32, bf16}) {
+            activation_layout const layout{part, shape, policy};
+            CHECK(activation_bytes(part, shape, policy) == bytes{static_cast<std::int64_t>(layout.input_bytes + layout.memory_bytes)});
+            CHECK(kept_gradient_bytes(part, shape, policy) == bytes{static_cast<std::int64_t>(layout.gradient_bytes)});
+        }
     }
     auto const step = random_step(small, 2);
     auto const peaks = run_step(model, step, {.cuts = {0, 2, 4}, .slices = 3}).peaks;
@@ -100,12 +102,12 @@ TEST_CASE("a slice without those before it is refused")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
+    host_back_end on{1};
+    resident_state state{info, on};
     microbatch_shape const shape{batch.sequences, batch.tokens, 3};
-    stage first{std::span{model.layers}.first(1), layer_id{0}, shape, 1, state, pool};
+    host_stage first{std::span{model.layers}.first(1), layer_id{0}, shape, 1, state, on};
     activation a{first.layout()};
     loss_sum loss;
     CHECK_THROWS_AS(first.forward(a, {.seed = 0, .step = {}, .microbatch = {}, .slice = 1}, loss), precondition_error);
-    CHECK_THROWS_AS((stage{std::span{model.layers}.first(1), layer_id{0}, {2, 9, 2}, 1, state, pool}), precondition_error);
+    CHECK_THROWS_AS((host_stage{std::span{model.layers}.first(1), layer_id{0}, {2, 9, 2}, 1, state, on}), precondition_error);
 }

@@ -98,31 +98,33 @@ TEST_CASE("what is evicted comes back only by being computed again")
 {
     auto const model = fused(gpt_model(small));
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
-    initialise_layers(state, layer_id{2}, layer_id{3}, seed, pool);
-    stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, pool};
+    host_back_end on{1};
+    resident_state state{info, on};
+    initialise_layers(state, layer_id{2}, layer_id{3}, seed);
+    host_stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, on};
     activation a{middle.layout()};
-    std::fill_n(middle.input(a), middle.input_floats(), 0.5F);
+    auto const count = middle.input_bytes() / sizeof(float);
+    std::fill_n(static_cast<float*>(middle.input(a)), count, 0.5F);
     loss_sum loss;
     CHECK_THROWS_AS(middle.evict(a), precondition_error);
     CHECK_THROWS_AS(middle.recompute(a, {}), precondition_error);
     middle.forward(a, {}, loss);
     CHECK_THROWS_AS(middle.recompute(a, {}), precondition_error);
-    std::vector<float> const before(middle.output(a), middle.output(a) + middle.output_floats());
+    auto const output = [&] { return static_cast<float const*>(middle.output(a)); };
+    std::vector<float> const before(output(), output() + count);
     middle.evict(a);
     CHECK_THROWS_AS(middle.evict(a), precondition_error);
     middle.recompute(a, {});
-    CHECK(std::equal(before.begin(), before.end(), middle.output(a)));
+    CHECK(std::equal(before.begin(), before.end(), output()));
 }
 
 TEST_CASE("a weight gradient without its input gradient is refused")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
-    stage last{std::span{model.layers}.last(1), layer_id{3}, batch, 1, state, pool};
+    host_back_end on{1};
+    resident_state state{info, on};
+    host_stage last{std::span{model.layers}.last(1), layer_id{3}, batch, 1, state, on};
     activation a{last.layout()};
     CHECK_THROWS_AS(last.weight_gradient(a, {}, layer_id{3}, [](use_id) { return true; }), precondition_error);
 }

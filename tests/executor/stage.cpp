@@ -154,7 +154,8 @@ TEST_CASE("two operations of a layer on one parameter are two uses, each with th
     model_description const shared{{embedding_layer(small), two_products(true), classifier_layer(small)}};
     model_description const apart{{embedding_layer(small), two_products(false), classifier_layer(small)}};
     auto const expected = run_step(apart, step, {.cuts = {0, 3}, .prepare = [](resident_state& state) {
-        state.tensor(tensor_id{3}).parameter = state.tensor(tensor_id{2}).parameter;
+        auto const& first = state.tensor(tensor_id{2}).parameter;
+        std::copy(first.begin(), first.end(), state.tensor(tensor_id{3}).parameter.begin());
     }});
     auto const actual = run_step(shared, step, {.cuts = {0, 3}});
     REQUIRE(state_of(apart).tensors[3].name == "second");
@@ -167,15 +168,15 @@ TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
+    host_back_end on{1};
+    resident_state state{info, on};
     std::span const layers{model.layers};
-    stage const first{layers.first(2), layer_id{0}, batch, 4, state, pool};
-    stage const last{layers.last(2), layer_id{2}, batch, 4, state, pool};
-    CHECK(first.input_floats() == 0);
-    CHECK(first.output_floats() == 18 * 24);
-    CHECK(last.input_floats() == first.output_floats());
-    CHECK(last.output_floats() == 0);
+    host_stage const first{layers.first(2), layer_id{0}, batch, 4, state, on};
+    host_stage const last{layers.last(2), layer_id{2}, batch, 4, state, on};
+    CHECK(first.input_bytes() == 0);
+    CHECK(first.output_bytes() == 18 * 24 * 4);
+    CHECK(last.input_bytes() == first.output_bytes());
+    CHECK(last.output_bytes() == 0);
     CHECK_FALSE(first.has_loss());
     CHECK(last.has_loss());
     CHECK(last.loss_use() == use_id{static_cast<int>(info.uses.size()) - 1});
@@ -196,8 +197,8 @@ TEST_CASE("a stage allocates for a microbatch what the library plans, to the byt
             for (std::size_t last = first + 1; last <= layers.size(); ++last) {
                 auto const part = layers.subspan(first, last - first);
                 activation_layout const layout{part, batch};
-                CHECK(activation_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.floats * sizeof(float))});
-                CHECK(kept_gradient_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.gradient_floats * sizeof(float))});
+                CHECK(activation_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.input_bytes + layout.memory_bytes)});
+                CHECK(kept_gradient_bytes(part, batch) == bytes{static_cast<std::int64_t>(layout.gradient_bytes)});
                 std::int64_t planned = 0;  // layer by layer, as plans that cut between layers add it up
                 std::int64_t rounded_up = 0;
                 for (std::size_t l = 0; l < part.size(); ++l) {

@@ -15,7 +15,7 @@
 #include "reference_gpt.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
-#include "runtime/stage.hpp"
+#include "runtime/host_stage.hpp"
 
 namespace stage_steps {
 
@@ -47,6 +47,11 @@ struct use_result {
     friend bool operator==(use_result const&, use_result const&) = default;
 };
 
+inline use_result result_of(gradient_accumulator const& accumulator)
+{
+    return {{accumulator.sums.begin(), accumulator.sums.end()}, accumulator.state};
+}
+
 /// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
 struct step_result {
     std::vector<use_result> uses;
@@ -76,6 +81,7 @@ struct options {
     bool backward = true;
     backwards how = backwards::whole;
     int slices = 1;                  ///< of each microbatch
+    back_end* on = nullptr;          ///< none: the host, with `threads`
     bool stage_by_stage = false;     ///< all slices of a microbatch on a stage before the next stage has one
     int times = 1;                   ///< the whole step again, on cleared accumulators
     void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
@@ -93,11 +99,24 @@ inline std::vector<std::int32_t> slice_of(std::vector<std::int32_t> const& whole
     return part;
 }
 
+/// What lies in a back end's memory, as floats.
+inline std::vector<float> floats_of(back_end& on, void const* from, std::size_t size)
+{
+    auto const read = [&]<class Storage>(Storage) {
+        std::vector<Storage> values(size / sizeof(Storage));
+        on.copy(values.data(), from, size);
+        on.wait();
+        return std::vector<float>(values.begin(), values.end());
+    };
+    return on.policy().storage == dtype::bf16 ? read(bfloat16{}) : read(float{});
+}
+
 /// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
 inline step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
 {
     auto const info = state_of(model);
-    tile_pool pool{o.threads};
+    host_back_end host{o.threads};
+    back_end& on = o.on != nullptr ? *o.on : host;
     std::vector<std::unique_ptr<resident_state>> states;
     std::vector<std::unique_ptr<stage>> stages;
     auto const microbatches = static_cast<int>(step.size());
@@ -106,29 +125,30 @@ inline step_result run_step(model_description const& model, std::vector<referenc
     for (std::size_t s = 0; s + 1 < o.cuts.size(); ++s) {
         layer_id const first{o.cuts[s]};
         layer_id const last{o.cuts[s + 1]};
-        auto state = std::make_unique<resident_state>(info);
+        auto state = std::make_unique<resident_state>(info, on);
         std::fill(state->scales.begin(), state->scales.end(), first_scale);
-        initialise_layers(*state, first, last, seed, pool);
+        initialise_layers(*state, first, last, seed);
         if (o.prepare != nullptr) {
             o.prepare(*state);
         }
         std::span const layers{model.layers};
-        stages.push_back(std::make_unique<stage>(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state, pool));
+        stages.push_back(on.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state));
         states.push_back(std::move(state));
     }
     step_result result;
     for (int time = 0; time < o.times; ++time) {
         result.loss = {};
         for (auto& state : states) {
-            state->clear_accumulators(pool);
+            state->clear_accumulators();
         }
         auto const items = step.size() * slices;
         std::vector<std::vector<activation>> kept(items);       // item, stage
-        std::vector<std::vector<std::vector<float>>> gradient(items);  // item, stage: of the stage's input
+        std::vector<std::vector<array<std::byte>>> gradient(items);  // item, stage: of the stage's input
+        array<std::byte> above{on.own()};
         for (std::size_t i = 0; i < items; ++i) {
             for (auto const& s : stages) {
                 kept[i].emplace_back(s->layout());
-                gradient[i].emplace_back(s->input_floats());
+                gradient[i].emplace_back(on.own(), s->input_bytes());
             }
         }
         auto const item_of = [&](std::size_t i) {
@@ -158,36 +178,45 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                     a.before.push_back(&kept[k][s]);
                 }
                 if (s > 0) {
-                    std::memcpy(stages[s]->input(a), stages[s - 1]->output(kept[i][s - 1]), stages[s]->input_floats() * sizeof(float));
+                    on.copy(stages[s]->input(a), stages[s - 1]->output(kept[i][s - 1]), stages[s]->input_bytes());
                 }
                 stages[s]->forward(a, item_of(i), result.loss);
+                on.wait();
             });
-            auto const* logits = stages.back()->logits(kept[(m + 1) * slices - 1].back());
-            result.logits.assign(logits, logits + rows(shape) * model.layers.back().slot_widths.end()[-1]);
+            result.logits.clear();
+            for (std::int64_t row = 0; row < rows(shape); ++row) {
+                auto const logits = stages.back()->logits(kept[(m + 1) * slices - 1].back(), row);
+                result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+            }
         };
         auto const descend = [&](std::size_t m, auto const& through) {
             walk(m, false, [&](std::size_t i, std::size_t s) {
                 if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
                     bool const top = s + 1 == stages.size();
-                    auto above = top ? std::vector<float>{} : gradient[i][s + 1];
-                    through(i, s, top ? nullptr : above.data(), gradient[i][s].empty() ? nullptr : gradient[i][s].data());
+                    if (!top) {  // a copy, which may be written over
+                        above.resize(gradient[i][s + 1].size());
+                        on.copy(above.data(), gradient[i][s + 1].data(), above.size());
+                    }
+                    through(i, s, top ? nullptr : above.data(), gradient[i][s].data());
+                    on.wait();
                 }
             });
         };
         auto const whole_backward = [&](std::size_t m) {
-            descend(m, [&](std::size_t i, std::size_t s, float* above, float* below) {
-                stages[s]->backward(kept[i][s], item_of(i), lowest_of(i), above, below, adds(i, s));
+            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) {
+                stages[s]->backward(kept[i][s], item_of(i), lowest_of(i), from, to, adds(i, s));
             });
         };
         auto const input_gradient = [&](std::size_t m) {
-            descend(m, [&](std::size_t i, std::size_t s, float* above, float* below) {
-                stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), above, below);
+            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) {
+                stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to);
             });
         };
         auto const weight_gradient = [&](std::size_t m) {
             walk(m, true, [&](std::size_t i, std::size_t s) {
                 if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
                     stages[s]->weight_gradient(kept[i][s], item_of(i), lowest_of(i), adds(i, s));
+                    on.wait();
                 }
             });
         };
@@ -223,7 +252,12 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             }
             expects(stages[s]->meter().held() == bytes{}, "a stage whose items are done holds nothing");
         }
-        result.input_gradients = std::move(gradient);
+        result.input_gradients.assign(items, {});
+        for (std::size_t i = 0; i < items; ++i) {
+            for (auto const& of_stage : gradient[i]) {
+                result.input_gradients[i].push_back(floats_of(on, of_stage.data(), of_stage.size()));
+            }
+        }
     }
     for (auto const& s : stages) {
         result.peaks.push_back(s->meter().peak());
@@ -233,8 +267,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         auto const& layer = info.uses[u].layer;
         for (std::size_t s = 0; s < stages.size(); ++s) {
             if (layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
-                auto const& accumulator = states[s]->accumulator(use);
-                result.uses.push_back({accumulator.sums, accumulator.state});
+                result.uses.push_back(result_of(states[s]->accumulator(use)));
             }
         }
     }

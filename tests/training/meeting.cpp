@@ -17,6 +17,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/deadlock.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/worker.hpp"
 
@@ -41,12 +42,12 @@ int section(bool lazy, bool rendezvous_only)
     auto const first = make_first_plan(runs, config, ranks);
     auto const folder = std::filesystem::temp_directory_path() / ("rheo-meeting-" + std::to_string(::getpid()));
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
-    tile_pool pool{1};
+    host_back_end on{1};
     records silent{folder.string(), me, false, true};
     job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
-                    fault_injector{{}, me}, &pool};
-    resident_state resident{about.state};
-    initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1, pool);
+                    fault_injector{{}, me}, &on};
+    resident_state resident{about.state, on};
+    initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});

@@ -130,7 +130,7 @@ constexpr state_digest digest_of(plan const& p)
     }
     for (auto const& stages : p.recomputed) {
         for (bool const again : stages) {
-            mix(again ? -2 : -3);
+            mix(again ? 2 : 3);  // slices are below zero
         }
     }
     if (!p.clocks.empty()) {

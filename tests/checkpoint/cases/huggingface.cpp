@@ -13,7 +13,7 @@
 #include "catch.hpp"
 #include "checkpoint/small_job.hpp"
 #include "executor/temporary_folder.hpp"
-#include "kernels/tiles.hpp"
+#include "runtime/host_back_end.hpp"
 #include "runtime/toml.hpp"
 
 using namespace rheo;
@@ -26,10 +26,10 @@ checkpoint write_gpt(temporary_folder const& run, gpt_shape shape)
 {
     auto const model = gpt_model(shape);
     auto const info = state_of(model);
-    resident_state state{info};
-    tile_pool pool{1};
+    host_back_end on{1};
+    resident_state state{info, on};
     std::vector<std::vector<rank_id>> holders(info.tensors.size(), {rank_id{0}});
-    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 3, pool);
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 3);
     run_config config;
     config.model = shape;
     config.train.microbatch.tokens = shape.context;

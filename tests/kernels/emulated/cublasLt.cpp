@@ -105,6 +105,42 @@ cublasStatus_t allowed(cublasLtMatmulDescription const& p, cublasLtLayout const&
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/// A product that was asked for: descriptions may be gone when it is computed, operands may not.
+struct product {
+    cublasLtMatmulDescription how;
+    cublasLtLayout a_layout, b_layout, c_layout, d_layout;
+    extents size;
+    void const* a;
+    void const* b;
+    void const* c;
+    void* d;
+    float scale = 0;
+    float kept = 0;
+};
+
+void multiply(product const& x)
+{
+    auto const& how = x.how;
+    auto const in_a = [&](std::int64_t row, std::int64_t column) { return element_of(x.a_layout.element, x.a, how.a == CUBLAS_OP_N ? row + column * x.a_layout.step : column + row * x.a_layout.step); };
+    auto const in_b = [&](std::int64_t row, std::int64_t column) { return element_of(x.b_layout.element, x.b, how.b == CUBLAS_OP_N ? row + column * x.b_layout.step : column + row * x.b_layout.step); };
+    for (std::int64_t column = 0; column < x.size.n; ++column) {
+        for (std::int64_t row = 0; row < x.size.m; ++row) {
+            float sum = 0;
+            for (std::int64_t term = 0; term < x.size.k; ++term) {
+                sum += in_a(row, term) * in_b(term, column);
+            }
+            sum *= x.scale;
+            sum += x.kept != 0 ? x.kept * element_of(x.c_layout.element, x.c, row + column * x.c_layout.step) : 0.0F;
+            sum += has_bias(how.epilogue) ? element_of(how.bias_type.value_or(x.d_layout.element), how.bias, row) : 0.0F;
+            if (has_gelu(how.epilogue)) {
+                put(x.d_layout.element, how.auxiliary, row + column * how.auxiliary_step, sum);
+                sum = rheo::definition::gelu(sum);
+            }
+            put(x.d_layout.element, x.d, row + column * x.d_layout.step, sum);
+        }
+    }
+}
+
 }  // namespace
 
 char const* cublasLtGetStatusString(cublasStatus_t status)
@@ -112,6 +148,7 @@ char const* cublasLtGetStatusString(cublasStatus_t status)
     return status == CUBLAS_STATUS_SUCCESS ? "success" : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function" : "the functionality requested is not supported";
 }
 
+std::size_t cublasLtGetVersion() { return 0; }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return made(handle, {}); }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return unmade(handle); }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t, cudaDataType_t) { return made(description, {}); }
@@ -171,28 +208,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void con
     if (!size || algorithm->data[0] != plain_loops.data[0] || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) || !aligned(b) || !aligned(d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    float scale = 0;
-    float kept = 0;
-    std::memcpy(&scale, alpha, sizeof scale);
-    std::memcpy(&kept, beta, sizeof kept);
+    product todo{*p, *a_layout, *b_layout, *c_layout, *d_layout, *size, a, b, c, d};
+    std::memcpy(&todo.scale, alpha, sizeof todo.scale);
+    std::memcpy(&todo.kept, beta, sizeof todo.kept);
     emulated::count_launch();
-    auto const in_a = [&](std::int64_t row, std::int64_t column) { return element_of(a_layout->element, a, p->a == CUBLAS_OP_N ? row + column * a_layout->step : column + row * a_layout->step); };
-    auto const in_b = [&](std::int64_t row, std::int64_t column) { return element_of(b_layout->element, b, p->b == CUBLAS_OP_N ? row + column * b_layout->step : column + row * b_layout->step); };
-    for (std::int64_t column = 0; column < size->n; ++column) {
-        for (std::int64_t row = 0; row < size->m; ++row) {
-            float sum = 0;
-            for (std::int64_t term = 0; term < size->k; ++term) {
-                sum += in_a(row, term) * in_b(term, column);
-            }
-            sum *= scale;
-            sum += kept != 0 ? kept * element_of(c_layout->element, c, row + column * c_layout->step) : 0.0F;
-            sum += has_bias(p->epilogue) ? element_of(p->bias_type.value_or(d_layout->element), p->bias, row) : 0.0F;
-            if (has_gelu(p->epilogue)) {
-                put(d_layout->element, p->auxiliary, row + column * p->auxiliary_step, sum);
-                sum = rheo::definition::gelu(sum);
-            }
-            put(d_layout->element, d, row + column * d_layout->step, sum);
-        }
-    }
+    emulated::put([todo] { multiply(todo); });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -57,6 +57,7 @@ using cublasLtMatrixLayout_t = struct cublasLtLayout*;
 using cublasLtMatmulPreference_t = struct cublasLtWishes*;
 
 char const* cublasLtGetStatusString(cublasStatus_t status);
+std::size_t cublasLtGetVersion();
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t compute, cudaDataType_t scale);

@@ -1,8 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there and does each thing at once,
-// and the launch of a kernel with the device's limits. Included by cuda_runtime.h.
+// The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there, and the launch of a kernel with
+// the device's limits. What is put into a stream is done at once or, as late as CUDA allows, when somebody waits (set_late): then
+// who does not wait sees what was there before. There is one order for all streams. Included by cuda_runtime.h.
 
 enum cudaError_t {
     cudaSuccess = 0,
@@ -17,7 +18,12 @@ using cudaEvent_t = struct CUevent_st*;
 struct cudaLaunchAttribute {};
 struct cudaDeviceProp {
     char name[256];
+    int major;
+    int minor;
 };
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaMemAttachGlobal = 1;
+#define CUDART_VERSION 0
 struct cudaLaunchConfig_t {
     dim3 gridDim{};
     dim3 blockDim{};
@@ -37,9 +43,15 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
 cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal);
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
+cudaError_t cudaSetDevice(int device);
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize();
@@ -54,6 +66,10 @@ namespace emulated {
 /// What the launch of a kernel returns; the limits are those of compute capability 9.0.
 cudaError_t checked_launch(cudaLaunchConfig_t const& config, void const* kernel);
 cudaError_t allow_shared_memory(void const* kernel, int bytes);
+/// From now on things are done when somebody waits, or again at once; at first as the variable RHEO_EMULATED_LATE says.
+void set_late(bool late);
+/// Does it now, or later.
+void put(std::function<void()> work);
 }  // namespace emulated
 
 template <class... Parameters>
@@ -73,7 +89,9 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
         void (*kernel)(Parameters...);
         std::tuple<Parameters...> arguments;
     } all{kernel, {static_cast<Arguments&&>(arguments)...}};
-    emulated::run_grid({config->gridDim.x, config->gridDim.y, config->gridDim.z}, {config->blockDim.x, config->blockDim.y, config->blockDim.z},
-                       config->dynamicSmemBytes, [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); }, &all);
+    emulated::put([all, grid = config->gridDim, block = config->blockDim, shared = config->dynamicSmemBytes]() mutable {
+        emulated::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared,
+                           [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); }, &all);
+    });
     return cudaSuccess;
 }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of all files above where no CUDA compiler was found.
+#include "cuda/back_end.hpp"
+
+namespace rheo::inline v0::cuda {
+
+std::unique_ptr<back_end> make_back_end(dtype_policy, int)
+{
+    throw back_end_error{"run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
+}
+
+found_devices find_devices() { return {{}, "CUDA is not compiled in"}; }
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/back_end.hpp"
+
+#include <algorithm>
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include "cuda/device_queue.hpp"
+#include "cuda/device_stage.hpp"
+#include "kernels/cuda/error.hpp"
+#include "kernels/store/store.hpp"
+#include "runtime/resident_state.hpp"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+cudaError_t take_managed(void** place, std::size_t size) { return cudaMallocManaged(place, size, cudaMemAttachGlobal); }
+
+/// `Take` and `Give` are the runtime's functions.
+template <auto Take, auto Give>
+class device_memory final : public memory {
+public:
+    explicit device_memory(char const* call) : call_{call} {}
+
+    void* take(std::size_t size) override
+    {
+        void* place = nullptr;
+        if (auto const code = Take(&place, size); code != cudaSuccess) {
+            cudaGetLastError();  // told here, not again by a later call
+            throw back_end_error{fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
+        }
+        check(cudaMemset(place, 0, size), "cudaMemset");
+        check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the queue does not wait for the default stream
+        return place;
+    }
+    void give_back(void* place) noexcept override
+    {
+        if (place != nullptr) {
+            Give(place);
+        }
+    }
+
+private:
+    char const* call_;
+};
+
+using memory_of_the_device = device_memory<+[](void** place, std::size_t size) { return cudaMalloc(place, size); }, +[](void* place) { return cudaFree(place); }>;
+using managed_memory = device_memory<take_managed, +[](void* place) { return cudaFree(place); }>;
+using page_locked_memory = device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }>;
+
+template <dtype_policy Policy>
+class device_back_end final : public back_end {
+public:
+    explicit device_back_end(int device) : device_{device}, queue_{own_, messages_} {}
+
+    dtype_policy policy() const override { return Policy; }
+    std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
+    std::string kernels() const override
+    {
+        cudaDeviceProp properties{};
+        check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
+        return fmt::format("CUDA {}.{}, {} (sm_{}{}), {}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, properties.name, properties.major, properties.minor,
+                           RHEO_VERSION);
+    }
+
+    memory& own() override { return own_; }
+    memory& shared() override { return managed_; }
+    memory& messages() override { return messages_; }
+    bool has_one_memory() const override { return false; }
+    void copy(void* to, void const* from, std::size_t size) override { queue_.copy(to, from, size); }
+    void wait() override { queue_.wait(); }
+
+    std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                      resident_state& state) override
+    {
+        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_);
+    }
+
+    void initialise(initialise_normal_arguments<> const& arguments) override { initialise_normal(queue_.in_order(), arguments); }
+    void initialise(initialise_constant_arguments<> const& arguments) override { initialise_constant(queue_.in_order(), arguments); }
+    void zero(std::span<std::int64_t> sums) override { exact_zero(queue_.in_order(), std::ssize(sums), sums.data()); }
+    void add(exact_add_arguments const& arguments) override { exact_add(queue_.in_order(), arguments); }
+    void convert(exact_convert_arguments const& arguments) override { exact_convert(queue_.in_order(), arguments); }
+    void store(std::span<float const> parameter, std::span<bfloat16> stored) override
+    {
+        cuda::store(queue_.in_order(), {.count = std::ssize(stored), .master = parameter.data(), .stored = stored.data()});
+    }
+
+    void update(std::span<adamw_arguments<bf16> const> tensors) override
+    {
+        if (tensors.empty()) {
+            return;
+        }
+        std::vector<adamw_tensor<Policy>> list;
+        std::vector<std::int64_t> counts;
+        for (auto const& t : tensors) {
+            list.push_back({.count = t.count, .master = t.master, .first_moment = t.first_moment, .second_moment = t.second_moment, .gradient = t.gradient,
+                            .weight_decay = static_cast<float>(t.weight_decay)});
+            if constexpr (Policy.storage == dtype::bf16) {
+                list.back().parameter = t.parameter;
+            }
+            counts.push_back(t.count);
+        }
+        auto const first = first_blocks(counts);
+        auto const factors = definition::factors_of<float>(tensors.front());
+        adamw_list<Policy>(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                               .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
+                                               .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
+    }
+
+    std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
+    {
+        if (gradients.empty()) {
+            return {};
+        }
+        std::vector<norm_tensor> list;
+        std::vector<std::int64_t> counts;
+        for (auto const& g : gradients) {
+            list.push_back({g.count, g.gradient});
+            counts.push_back(g.count);
+        }
+        auto const first = first_blocks(counts);
+        block_sums_.resize(std::max(block_sums_.size(), static_cast<std::size_t>(first.back())));
+        sums_.resize(std::max(sums_.size(), list.size()));
+        sum_of_squares_list(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                                .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
+                                                .block_sums = block_sums_.data(), .sums = sums_.data()});
+        std::vector<double> sums(list.size());
+        copy(sums.data(), sums_.data(), sums.size() * sizeof(double));
+        wait();
+        return sums;
+    }
+
+private:
+    int device_;
+    memory_of_the_device own_{"cudaMalloc"};
+    managed_memory managed_{"cudaMallocManaged"};
+    page_locked_memory messages_{"cudaMallocHost"};
+    device_queue queue_;
+    array<double> block_sums_{own_}, sums_{own_};
+};
+
+}  // namespace
+
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node)
+{
+    auto const found = find_devices();
+    if (found.names.empty()) {
+        throw back_end_error{fmt::format("run.device is cuda, but there is no device: {}", found.why_none)};
+    }
+    auto const device = rank_on_node % static_cast<int>(found.names.size());
+    check(cudaSetDevice(device), "cudaSetDevice");
+    if (policy == bf16) {
+        return std::make_unique<device_back_end<bf16>>(device);
+    }
+    expects(policy == fp32, "a device trains in fp32 or bf16");
+    return std::make_unique<device_back_end<fp32>>(device);
+}
+
+found_devices find_devices()
+{
+    int count = 0;
+    if (auto const code = cudaGetDeviceCount(&count); code != cudaSuccess) {
+        cudaGetLastError();
+        return {{}, cudaGetErrorString(code)};
+    }
+    found_devices found{{}, count == 0 ? "none was found" : ""};
+    for (int d = 0; d < count; ++d) {
+        cudaDeviceProp properties{};
+        check(cudaGetDeviceProperties(&properties, d), "cudaGetDeviceProperties");
+        found.names.emplace_back(properties.name);
+    }
+    return found;
+}
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,25 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A CUDA device as a back end: one stream, its own memory for stages, managed memory for state (kernels find it where they left it, and the
+// processor reads it page by page when a copy, a checkpoint or a digest asks for it), page-locked memory for messages.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/back_end.hpp"
+
+namespace rheo::inline v0::cuda {
+
+/// @param rank_on_node which of the node's devices, counted round  @throws back_end_error when there is none
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node);
+
+/// The names of the node's devices; where there are none, why.
+struct found_devices {
+    std::vector<std::string> names;
+    std::string why_none;
+};
+found_devices find_devices();
+
+}  // namespace rheo::inline v0::cuda

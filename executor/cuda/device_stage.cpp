@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/device_stage.hpp"
+
+#include "cuda/stage_kernels.hpp"
+#include "runtime/stage_on_pass.hpp"
+
+namespace rheo::inline v0::cuda {
+
+template <dtype_policy Policy>
+std::unique_ptr<stage> make_device_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                         resident_state& state, back_end& on, device_queue& queue)
+{
+    return std::make_unique<stage_on<stage_kernels<Policy>>>(layers, first, shape, microbatches, state, on, stage_kernels<Policy>{queue});
+}
+
+template std::unique_ptr<stage> make_device_stage<fp32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&);
+template std::unique_ptr<stage> make_device_stage<bf16>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&);
+
+}  // namespace rheo::inline v0::cuda

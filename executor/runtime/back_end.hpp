@@ -1,0 +1,74 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a rank computes with: the processor's threads, or a CUDA device. A back end has the memory that stages and state lie in, makes
+// stages whose kernels are its own, and does the few things that are done with state outside of stages. Work is put into one queue, in
+// which one thing comes after the other; what is put there is done when the back end is idle. On the host everything is
+// done when a call returns.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/adamw/adamw.hpp"
+#include "kernels/exact/exact.hpp"
+#include "kernels/initialise/initialise.hpp"
+#include "rheo/model/layer.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "runtime/memory.hpp"
+
+namespace rheo::inline v0 {
+
+class resident_state;
+class stage;
+
+/// A back end that cannot be had, or that failed, in a sentence; exit code 5.
+struct back_end_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+class back_end {
+public:
+    back_end() = default;
+    back_end(back_end const&) = delete;
+    back_end& operator=(back_end const&) = delete;
+    virtual ~back_end() = default;
+
+    virtual dtype_policy policy() const = 0;
+    /// What the bits of products and of the other kernels depend on: lines of the numerics fingerprint.
+    virtual std::string products() const = 0;
+    virtual std::string kernels() const = 0;
+
+    virtual memory& own() = 0;       ///< what a stage computes in; nobody else looks at it
+    virtual memory& shared() = 0;    ///< what state lies in: kernels and, while the back end is idle, the processor address it
+    virtual memory& messages() = 0;  ///< what messages are sent from and received into
+    /// All three are one: nothing has to be copied for a message.
+    virtual bool has_one_memory() const = 0;
+
+    virtual void copy(void* to, void const* from, std::size_t size) = 0;
+    /// Until all that was put into the queue is done. @throws back_end_error when some of it failed
+    virtual void wait() = 0;
+
+    /// The stage of `layers`; see its constructor.
+    virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                              resident_state& state) = 0;
+
+    // Of state, in shared memory.
+    virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;
+    virtual void initialise(initialise_constant_arguments<> const& arguments) = 0;
+    virtual void zero(std::span<std::int64_t> sums) = 0;
+    virtual void add(exact_add_arguments const& arguments) = 0;
+    /// The gradient lies in own or shared memory.
+    virtual void convert(exact_convert_arguments const& arguments) = 0;
+    /// What is stored of a parameter, where that is not the parameter itself.
+    virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
+    /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
+    virtual void update(std::span<adamw_arguments<bf16> const> tensors) = 0;
+    /// Waits. The same bits on every back end.
+    virtual std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,41 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The processor's threads as a back end: everything is done when a call returns, and there is one memory.
+
+#include "kernels/tiles.hpp"
+#include "runtime/back_end.hpp"
+
+namespace rheo::inline v0 {
+
+class host_back_end final : public back_end {
+public:
+    explicit host_back_end(int threads) : pool_{threads} {}
+
+    tile_pool& pool() { return pool_; }
+
+    dtype_policy policy() const override { return fp32; }
+    std::string products() const override;
+    std::string kernels() const override;
+    memory& own() override { return host_memory(); }
+    memory& shared() override { return host_memory(); }
+    memory& messages() override { return host_memory(); }
+    bool has_one_memory() const override { return true; }
+    void copy(void* to, void const* from, std::size_t size) override;
+    void wait() override {}
+    std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                      resident_state& state) override;
+    void initialise(initialise_normal_arguments<> const& arguments) override;
+    void initialise(initialise_constant_arguments<> const& arguments) override;
+    void zero(std::span<std::int64_t> sums) override;
+    void add(exact_add_arguments const& arguments) override;
+    void convert(exact_convert_arguments const& arguments) override;
+    void store(std::span<float const> parameter, std::span<bfloat16> stored) override;
+    void update(std::span<adamw_arguments<bf16> const> tensors) override;
+    std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
+
+private:
+    tile_pool pool_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host_stage.hpp"
+
+#include "runtime/stage_on_pass.hpp"
+
+namespace rheo::inline v0 {
+
+template class stage_on<host_kernels>;
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,50 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A matrix that comes from another rank or goes to one: where kernels use it, and where messages do. In a back end with one memory
+// these are the same place and nothing is copied.
+
+#include <cstddef>
+
+#include "runtime/back_end.hpp"
+
+namespace rheo::inline v0 {
+
+class passage {
+public:
+    explicit passage(back_end& on) : on_{&on}, here_{on.own()}, in_message_{on.messages()} {}
+
+    void resize(std::size_t size)
+    {
+        here_.resize(size);
+        in_message_.resize(on_->has_one_memory() ? 0 : size);
+    }
+    std::size_t size() const { return here_.size(); }
+    bool empty() const { return here_.empty(); }
+
+    void* here() { return here_.data(); }
+    std::span<std::byte> in_message() { return on_->has_one_memory() ? std::span{here_.data(), here_.size()} : std::span{in_message_.data(), in_message_.size()}; }
+
+    /// What a message brought goes where kernels use it.
+    void has_come()
+    {
+        if (!on_->has_one_memory()) {
+            on_->copy(here_.data(), in_message_.data(), size());
+        }
+    }
+    /// What kernels left goes where a message takes it. Waits.
+    void will_go()
+    {
+        if (!on_->has_one_memory()) {
+            on_->copy(in_message_.data(), here_.data(), size());
+            on_->wait();
+        }
+    }
+
+private:
+    back_end* on_;
+    array<std::byte> here_;
+    array<std::byte> in_message_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,142 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A stage on the kernels of a back end. It interprets the operation lists layer by layer: slots, saved values and parameters become pointers,
+// and the operations run one by one. A backward is an operation's input gradient and its weight gradient, one after the other or
+// at different times; both ways the same kernels get the same arguments. `Kernels` has a function per kernel with the contract's
+// arguments, `copy`, and `for_item`, which says what computes an item. One that has_states keeps those of accumulators in another memory while
+// kernels add to them, between `adds_to` and `added`, and has the gradients of input and weights of a norm, and of weight and bias, in one call. Its storage type, and not its policy, is a name here: g++ 12 breaks off at the latter.
+
+#include <functional>
+#include <vector>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/dropout/dropout.hpp"
+#include "kernels/exact/exact.hpp"
+#include "kernels/linear/linear.hpp"
+#include "runtime/stage.hpp"
+
+namespace rheo::inline v0 {
+
+template <class Kernels>
+class stage_on : public stage {
+public:
+    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
+             back_end& on, Kernels kernels)
+        : stage{layers, first, shape, microbatches, state, on}, kernels_{kernels}
+    {
+    }
+
+private:
+    using storage = typename Kernels::storage;
+    struct pass;
+
+    void rise(activation& a, stage_item const& item, loss_sum& loss) override;
+    void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                 std::function<bool(use_id)> const* adds) override;
+    void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
+
+    void begin_adding()
+    {
+        if constexpr (Kernels::has_states) {
+            for (auto const use : uses_) {
+                state_->accumulator(use);  // there before its state is copied
+            }
+            kernels_.adds_to(state_->states());
+        }
+    }
+    void end_adding()
+    {
+        if constexpr (Kernels::has_states) {
+            kernels_.added();
+        }
+    }
+
+    Kernels kernels_;
+};
+
+/// One layer on one item.
+template <class Kernels>
+struct stage_on<Kernels>::pass {
+    stage_on& self;
+    activation& a;
+    stage_item const& item;
+    std::size_t layer;
+    std::vector<storage*> gradient{};  ///< slot -> its gradient's memory
+    std::vector<char> has{};           ///< slot -> something has been written there
+    Kernels by{self.kernels_.for_item(item)};
+
+    layer_description const& description() const { return self.layers_[layer]; }
+    template <class T>
+    static T* at_offset(array<std::byte>& region, std::ptrdiff_t offset) { return reinterpret_cast<T*>(region.data() + offset); }
+
+    storage* slot(int s) const
+    {
+        return layer == 0 && s == 0 ? at_offset<storage>(a.input, 0) : at_offset<storage>(a.memory, self.layout_.slots[layer][static_cast<std::size_t>(s)]);
+    }
+    float* saved(std::size_t o) const { return at_offset<float>(a.memory, self.layout_.saved[layer][o]); }
+    /// Where a split backward keeps the gradient of a slot; null when it does not.
+    storage* kept(int s) const
+    {
+        auto const offset = s == no_slot ? -1 : self.layout_.gradients[layer][static_cast<std::size_t>(s)];
+        return offset < 0 ? nullptr : at_offset<storage>(a.gradients, offset);
+    }
+    storage const* parameter(std::size_t o, std::size_t i) const
+    {
+        auto const t = self.tensors_[layer][o][i];
+        if (t.value < 0) {
+            return nullptr;
+        }
+        auto const& tensor = self.state_->tensor(t);
+        if constexpr (std::is_same_v<storage, float>) {
+            return tensor.parameter.data();
+        } else {
+            return tensor.stored.data();
+        }
+    }
+    dropout drop(op const& o) const
+    {
+        return {.probability = item.training ? o.dropout_per_mille / 1000.0 : 0.0,
+                .key = {item.seed, item.step, item.microbatch, layer_id{self.first_.value + static_cast<int>(layer)}, o.id},
+                .rows = {.length = tokens(), .first = first_token(), .whole = self.shape_.tokens}};
+    }
+    std::int64_t tokens() const { return slice_tokens(self.shape_); }
+    std::int64_t first_token() const { return item.slice * tokens(); }
+
+    /// The qkv of the slices before, and where the gradients of their keys and values are collected.
+    earlier_slices<storage const> keys_before(std::size_t index) const;
+    earlier_slices<storage> key_gradients_before(std::size_t index) const;
+    std::ptrdiff_t key_gradients(std::size_t index) const
+    {
+        auto const computed = description().ops[index].heads * rows();
+        return self.layout_.saved[layer][index] + (std::is_same_v<storage, float> ? computed * 4 : matrix_bytes(computed, dtype::f32).count);
+    }
+    std::int64_t rows() const { return self.layout_.rows; }
+
+    void forward(std::size_t index, loss_sum& loss);
+
+    /// The gradient of what the operation's parameters made, where it is not there already.
+    void own_gradient(std::size_t index);
+    /// The gradients of what it reads. @pre own_gradient
+    void input_gradient(std::size_t index);
+    /// The contributions to its parameters. @pre own_gradient
+    void weight_gradient(std::size_t index, std::function<bool(use_id)> const& adds);
+
+    storage* gradient_of(int s) { return gradient[static_cast<std::size_t>(s)]; }
+    bool has_gradient(int s) const { return has[static_cast<std::size_t>(s)] != 0; }
+    void gave(int s) { has[static_cast<std::size_t>(s)] = 1; }
+
+    /// Both at once where the kernels have it so, with the same bits; false: they have not. @pre own_gradient
+    bool both_gradients(std::size_t index, std::function<bool(use_id)> const& adds);
+
+    /// Where the contribution of this microbatch to a use goes; no sums when it is not wanted.
+    gradient_sum_of<dtype::i64> target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const;
+
+    void linear_input(std::size_t index, weight_order order);
+    void linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
+    void rms_weights(std::size_t o, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
+    void rope(op const& o, storage const* from, storage* to, bool back);
+    void norm_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
+};
+
+}  // namespace rheo::inline v0
