@@ -228,7 +228,7 @@ void against_lowtime(int microbatches)
     auto const begin = std::chrono::steady_clock::now();
     auto const f = make_frontier(made.what, blocking * 8.0, frontier_begin::slowest);
     auto const ours = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    auto name = (std::filesystem::temp_directory_path() / "rheo-frontier-XXXXXX").string();
+    auto name = (std::filesystem::temp_directory_path() / "rheo-frontier-").string() + std::string(6, 'X');  // which mkstemp replaces
     int const file = mkstemp(name.data());
     if (file < 0) {
         std::printf("lowtime: no file can be made in the folder for temporary ones, comparison skipped\n");

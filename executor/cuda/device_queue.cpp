@@ -23,7 +23,7 @@ stream made_stream()
 }  // namespace
 
 device_queue::device_queue(memory& own, memory& page_locked)
-    : own_{&own}, stream_{made_stream()}, room_{own}, copies_{make_copies(own)}, states_{own}, losses_{own, most_losses}, losses_at_host_{page_locked, most_losses}
+    : stream_{made_stream()}, room_{own}, copies_{make_copies(own)}, states_{own}, losses_{own, most_losses}, losses_at_host_{page_locked, most_losses}
 {
 }
 

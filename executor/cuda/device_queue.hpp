@@ -70,7 +70,6 @@ private:
     static constexpr auto places = static_cast<std::size_t>(place::end);
     static std::array<array<std::byte>, places> make_copies(memory& own);
 
-    memory* own_;
     stream stream_;
     products products_;
     array<std::byte> room_;

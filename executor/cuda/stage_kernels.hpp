@@ -26,6 +26,7 @@ class stage_kernels {
 public:
     using storage = storage_t<Policy>;
     static constexpr bool has_states = true;
+    static constexpr bool joins_gradients = true;
 
     explicit stage_kernels(device_queue& queue) : queue_{&queue} {}
     stage_kernels const& for_item(stage_item const&) const { return *this; }

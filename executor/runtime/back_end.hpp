@@ -71,4 +71,7 @@ public:
     virtual std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
 };
 
+/// What lies in the back end's memory in its storage type. Waits.
+std::vector<float> floats_from(back_end& on, void const* from, std::size_t count);
+
 }  // namespace rheo::inline v0

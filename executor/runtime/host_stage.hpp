@@ -26,6 +26,7 @@ class host_kernels {
 public:
     using storage = float;
     static constexpr bool has_states = false;
+    static constexpr bool joins_gradients = false;
 
     explicit host_kernels(tile_pool& pool) : pool_{&pool} {}
     host_kernels for_item(stage_item const& item) const { return item.pool != nullptr ? host_kernels{*item.pool} : *this; }

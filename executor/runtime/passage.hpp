@@ -1,15 +1,32 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A matrix that comes from another rank or goes to one: where kernels use it, and where messages do. In a back end with one memory
-// these are the same place and nothing is copied.
+// What comes from another rank or goes to one: where kernels use it, and where messages do. In a back end with one memory these are the
+// same place and nothing is copied.
 
 #include <cstddef>
+#include <deque>
+#include <span>
 
 #include "runtime/back_end.hpp"
 
 namespace rheo::inline v0 {
 
+/// What a message reads of something that kernels have written: itself or, where messages have another memory, a copy, which is added to `copies`
+/// and lives as long. Waits.
+template <class T>
+std::span<T const> for_message(back_end& on, std::deque<array<T>>& copies, T const* from, std::size_t count)
+{
+    if (on.has_one_memory()) {
+        return {from, count};
+    }
+    auto& copy = copies.emplace_back(on.messages(), count);
+    on.copy(copy.data(), from, count * sizeof(T));
+    on.wait();
+    return copy;
+}
+
+/// A matrix that is used here and in messages, again and again.
 class passage {
 public:
     explicit passage(back_end& on) : on_{&on}, here_{on.own()}, in_message_{on.messages()} {}

@@ -99,14 +99,7 @@ std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
     auto const& o = layers_.back().ops.back();
     auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
-    auto const read = [&]<class Storage>(Storage) {
-        std::vector<Storage> values(static_cast<std::size_t>(o.in_width));
-        auto const size = values.size() * sizeof(Storage);
-        on_->copy(values.data(), all + static_cast<std::size_t>(row) * size, size);
-        on_->wait();
-        return std::vector<float>(values.begin(), values.end());
-    };
-    return on_->policy().storage == dtype::bf16 ? read(bfloat16{}) : read(float{});
+    return floats_from(*on_, all + row * o.in_width * size_of(on_->policy().storage), static_cast<std::size_t>(o.in_width));
 }
 
 void stage::reserve(activation& a)

@@ -4,8 +4,8 @@
 // A stage on the kernels of a back end. It interprets the operation lists layer by layer: slots, saved values and parameters become pointers,
 // and the operations run one by one. A backward is an operation's input gradient and its weight gradient, one after the other or
 // at different times; both ways the same kernels get the same arguments. `Kernels` has a function per kernel with the contract's
-// arguments, `copy`, and `for_item`, which says what computes an item. One that has_states keeps those of accumulators in another memory while
-// kernels add to them, between `adds_to` and `added`, and has the gradients of input and weights of a norm, and of weight and bias, in one call. Its storage type, and not its policy, is a name here: g++ 12 breaks off at the latter.
+// arguments, `copy`, and `for_item`, which says what computes an item. One that `has_states` keeps those of accumulators in another memory while
+// kernels add to them, between `adds_to` and `added`; one that `joins_gradients` has those of input and weights of a norm, and of weight and bias, in one call. Its storage type, and not its policy, is a name here: g++ 12 breaks off at the latter.
 
 #include <functional>
 #include <vector>

@@ -55,7 +55,7 @@ void stage_on<Kernels>::pass::linear_weights(std::size_t index, weight_order ord
     auto const& o = description().ops[index];
     auto const weight = target(index, 0, adds);
     auto const bias = target(index, 1, adds);
-    if constexpr (Kernels::has_states) {
+    if constexpr (Kernels::joins_gradients) {
         if (weight.sums != nullptr && bias.sums != nullptr) {
             by.linear_backward_parameters({.rows = rows(), .in = o.in_width, .out = o.out_width, .order = order, .input = slot(o.x[0]),
                                            .output_gradient = gradient_of(o.z[0]), .weight_gradient = weight},
@@ -140,7 +140,7 @@ void stage_on<Kernels>::pass::weight_gradient(std::size_t index, std::function<b
 template <class Kernels>
 bool stage_on<Kernels>::pass::both_gradients(std::size_t index, std::function<bool(use_id)> const& adds)
 {
-    if constexpr (Kernels::has_states) {
+    if constexpr (Kernels::joins_gradients) {
         auto const& o = description().ops[index];
         auto const bypass = [&](int s) { return has_gradient(s) ? gradient_of(s) : nullptr; };
         switch (o.kind) {

@@ -39,7 +39,7 @@ void stage_on<Kernels>::weigh(activation& a, stage_item const& item, layer_id lo
 
 template <class Kernels>
 void stage_on<Kernels>::descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                    std::function<bool(use_id)> const* adds)
+                                std::function<bool(use_id)> const* adds)
 {
     bool const keeps = adds == nullptr;
     if (!keeps) {

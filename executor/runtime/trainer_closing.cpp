@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -202,7 +203,6 @@ std::string trainer::sample()
     struct at_work {
         std::unique_ptr<stage> layers;
         std::unique_ptr<activation> kept;
-        std::unique_ptr<passage> input, output;
     };
     std::vector<at_work> mine(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s) {
@@ -210,20 +210,17 @@ std::string trainer::sample()
             auto& here = mine[static_cast<std::size_t>(s)];
             here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident_);
             here.kept = std::make_unique<activation>(here.layers->layout());
-            here.input = std::make_unique<passage>(*job_->on);
-            here.input->resize(here.layers->input_bytes());
-            here.output = std::make_unique<passage>(*job_->on);
-            here.output->resize(here.layers->output_bytes());
         }
     }
     auto const first = rank_of(pipeline, stage_id{0});
     auto const last = rank_of(pipeline, stage_id{stages - 1});
+    array<std::byte> arrived{job_->on->messages()};
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < wanted_tokens; ++i) {
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
         std::int64_t next = 0;
         for (int s = 0; s < stages; ++s) {
-            auto& [layers, kept, input, output] = mine[static_cast<std::size_t>(s)];
+            auto& [layers, kept] = mine[static_cast<std::size_t>(s)];
             if (layers == nullptr) {
                 continue;
             }
@@ -234,9 +231,9 @@ std::string trainer::sample()
                     kept->tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
                 }
             } else if (beside(s - 1) != me_) {
-                messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, input->in_message()));
-                input->has_come();
-                job_->on->copy(layers->input(*kept), input->here(), input->size());
+                arrived.resize(layers->input_bytes());
+                messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, std::span<std::byte>{arrived}));
+                job_->on->copy(layers->input(*kept), arrived.data(), arrived.size());
             } else {
                 auto const& before = mine[static_cast<std::size_t>(s - 1)];
                 job_->on->copy(layers->input(*kept), before.layers->output(*before.kept), layers->input_bytes());
@@ -248,9 +245,9 @@ std::string trainer::sample()
             if (s + 1 == stages) {
                 next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
             } else if (beside(s + 1) != me_) {
-                job_->on->copy(output->here(), layers->output(*kept), output->size());
-                output->will_go();
-                messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, std::span<std::byte const>{output->in_message()}));
+                std::deque<array<std::byte>> copies;
+                auto const sent = for_message(*job_->on, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
+                messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, sent));
             }
         }
         if (me_ == last && me_ != first) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <span>
 
+#include "runtime/passage.hpp"
 #include "runtime/transfer.hpp"
 
 namespace rheo::inline v0 {
@@ -56,15 +57,6 @@ void trainer::pass_gradients_on()
     kept_gradients_.clear();
     std::vector<mpi::messenger::ticket> tickets;
     std::deque<array<float>> sent;
-    auto const for_message = [&](float const* gradient, std::size_t count) -> std::span<float const> {
-        if (job_->on->has_one_memory()) {
-            return {gradient, count};
-        }
-        auto& copy = sent.emplace_back(job_->on->messages(), count);
-        job_->on->copy(copy.data(), gradient, count * sizeof(float));
-        job_->on->wait();
-        return copy;
-    };
     for (auto const& c : kept_) {
         auto const t = c.part.tensor;
         auto const count = static_cast<std::size_t>(elements(resident_.info(t).shape));
@@ -74,7 +66,7 @@ void trainer::pass_gradients_on()
         } else if (c.from == me_) {
             for (auto const& r : worker_->reductions()) {
                 if (std::find(r.unit().tensors.begin(), r.unit().tensors.end(), t) != r.unit().tensors.end()) {
-                    tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), for_message(r.gradient(t), count)));
+                    tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), for_message(*job_->on, sent, r.gradient(t), count)));
                 }
             }
         }

@@ -196,12 +196,12 @@ void trainer::update_parameters(step_id step)
     auto const update = [&](tensor_id t, float const* gradient) {
         auto& storage = resident_.tensor(t);
         all.push_back({.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
-                                  .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
-                                  .gradient = gradient, .parameter = storage.stored.data(),
-                                  .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
-                                  .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
-                                  .beta2 = o.beta2, .epsilon = o.epsilon,
-                                  .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+                       .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
+                       .gradient = gradient, .parameter = storage.stored.data(),
+                       .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
+                       .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
+                       .beta2 = o.beta2, .epsilon = o.epsilon,
+                       .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
     };
     for (auto const& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transfer.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <deque>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "runtime/collectives.hpp"
+#include "runtime/passage.hpp"
 
 namespace rheo::inline v0 {
 
@@ -97,18 +97,9 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::vector<mpi::messenger::ticket> sends;
     std::deque<std::array<std::uint64_t, 2>> digests;
     std::deque<packed_state> states;
-    // Messages do not read what kernels write where that is another memory; and on the host nothing is copied.
-    bool const in_place = state.on().has_one_memory();
     std::deque<array<float>> floats;
     std::deque<array<std::int64_t>> integers;
-    auto const for_message = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) -> std::span<T const> {
-        if (in_place) {
-            return from;
-        }
-        auto& copy = copies.emplace_back(state.on().messages(), from.size());
-        std::copy(from.begin(), from.end(), copy.begin());
-        return copy;
-    };
+    auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return for_message(state.on(), copies, from.data(), from.size()); };
     state.on().wait();
     for (auto const& round : plan.rounds) {
         std::vector<arrival> arrivals;
@@ -120,9 +111,9 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
                 digests.push_back({digest.high, digest.low});
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), for_message(floats, storage.parameter)));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), for_message(floats, storage.first_moment)));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), for_message(floats, storage.second_moment)));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), sent(floats, storage.parameter)));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), sent(floats, storage.first_moment)));
+                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), sent(floats, storage.second_moment)));
                 sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t const>{digests.back()}));
             } else if (c.to == me) {
                 auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
@@ -161,7 +152,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
         if (move.from == me) {
             auto& mine = state.accumulator(move.use);
             states.push_back(packed(mine));
-            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), for_message(integers, mine.sums)));
+            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), sent(integers, mine.sums)));
             sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t const>{states.back()}));
         } else if (move.to == me) {
             auto const t = state.info().uses[at(move.use)].tensor;

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include <cuda_runtime.h>
-
 #include "catch.hpp"
 #include "cuda/back_end.hpp"
+#include "kernels/cuda/launches.hpp"
+#include "late.hpp"
 #include "rheo/model/llama.hpp"
 #include "stage_steps.hpp"
 
@@ -42,11 +42,6 @@ double distance(step_result const& a, step_result const& b)
     }
     return largest;
 }
-
-struct late {
-    late() { emulated::set_late(true); }
-    ~late() { emulated::set_late(false); }
-};
 
 /// @param tolerance of a gradient: a few hundred roundings of the storage type, which add up at random, over few terms
 void same_as_on_the_host(model_description const& model, dtype_policy policy, double tolerance)
@@ -94,6 +89,31 @@ TEST_CASE("slices of a sequence on a device: the same bits however they are cut 
         auto const whole = run_step(model, step, {.cuts = {0, layers}, .slices = 3, .on = device.get()});
         CHECK(distance(whole, run_step(model, step, {.cuts = {0, layers}, .slices = 3})) < (policy == fp32 ? 2e-5 : 0.05));
         CHECK(run_step(model, step, {.cuts = {0, 2, layers}, .how = backwards::split_late, .slices = 3, .on = device.get()}) == whole);
+    }
+}
+
+TEST_CASE("a block at work takes the launches that the compiler says")
+{
+    auto const model = fused(gpt_model({.vocabulary = 64, .context = 16, .width = 32, .heads = 2, .blocks = 1, .dropout_per_mille = 100}));
+    auto const info = state_of(model);
+    for (auto const& policy : {fp32, bf16}) {
+        auto const device = cuda::make_back_end(policy, 0);
+        resident_state state{info, *device};
+        initialise_layers(state, layer_id{1}, layer_id{2}, seed);
+        auto const block = device->make_stage(std::span{model.layers}.subspan(1, 1), layer_id{1}, {2, 16}, 1, state);
+        activation a{block->layout()};
+        array<std::byte> above{device->own(), block->output_bytes()};
+        array<std::byte> below{device->own(), block->input_bytes()};
+        loss_sum none;
+        device->wait();
+        auto const begin = emulated::work().launches;
+        block->forward(a, {}, none);
+        device->wait();
+        auto const middle = emulated::work().launches;
+        block->backward(a, {}, layer_id{1}, above.data(), below.data(), [](use_id) { return true; });
+        device->wait();
+        CHECK(middle - begin == cuda::launches_of(model.layers[1], cuda::launch_pass::forward, policy).size());
+        CHECK(emulated::work().launches - middle == cuda::launches_of(model.layers[1], cuda::launch_pass::backward, policy).size());
     }
 }
 

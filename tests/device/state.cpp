@@ -2,10 +2,9 @@
 // What a device does with state outside of stages: the bits of the host, also when it does things as late as it may.
 #include "runtime/resident_state.hpp"
 
-#include <cuda_runtime.h>
-
 #include "catch.hpp"
 #include "cuda/back_end.hpp"
+#include "late.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "runtime/host_back_end.hpp"
@@ -13,11 +12,6 @@
 using namespace rheo;
 
 namespace {
-
-struct late {
-    late() { emulated::set_late(true); }
-    ~late() { emulated::set_late(false); }
-};
 
 /// A state from the seed, then one update from gradients that follow from the elements' numbers; what both leave, and the sums of squares.
 struct outcome {

@@ -99,18 +99,6 @@ inline std::vector<std::int32_t> slice_of(std::vector<std::int32_t> const& whole
     return part;
 }
 
-/// What lies in a back end's memory, as floats.
-inline std::vector<float> floats_of(back_end& on, void const* from, std::size_t size)
-{
-    auto const read = [&]<class Storage>(Storage) {
-        std::vector<Storage> values(size / sizeof(Storage));
-        on.copy(values.data(), from, size);
-        on.wait();
-        return std::vector<float>(values.begin(), values.end());
-    };
-    return on.policy().storage == dtype::bf16 ? read(bfloat16{}) : read(float{});
-}
-
 /// Runs a step's microbatches through the stages between the cuts, each with memory of its own, as ranks have it.
 inline step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
 {
@@ -255,7 +243,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         result.input_gradients.assign(items, {});
         for (std::size_t i = 0; i < items; ++i) {
             for (auto const& of_stage : gradient[i]) {
-                result.input_gradients[i].push_back(floats_of(on, of_stage.data(), of_stage.size()));
+                result.input_gradients[i].push_back(floats_from(on, of_stage.data(), of_stage.size() / static_cast<std::size_t>(size_of(on.policy().storage))));
             }
         }
     }

@@ -15,7 +15,7 @@ struct temporary_folder {
 
     temporary_folder()
     {
-        auto pattern = (std::filesystem::temp_directory_path() / "rheo-test-XXXXXX").string();
+        auto pattern = (std::filesystem::temp_directory_path() / "rheo-test-").string() + std::string(6, 'X');  // which mkdtemp replaces
         if (::mkdtemp(pattern.data()) == nullptr) {
             throw std::runtime_error("no temporary folder");
         }

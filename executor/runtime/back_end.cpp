@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/back_end.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+template <class Storage>
+std::vector<float> read(back_end& on, void const* from, std::size_t count)
+{
+    std::vector<Storage> values(count);
+    on.copy(values.data(), from, count * sizeof(Storage));
+    on.wait();
+    return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+std::vector<float> floats_from(back_end& on, void const* from, std::size_t count)
+{
+    return on.policy().storage == dtype::bf16 ? read<bfloat16>(on, from, count) : read<float>(on, from, count);
+}
+
+}  // namespace rheo::inline v0
