@@ -152,7 +152,7 @@ void measure(arguments const& wanted_by_user)
     w.computed = [&](instruction, seconds) { ++computed; };
 
     std::chrono::steady_clock::duration computed_for{};  // what sections took but for waits
-    auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(use_id, microbatch_id)> const& contributed) {
+    auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(std::span<use_id const>, microbatch_id)> const& contributed) {
         MPI_Barrier(MPI_COMM_WORLD);  // whoever waits for the other spins, and would count that as its own
         messages.begin_section();
         auto const waited = messages.waited();
@@ -160,10 +160,10 @@ void measure(arguments const& wanted_by_user)
         w.run(row, work, context, messages, wanted, contributed, unused);
         computed_for += std::chrono::steady_clock::now() - start - (messages.waited() - waited);
     };
-    auto const plain_section = [&] { section([](use_id, microbatch_id) { return true; }, [](use_id, microbatch_id) {}); };
+    auto const plain_section = [&] { section([](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}); };
     auto const booked_section = [&] {
         auto books = books_of(about, w);
-        section([&](use_id use, microbatch_id m) { return wanted(books, use, m); }, [&](use_id use, microbatch_id m) { note(books, contributed{use, m}); });
+        section([&](use_id use, microbatch_id m) { return wanted(books, use, m); }, [&](std::span<use_id const> uses, microbatch_id m) { note(books, uses, m); });
     };
 
     auto const instructions = row.size();
@@ -238,9 +238,7 @@ void measure(arguments const& wanted_by_user)
     double const noting = microseconds_each(count, [&] {
         auto books = books_of(about, w);
         for (int m = 0; m < config.train.microbatches; ++m) {
-            for (auto const use : layers.uses()) {
-                note(books, contributed{use, microbatch_id{m}});
-            }
+            note(books, layers.uses(), microbatch_id{m});
         }
     });
 

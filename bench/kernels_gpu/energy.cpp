@@ -7,13 +7,9 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/error.hpp"
-#ifdef RHEO_BENCH_NVML
 #include "power/nvml_device.hpp"
-#endif
 
 namespace bench {
-
-#ifdef RHEO_BENCH_NVML
 
 using namespace rheo;
 
@@ -69,18 +65,6 @@ double energy_reader::clock_mhz() const
     auto const clock = device_->nvml.clock_now();
     return clock ? clock->count : 0.0;
 }
-
-#else
-
-struct energy_reader::device {};
-
-energy_reader::energy_reader(std::string const&) : sentence_{"not read: built without the executor"} {}
-
-double energy_reader::of_one(std::function<void()> const&, double, double) const { return 0; }
-
-double energy_reader::clock_mhz() const { return 0; }
-
-#endif
 
 energy_reader::~energy_reader() = default;
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The energy of a call by NVML, where the program is built with what reads it and the device has a counter: the call is repeated for long enough
+// The energy of a call by NVML, where the device has a counter: the call is repeated for long enough
 // that the counter's steps do not matter.
 
 #include <functional>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole layers of models, forward and backward, and what a model of them would be without its update.
+// Whole layers of models as ranks run them, forward and backward, and what a model of them would be without its update.
 #include <string>
+#include <utility>
 
+#include "cuda/back_end.hpp"
 #include "families.hpp"
-#include "layer_on_device.hpp"
+#include "layer_at_work.hpp"
 #include "results.hpp"
+#include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
 
@@ -12,15 +15,26 @@ namespace bench {
 
 namespace {
 
+using namespace rheo;
+
+/// With one block in place of all, which are alike.
 struct model {
     std::string name;
-    layer_description embedding, block, classifier;
+    model_description layers;
     int blocks;
-    sequences of;
+    microbatch_shape shape;
 };
 
-model gpt(std::string name, gpt_shape const& s, sequences of) { return {std::move(name), embedding_layer(s), block_layer(s), classifier_layer(s), s.blocks, of}; }
-model llama(std::string name, llama_shape const& s, sequences of) { return {std::move(name), llama_embedding_layer(s), llama_block_layer(s), llama_classifier_layer(s), s.blocks, of}; }
+model gpt(std::string name, gpt_shape s, microbatch_shape shape)
+{
+    auto const blocks = std::exchange(s.blocks, 1);
+    return {std::move(name), fused(gpt_model(s)), blocks, shape};
+}
+model llama(std::string name, llama_shape s, microbatch_shape shape)
+{
+    auto const blocks = std::exchange(s.blocks, 1);
+    return {std::move(name), fused(llama_model(s)), blocks, shape};
+}
 
 std::vector<model> models_for(options const& asked)
 {
@@ -36,39 +50,41 @@ std::vector<model> models_for(options const& asked)
 }
 
 /// Forward and backward of a layer, one after the other; returns the two together.
-measurement both(results& to, layer_description const& description, model const& m)
+measurement both(results& to, back_end& on, model const& m, std::size_t which)
 {
-    layer_on_device<bfloat16> layer{description, m.of};
-    auto const shape = std::to_string(m.of.batch) + " x " + std::to_string(m.of.length);
-    microbatch_shape const items{.sequences = static_cast<int>(m.of.batch), .tokens = static_cast<int>(m.of.length)};
+    auto const& layer = m.layers.layers[which];
+    layer_at_work at_work{on, m.layers, layer_id{static_cast<int>(which)}, m.shape};
     double forward_count = 0;
     double backward_count = 0;
-    for (auto const& o : layer.description().ops) {
-        forward_count += static_cast<double>(forward_flops(o, items).count);
-        backward_count += static_cast<double>(backward_flops(o, items).count);
+    for (auto const& o : layer.ops) {
+        forward_count += static_cast<double>(forward_flops(o, m.shape).count);
+        backward_count += static_cast<double>(backward_flops(o, m.shape).count);
     }
-    auto const name = [&](char const* pass) { return m.name + " " + std::string{description.name} + " " + pass; };
-    auto const forward = to.add({.kernel = name("forward"), .type = "bf16", .shape = shape, .flops = forward_count, .tokens = m.of.rows()}, [&] { layer.forward(); });
-    auto const backward = to.add({.kernel = name("backward"), .type = "bf16", .shape = shape, .flops = backward_count, .tokens = m.of.rows()}, [&] { layer.backward(); });
-    return {.kernel = {}, .type = "bf16", .shape = shape, .flops = forward_count + backward_count, .tokens = m.of.rows(), .seconds = forward.seconds + backward.seconds, .joules = forward.joules + backward.joules};
+    auto const row = [&](char const* pass, double flops) {
+        return measurement{.kernel = m.name + " " + std::string{layer.name} + pass, .type = "bf16", .shape = std::to_string(m.shape.sequences) + " x " + std::to_string(m.shape.tokens), .flops = flops, .tokens = rows(m.shape)};
+    };
+    auto const wait = [&] { at_work.wait(); };
+    auto const forward = to.add(row(" forward", forward_count), [&] { at_work.forward(); }, wait);
+    auto const backward = to.add(row(" backward", backward_count), [&] { at_work.backward(); }, wait);
+    auto together = row("", forward_count + backward_count);
+    together.seconds = forward.seconds + backward.seconds;
+    together.joules = forward.joules + backward.joules;
+    return together;
 }
 
 }  // namespace
 
 void models(results& to)
 {
+    auto const on = cuda::make_back_end(bf16, 0);
     for (auto const& m : models_for(to.asked())) {
-        auto whole = both(to, m.block, m);
-        whole.seconds *= m.blocks;
-        whole.joules *= m.blocks;
-        whole.flops *= m.blocks;
-        for (auto const& layer : {m.embedding, m.classifier}) {
-            auto const one = both(to, layer, m);
-            whole.seconds += one.seconds;
-            whole.joules += one.joules;
-            whole.flops += one.flops;
+        measurement whole{};
+        for (std::size_t layer = 0; layer < m.layers.layers.size(); ++layer) {
+            auto const one = both(to, *on, m, layer);
+            auto const times = layer == 1 ? m.blocks : 1;
+            whole = {.kernel = m.name + " without its update", .type = one.type, .shape = one.shape, .flops = whole.flops + times * one.flops, .tokens = one.tokens,
+                     .seconds = whole.seconds + times * one.seconds, .joules = whole.joules + times * one.joules};
         }
-        whole.kernel = m.name + " without its update";
         to.conclude(whole);
     }
 }

@@ -50,8 +50,8 @@ public:
     /// A memory-bound kernel's sizes against its rates, for the picture.
     std::map<std::string, std::vector<measurement>> const& sizes() const { return sizes_; }
 
-    /// Measures a call and prints it.
-    measurement const& add(measurement what, std::function<void()> const& call);
+    /// Measures a call and prints it. One that puts its work into a queue of its own comes with what waits for it, and is measured some times in a row.
+    measurement const& add(measurement what, std::function<void()> const& call, std::function<void()> const& wait = {});
     void row(char const* kernel, char const* type, std::int64_t rows, std::int64_t width, double bytes, std::function<void()> const& call)
     {
         add({.kernel = kernel, .type = type, .shape = std::to_string(rows) + " x " + std::to_string(width), .bytes = bytes}, call);
@@ -66,6 +66,7 @@ public:
 
 private:
     double seconds_of(std::function<void()> const& call) const;
+    double seconds_in_a_row(std::function<void()> const& call, std::function<void()> const& wait) const;
     void print(measurement const& what) const;
 
     options asked_;

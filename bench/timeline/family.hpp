@@ -6,7 +6,6 @@
 // changes is as fast for one as for the other.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -20,8 +19,7 @@
 
 #include "message_time.hpp"
 #include "mpi/messenger.hpp"
-#include "operation_book.hpp"
-#include "operation_times.hpp"
+#include "replay.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
@@ -87,6 +85,15 @@ public:
             spent += (about_->clock.now() - since).count;
             ++count;
         };
+        std::map<int, stage*> here;
+        auto const made_here = worker_->stages();
+        std::size_t next = 0;
+        for (int s = 0; s < static_cast<int>(costs_.size()); ++s) {
+            if (rank_of(plan_.pipelines.front(), stage_id{s}) == members.me) {
+                here.emplace(s, made_here[next++]);
+            }
+        }
+        replay_ = std::make_unique<replay>(std::move(here), *data_, config.train.seed, config.train.microbatch.slices);
         row_ = programs_of(plan_, {}, 0).front().rows[static_cast<std::size_t>(worker_->place().position)];
     }
 
@@ -96,62 +103,29 @@ public:
     std::string const& name() const { return name_; }
     std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
 
-    /// What a step takes by the library, where operations and messages take what stands in the book; or operations the time that they wait.
-    double foretold(operation_book const& book) const
+    /// What a step takes by the library, where operations take what they took when they were measured by themselves and a message that time; or operations the time that they wait.
+    double foretold(rheo::seconds message) const
     {
-        auto costs = costs_;
-        for (std::size_t s = 0; s < costs.size() && !waits_; ++s) {
-            costs[s] = book.at(about_stage(s));
-        }
-        return rheo::makespan(compute_, with_messages(std::move(costs), waits_ ? modelled_message() : book.at(message_size()))).count;
+        return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count;
     }
 
-    /// Measures the operations that the program has, each rank its own, all at once, and a message.
-    void measure_operations(rheo::mpi::messenger& messages, operation_book& book) const
+    /// Measures the operations of the program, each rank its own in their order, all ranks at once.
+    void measure_operations()
     {
-        using namespace rheo;
-        book.messages[message_size().count].add(message_time(messages, about_->clock, message_size()).count);
-        std::vector<double> times(4 * costs_.size());
-        auto const here = worker_->stages();
-        std::size_t next = 0;
+        std::vector<times_of_stage> spent(costs_.size());
         MPI_Barrier(MPI_COMM_WORLD);
-        for (std::size_t s = 0; s < costs_.size(); ++s) {
-            if (about_stage(s).rank == members_->me.value) {
-                auto const cost = operation_times(*here[next++], about_->shape().slices, 4, backwards_of(s));
-                double const each[] = {cost.forward.count, cost.backward.count, cost.input_gradient.count, cost.weight_gradient.count};
-                std::copy(std::begin(each), std::end(each), times.begin() + static_cast<std::ptrdiff_t>(4 * s));
-            }
-        }
-        MPI_Allreduce(MPI_IN_PLACE, times.data(), static_cast<int>(times.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        for (std::size_t s = 0; s < costs_.size(); ++s) {
-            book.add(about_stage(s), {{times[4 * s]}, {times[4 * s + 1]}, {times[4 * s + 2]}, {times[4 * s + 3]}, {}, {}});
-        }
+        replay_->run(row_, spent);
+        costs_ = means_of_all(spent);
     }
+
+    /// What a message between its ranks takes, by itself.
+    rheo::seconds measured_message(rheo::mpi::messenger& messages) const { return message_time(messages, about_->clock, message_size()); }
 
     /// What the step that was measured takes by the library, when each operation takes what its kind took on the mean in that step, and
     /// a message what it took in this turn.
-    double explained(operation_book const& book) const
+    double explained(rheo::seconds message) const
     {
-        using namespace rheo;
-        auto const kinds = std::tuple_size_v<kinds_of_stage>;
-        std::vector<double> sums(2 * kinds * spent_.size());
-        for (std::size_t s = 0; s < spent_.size(); ++s) {
-            for (std::size_t k = 0; k < kinds; ++k) {
-                sums[2 * (s * kinds + k)] = spent_[s][k].first;
-                sums[2 * (s * kinds + k) + 1] = spent_[s][k].second;
-            }
-        }
-        MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        stage_costs costs;
-        for (std::size_t s = 0; s < spent_.size(); ++s) {
-            auto const mean = [&](instruction_kind kind) {
-                auto const* const each = &sums[2 * (s * kinds + static_cast<std::size_t>(kind))];
-                return seconds{each[1] > 0 ? each[0] / each[1] : 0};
-            };
-            using enum instruction_kind;
-            costs.push_back({mean(forward), mean(backward), mean(input_gradient), mean(weight_gradient), {}, {}});
-        }
-        return makespan(compute_, with_messages(std::move(costs), waits_ ? modelled_message() : book.at(message_size()))).count;
+        return rheo::makespan(compute_, with_messages(means_of_all(spent_), waits_ ? modelled_message() : message)).count;
     }
 
     /// What a step takes from the first rank's beginning to the last one's end: an upper bound, as ranks leave a barrier one after the other.
@@ -164,33 +138,36 @@ public:
         messages.begin_section();
         double span[2] = {-about_->clock.now().count, 0};
         worker_->run(row_, plan_.work.front(), {members_->id, step_id{1}, attempt_id{0}, true}, messages, [](use_id, microbatch_id) { return true; },
-                     [](use_id, microbatch_id) {}, unused);
+                     [](std::span<use_id const>, microbatch_id) {}, unused);
         span[1] = about_->clock.now().count;
         MPI_Allreduce(MPI_IN_PLACE, span, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         return span[0] + span[1];
     }
 
 private:
-    using kinds_of_stage = std::array<std::pair<double, double>, static_cast<std::size_t>(rheo::instruction_kind::recompute) + 1>;  ///< by the kind of instruction: seconds, how many
-
-    stage_on_rank about_stage(std::size_t number) const
+    /// What operations took on the mean, of all ranks, each of which has the times of its own stages; transfers are left at 0.
+    static rheo::stage_costs means_of_all(std::vector<times_of_stage> const& spent)
     {
-        auto const& pipeline = plan_.pipelines.front();
-        rheo::stage_id const stage{static_cast<int>(number)};
-        auto const span = layers_of(pipeline, stage);
-        return {span.begin.value, span.end.value, rank_of(pipeline, stage).value, about_->shape().slices};
-    }
-
-    backwards backwards_of(std::size_t stage) const
-    {
-        backwards found;
-        for (auto const& row : compute_.rows) {
-            for (auto const& i : row) {
-                found.whole = found.whole || (i.stage == static_cast<int>(stage) && i.kind == rheo::instruction_kind::backward);
-                found.split = found.split || (i.stage == static_cast<int>(stage) && i.kind == rheo::instruction_kind::input_gradient);
+        using namespace rheo;
+        auto const kinds = std::tuple_size_v<times_of_stage>;
+        std::vector<double> sums(2 * kinds * spent.size());
+        for (std::size_t s = 0; s < spent.size(); ++s) {
+            for (std::size_t k = 0; k < kinds; ++k) {
+                sums[2 * (s * kinds + k)] = spent[s][k].first;
+                sums[2 * (s * kinds + k) + 1] = spent[s][k].second;
             }
         }
-        return found;
+        MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        stage_costs costs;
+        for (std::size_t s = 0; s < spent.size(); ++s) {
+            auto const mean = [&](instruction_kind kind) {
+                auto const* const each = &sums[2 * (s * kinds + static_cast<std::size_t>(kind))];
+                return seconds{each[1] > 0 ? each[0] / each[1] : 0};
+            };
+            using enum instruction_kind;
+            costs.push_back({mean(forward), mean(backward), mean(input_gradient), mean(weight_gradient), {}, {}});
+        }
+        return costs;
     }
 
     rheo::bytes message_size() const { return boundary_bytes(about_->model.layers.front(), about_->shape()); }  ///< the blocks have one width
@@ -220,8 +197,9 @@ private:
     std::unique_ptr<rheo::job> about_;
     std::unique_ptr<rheo::resident_state> resident_;
     std::unique_ptr<rheo::worker> worker_;
-    rheo::stage_costs costs_;
-    std::vector<kinds_of_stage> spent_;  ///< by stage, in the last step
+    std::unique_ptr<replay> replay_;
+    rheo::stage_costs costs_;  ///< of timed waits, or as last measured
+    std::vector<times_of_stage> spent_;  ///< by stage, in the last step
     std::vector<rheo::instruction> row_;
 };
 

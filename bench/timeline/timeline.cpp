@@ -6,7 +6,7 @@
 // Without --kernels the model is as small as it can be, and after each operation its rank waits until the time that the operation
 // is said to take is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
 // then, so that there may be more of them than cores, and messages are modelled as planning models them. With --kernels operations take what they
-// take: foretold, turn by turn, from what operations and messages took when they were measured by themselves, before the steps of each family; explained from
+// take: foretold from what a message took by itself and operations took when each rank ran its own by itself in the order of its program, before each step; explained from
 // what each kind of operation took in the step itself. Families take turns in rotating order; figures are those of a typical turn.
 //
 // Whether the families are in the order that was foretold is judged by what one family shows: --copies of the first one take their turns among the
@@ -95,6 +95,8 @@ struct row {
     double foretold = 0;  ///< seconds
     double measured = 0;
     double explained = 0;
+    double over_foretold = 0;   ///< by how much a step takes longer, as a part
+    double over_explained = 0;
 };
 
 run_config config_for(arguments const& wanted, std::string const& schedule, int ranks)
@@ -129,25 +131,35 @@ std::vector<std::size_t> order_of_turn(std::size_t turn, std::size_t own, std::s
     return order;
 }
 
-struct sample {
+/// What was measured of a family in the turns.
+struct step_times {
     std::size_t turn;
-    double seconds;
+    double foretold, measured, explained;  ///< seconds
 };
 
-struct times_of_family {
-    std::vector<sample> foretold{}, measured{}, explained{};
-};
-
-/// The mean of the middle half, without the pace of the turns: what disturbed one does not count, nor what was lucky. @param pace of each turn, 1 on the mean
-double typical(std::vector<sample> const& samples, std::vector<double> const& pace)
+/// The mean of the middle half: what disturbed one does not count, nor what was lucky. @param value of a step
+template <class Value>
+double typical(std::vector<step_times> const& steps, Value const& value)
 {
     std::vector<double> values;
-    for (auto const& each : samples) {
-        values.push_back(each.seconds / pace[each.turn]);
+    for (auto const& each : steps) {
+        values.push_back(value(each));
     }
     std::sort(values.begin(), values.end());
     auto const cut = static_cast<std::ptrdiff_t>(values.size() / 4);
     return std::accumulate(values.begin() + cut, values.end() - cut, 0.0) / static_cast<double>(values.end() - values.begin() - 2 * cut);
+}
+
+/// The row of a family. @param pace of each turn, 1 on the mean: divided out of times, while a step is compared with what was foretold just before it
+row row_of(std::string const& name, std::vector<step_times> const& steps, std::vector<double> const& pace)
+{
+    return {.schedule = name,
+            .instead = {},
+            .foretold = typical(steps, [&](step_times const& s) { return s.foretold / pace[s.turn]; }),
+            .measured = typical(steps, [&](step_times const& s) { return s.measured / pace[s.turn]; }),
+            .explained = typical(steps, [&](step_times const& s) { return s.explained / pace[s.turn]; }),
+            .over_foretold = typical(steps, [&](step_times const& s) { return s.measured / s.foretold; }) - 1,
+            .over_explained = typical(steps, [&](step_times const& s) { return s.measured / s.explained; }) - 1};
 }
 
 struct result {
@@ -173,7 +185,7 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
         add(name);
     }
     mpi::messenger messages{members};
-    std::vector<times_of_family> times(families.size());
+    std::vector<std::vector<step_times>> times(families.size());
     std::vector<double> pace;  // of each turn: all its steps
     for (int repeat = 0; repeat <= wanted.repeats; ++repeat) {
         if (repeat == 1) {  // what was before made buffers and met its peers
@@ -182,29 +194,23 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
         }
         auto const turn = pace.size();
         pace.push_back(0);
-        bench::operation_book book;
         for (auto const f : order_of_turn(static_cast<std::size_t>(repeat), own, families.size())) {
             auto& each = *families[f];
             if (!each.cannot().empty()) {
                 continue;
             }
-            if (wanted.kernels) {
-                let_others_run();
-                each.measure_operations(messages, book);
-            }
             for (int step = 0; step < (wanted.kernels ? 2 : 1); ++step) {
+                seconds message{};
                 if (wanted.kernels) {
                     let_others_run();
+                    message = each.measured_message(messages);
+                    each.measure_operations();
+                    let_others_run();
                 }
+                auto const foretold = each.foretold(message);
                 auto const measured = each.measured(messages);
-                times[f].measured.push_back({turn, measured});
-                times[f].explained.push_back({turn, each.explained(book)});
+                times[f].push_back({turn, foretold, measured, each.explained(message)});
                 pace.back() += measured;
-            }
-        }
-        for (std::size_t f = 0; f < families.size(); ++f) {
-            if (families[f]->cannot().empty()) {
-                times[f].foretold.push_back({turn, families[f]->foretold(book)});
             }
         }
     }
@@ -216,7 +222,7 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
     std::vector<double> copies;
     for (std::size_t f = 0; f < families.size(); ++f) {
         auto const& each = *families[f];
-        auto const r = each.cannot().empty() ? row{each.name(), {}, typical(times[f].foretold, pace), typical(times[f].measured, pace), typical(times[f].explained, pace)} : row{each.name(), each.cannot()};
+        auto const r = each.cannot().empty() ? row_of(each.name(), times[f], pace) : row{each.name(), each.cannot()};
         if (each.cannot().empty() && (f >= own || copies.empty())) {
             copies.push_back(r.measured);
         }
@@ -269,7 +275,7 @@ void print(arguments const& wanted, int ranks, result const& found)
         for (auto const& r : found.rows) {
             nlohmann::ordered_json object{{"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
             if (r.instead.empty()) {
-                object.update({{"foretold_s", r.foretold}, {"measured_s", r.measured}, {"explained_s", r.explained}});
+                object.update({{"foretold_s", r.foretold}, {"measured_s", r.measured}, {"explained_s", r.explained}, {"over_foretold", r.over_foretold}, {"over_explained", r.over_explained}});
             } else {
                 object["cannot"] = r.instead;
             }
@@ -283,7 +289,7 @@ void print(arguments const& wanted, int ranks, result const& found)
     for (auto const& r : found.rows) {
         if (r.instead.empty()) {
             fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3,
-                       100 * (r.measured / r.foretold - 1), r.explained * 1e3, 100 * (r.measured / r.explained - 1));
+                       100 * r.over_foretold, r.explained * 1e3, 100 * r.over_explained);
         } else {
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);
         }

@@ -33,9 +33,9 @@ constexpr cluster_description machine{1, {{50e9}, {1e18}, {}}, {{10e-6}, {5e9}},
 std::vector<layer_profile> layers_for(model_description const& model, run_config const& config, comparison_options const& options)
 {
     if (options.profile.empty()) {
-        return profile_of(model, config.train.microbatch, machine);
+        return profile_of(model, config.train.microbatch, machine, policy_of(config));
     }
-    return read_layer_profile(options.profile, model.layers.size());
+    return read_layer_profile(options.profile, model.layers.size(), policy_of(config));
 }
 
 struct compared {

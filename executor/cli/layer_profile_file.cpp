@@ -12,14 +12,14 @@
 
 namespace rheo::cli {
 
-std::vector<layer_profile> read_layer_profile(std::string const& path, std::size_t layers, int node_size)
+std::vector<layer_profile> read_layer_profile(std::string const& path, std::size_t layers, dtype_policy const& policy, int node_size)
 {
     std::ifstream file{path, std::ios::binary};
     if (!file) {
         throw refusal{4, fmt::format("{}: this profile cannot be read", path)};
     }
     std::string const text{std::istreambuf_iterator<char>{file}, {}};
-    auto read = parse_layer_profile(text, path);
+    auto read = parse_layer_profile(text, path, policy);
     if (!read) {
         throw refusal{4, read.reason};
     }

@@ -70,7 +70,7 @@ int plan(plan_options const& options)
     first.what.clocks = clocks.clocks;
     plan_report_options asked{.node_size = config.plan.node_size};
     if (!options.profile.empty()) {
-        asked.layers = read_layer_profile(options.profile, model.layers.size(), config.plan.node_size);
+        asked.layers = read_layer_profile(options.profile, model.layers.size(), policy_of(config), config.plan.node_size);
     }
     if (options.memory_mib > 0.0) {
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo profile`: the layers of the configured model, measured on this machine, as the file that `rheo plan --profile` reads. Under a launcher one
+// `rheo profile`: the layers of the configured model, measured on what run.device names, as the file that `rheo plan --profile` reads. Under a launcher one
 // rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
 // Or its computations at every clock, measured in a training, as the file that `rheo frontier` reads.
 
@@ -17,20 +17,21 @@
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "runtime/measured_all_reduce.hpp"
 #include "runtime/measured_layers.hpp"
+#include "runtime/opened_back_end.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::cli {
 
 namespace {
 
-int write(std::vector<layer_profile> const& layers, std::string const& out)
+int write(std::vector<layer_profile> const& layers, run_config const& config, std::string const& out)
 {
     if (out.empty()) {
-        fmt::print("{}", to_csv(layers));
+        fmt::print("{}", to_csv(layers, policy_of(config)));
         return 0;
     }
     std::ofstream file{out, std::ios::binary};
-    file << to_csv(layers);
+    file << to_csv(layers, policy_of(config));
     if (!file.flush()) {
         throw refusal{5, fmt::format("{}: this profile cannot be written", out)};
     }
@@ -52,11 +53,11 @@ std::vector<layer_profile> measured_together(model_description const& model, run
     std::vector<layer_profile> layers;
     std::vector<bytes> messages;
     for (auto const& layer : model.layers) {
-        messages.push_back(boundary_bytes(layer, config.train.microbatch));
+        messages.push_back(boundary_bytes(layer, config.train.microbatch, policy_of(config)));
     }
     mpi::communicator const node{ranks_of_this_node(MPI_COMM_WORLD)};
     if (is_lowest_rank()) {
-        layers = measured_layers(model, config, repeats);
+        layers = measured_layers(model, config, *open_back_end(config), repeats);
     }
     wait_asleep(MPI_COMM_WORLD);
     auto const sums = measured_all_reduce(node.handle(), messages, repeats);
@@ -80,12 +81,12 @@ int profile(profile_options const& options)
     auto const config = read_config_file(options.config, options.settings).config;
     auto const model = running_model(config);
     if (!launched_rank()) {
-        return write(measured_layers(model, config, options.repeats), options.out);
+        return write(measured_layers(model, config, *open_back_end(config), options.repeats), config, options.out);
     }
     int level = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     auto const layers = measured_together(model, config, options.repeats);
-    auto const code = layers.empty() ? 0 : write(layers, options.out);
+    auto const code = layers.empty() ? 0 : write(layers, config, options.out);
     MPI_Finalize();
     return code;
 }

@@ -8,7 +8,9 @@
 
 #include "cuda/device_queue.hpp"
 #include "cuda/device_stage.hpp"
+#include "cuda/product_table.hpp"
 #include "kernels/cuda/error.hpp"
+#include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
 #include "runtime/resident_state.hpp"
 
@@ -53,7 +55,7 @@ using page_locked_memory = device_memory<+[](void** place, std::size_t size) { r
 template <dtype_policy Policy>
 class device_back_end final : public back_end {
 public:
-    explicit device_back_end(int device) : device_{device}, queue_{own_, messages_} {}
+    device_back_end(int device, bool graphs) : device_{device}, graphs_{graphs}, queue_{own_, messages_} {}
 
     dtype_policy policy() const override { return Policy; }
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
@@ -65,6 +67,15 @@ public:
                            RHEO_VERSION);
     }
 
+    std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape) override
+    {
+        for (auto const& product : products_of(layers, shape, Policy.storage)) {
+            queue_.by().choose(product);
+        }
+        return to_text(queue_.by().table());
+    }
+    void take_over_algorithms(std::string_view chosen) override { queue_.by().adopt(table_from(chosen)); }
+
     memory& own() override { return own_; }
     memory& shared() override { return managed_; }
     memory& messages() override { return messages_; }
@@ -73,9 +84,9 @@ public:
     void wait() override { queue_.wait(); }
 
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                      resident_state& state) override
+                                      resident_state& state, std::span<made_again const> again) override
     {
-        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_);
+        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_, again, graphs_);
     }
 
     void initialise(initialise_normal_arguments<> const& arguments) override { initialise_normal(queue_.in_order(), arguments); }
@@ -83,6 +94,9 @@ public:
     void zero(std::span<std::int64_t> sums) override { exact_zero(queue_.in_order(), std::ssize(sums), sums.data()); }
     void add(exact_add_arguments const& arguments) override { exact_add(queue_.in_order(), arguments); }
     void convert(exact_convert_arguments const& arguments) override { exact_convert(queue_.in_order(), arguments); }
+    void zero(std::span<std::int32_t> sums) override { queue_.zero(sums.data(), sums.size_bytes()); }
+    void add(exact_rows_add_arguments const& arguments) override { exact_rows_add(queue_.in_order(), arguments); }
+    void convert(exact_rows_convert_arguments const& arguments) override { exact_rows_convert(queue_.in_order(), arguments); }
     void store(std::span<float const> parameter, std::span<bfloat16> stored) override
     {
         cuda::store(queue_.in_order(), {.count = std::ssize(stored), .master = parameter.data(), .stored = stored.data()});
@@ -93,7 +107,7 @@ public:
         if (tensors.empty()) {
             return;
         }
-        std::vector<adamw_tensor<Policy>> list;
+        std::vector<adamw_tensor<plain>> list;
         std::vector<std::int64_t> counts;
         for (auto const& t : tensors) {
             list.push_back({.count = t.count, .master = t.master, .first_moment = t.first_moment, .second_moment = t.second_moment, .gradient = t.gradient,
@@ -105,7 +119,7 @@ public:
         }
         auto const first = first_blocks(counts);
         auto const factors = definition::factors_of<float>(tensors.front());
-        adamw_list<Policy>(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+        adamw_list<plain>(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
                                                .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
                                                .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
     }
@@ -134,7 +148,10 @@ public:
     }
 
 private:
+    static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
+
     int device_;
+    bool graphs_;
     memory_of_the_device own_{"cudaMalloc"};
     managed_memory managed_{"cudaMallocManaged"};
     page_locked_memory messages_{"cudaMallocHost"};
@@ -142,9 +159,22 @@ private:
     array<double> block_sums_{own_}, sums_{own_};
 };
 
+/// @param driver the CUDA version that it is for, 0 where there is none
+std::string why_no_device(cudaError_t code, int driver)
+{
+    auto const version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
+    if (code == cudaErrorInsufficientDriver && driver == 0) {
+        return "no NVIDIA driver is loaded";
+    }
+    if (code == cudaErrorInsufficientDriver) {
+        return fmt::format("the NVIDIA driver is for CUDA up to {}, this program for {}", version(driver), version(CUDART_VERSION));
+    }
+    return code == cudaErrorNoDevice ? "the NVIDIA driver has none, or CUDA_VISIBLE_DEVICES hides them all" : cudaGetErrorString(code);
+}
+
 }  // namespace
 
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node)
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs)
 {
     auto const found = find_devices();
     if (found.names.empty()) {
@@ -153,10 +183,16 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node)
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
     if (policy == bf16) {
-        return std::make_unique<device_back_end<bf16>>(device);
+        return std::make_unique<device_back_end<bf16>>(device, graphs);
     }
-    expects(policy == fp32, "a device trains in fp32 or bf16");
-    return std::make_unique<device_back_end<fp32>>(device);
+    if (policy == bf16_i32) {
+        return std::make_unique<device_back_end<bf16_i32>>(device, graphs);
+    }
+    if (policy == fp32_i32) {
+        return std::make_unique<device_back_end<fp32_i32>>(device, graphs);
+    }
+    expects(policy == fp32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits");
+    return std::make_unique<device_back_end<fp32>>(device, graphs);
 }
 
 found_devices find_devices()
@@ -164,7 +200,9 @@ found_devices find_devices()
     int count = 0;
     if (auto const code = cudaGetDeviceCount(&count); code != cudaSuccess) {
         cudaGetLastError();
-        return {{}, cudaGetErrorString(code)};
+        int driver = 0;
+        cudaDriverGetVersion(&driver);
+        return {{}, why_no_device(code, driver)};
     }
     found_devices found{{}, count == 0 ? "none was found" : ""};
     for (int d = 0; d < count; ++d) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/device_queue.hpp"
 
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <cuda_runtime.h>
@@ -23,7 +25,7 @@ stream made_stream()
 }  // namespace
 
 device_queue::device_queue(memory& own, memory& page_locked)
-    : stream_{made_stream()}, room_{own}, copies_{make_copies(own)}, states_{own}, losses_{own, most_losses}, losses_at_host_{page_locked, most_losses}
+    : stream_{made_stream()}, room_{own}, copies_{make_copies(own)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
 {
 }
 
@@ -45,6 +47,7 @@ workspace device_queue::room(std::int64_t size)
     if (room_.size() < static_cast<std::size_t>(size)) {
         wait();
         room_.resize(static_cast<std::size_t>(size));
+        ++arrangement_;
     }
     return {.memory = room_.data(), .bytes = static_cast<std::int64_t>(room_.size())};
 }
@@ -53,6 +56,13 @@ void device_queue::copy(void* to, void const* from, std::size_t size)
 {
     if (size != 0) {
         check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, handle(stream_)), "cudaMemcpyAsync");
+    }
+}
+
+void device_queue::zero(void* memory, std::size_t size)
+{
+    if (size != 0) {
+        check(cudaMemsetAsync(memory, 0, size, handle(stream_)), "cudaMemsetAsync");
     }
 }
 
@@ -71,16 +81,39 @@ void const* device_queue::copied(place where, void const* from, std::size_t size
     if (to.size() < size) {
         wait();
         to.resize(size);
+        ++arrangement_;
     }
     copy(to.data(), from, size);
     return to.data();
 }
 
-token_order_on_device device_queue::ordered(std::span<std::int32_t const> tokens, std::int64_t vocabulary)
+void device_queue::begin_item(item_values const& values)
 {
-    auto const order = order_of(tokens, vocabulary);
-    return {.segments = std::ssize(order.tokens), .rows = copied(place::order_rows, std::span{order.rows}), .first = copied(place::order_first, std::span{order.first}),
-            .tokens = copied(place::order_tokens, std::span{order.tokens})};
+    item_at_host_.clear();
+    // Adds `count` elements, the values first and then `beyond` in place of those that are missing; gives where they begin.
+    auto const add = [this]<class T>(std::span<T const> some, std::size_t count, std::type_identity_t<T> beyond) {
+        auto const begin = (item_at_host_.size() + 15) / 16 * 16;
+        item_at_host_.resize(begin + count * sizeof(T));
+        for (std::size_t i = 0; i < count; ++i) {
+            std::memcpy(item_at_host_.data() + begin + i * sizeof(T), i < some.size() ? &some[i] : &beyond, sizeof(T));
+        }
+        return begin;
+    };
+    auto const rows = values.tokens.size();
+    auto const tokens = add(values.tokens, rows, 0);
+    auto const targets = add(values.targets, values.targets.size(), 0);
+    auto const streams = add(values.streams, values.streams.size(), {});
+    static token_order const none;
+    auto const& order = values.order != nullptr ? *values.order : none;
+    auto const segments = values.order != nullptr ? rows : 0;  // as many as there can be; those beyond the last have no rows
+    auto const order_rows = add(std::span{order.rows}, segments, 0);
+    auto const order_first = add(std::span{order.first}, segments + 1, static_cast<std::int32_t>(rows));
+    auto const order_tokens = add(std::span{order.tokens}, segments, 0);
+    auto const* const begin = static_cast<std::byte const*>(copied(place::item, item_at_host_.data(), item_at_host_.size()));
+    auto const numbers = [begin](std::size_t offset) { return reinterpret_cast<std::int32_t const*>(begin + offset); };
+    item_ = {.tokens = numbers(tokens), .targets = numbers(targets),
+             .order = {.segments = static_cast<std::int64_t>(segments), .rows = numbers(order_rows), .first = numbers(order_first), .tokens = numbers(order_tokens)},
+             .streams = reinterpret_cast<random_stream const*>(begin + streams)};
 }
 
 void device_queue::adds_to(std::span<accumulator_state> states)
@@ -88,6 +121,7 @@ void device_queue::adds_to(std::span<accumulator_state> states)
     if (states_.size() != states.size()) {
         wait();
         states_.resize(states.size());
+        ++arrangement_;
     }
     states_at_host_ = states;
     copy(states_.data(), states.data(), states.size_bytes());
@@ -95,21 +129,19 @@ void device_queue::adds_to(std::span<accumulator_state> states)
 
 void device_queue::added() { copy(states_at_host_.data(), states_.data(), states_at_host_.size_bytes()); }
 
-loss_sum* device_queue::begin_loss(loss_sum& wanted)
+loss_sum* device_queue::begin_loss()
+{
+    zero(loss_.data(), sizeof(loss_sum));
+    return loss_.data();
+}
+
+void device_queue::fetch_loss(loss_sum& wanted)
 {
     if (wanted_.size() == most_losses) {
         wait();
     }
-    auto* const here = losses_.data() + wanted_.size();
+    copy(losses_at_host_.data() + wanted_.size(), loss_.data(), sizeof(loss_sum));
     wanted_.push_back(&wanted);
-    check(cudaMemsetAsync(here, 0, sizeof(loss_sum), handle(stream_)), "cudaMemsetAsync");
-    return here;
-}
-
-void device_queue::end_loss()
-{
-    auto const last = wanted_.size() - 1;
-    copy(losses_at_host_.data() + last, losses_.data() + last, sizeof(loss_sum));
 }
 
 }  // namespace rheo::inline v0::cuda

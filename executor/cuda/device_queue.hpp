@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What all kernels of a rank share: the stream, the workspace, the table of products, copies of small things that the processor has (tokens,
-// states of accumulators) in the device's memory, and losses on their way back.
+// What all kernels of a rank share: the stream, the workspace, the table of products, copies of small things that the processor has (values of
+// items, states of accumulators) in the device's memory, and losses on their way back.
 
 #include <array>
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include "kernels/cuda/workspace.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/exact/exact.hpp"
+#include "runtime/item_values.hpp"
 #include "runtime/memory.hpp"
 
 namespace rheo::inline v0::cuda {
@@ -35,33 +36,49 @@ public:
     products& by() { return products_; }
 
     void copy(void* to, void const* from, std::size_t size);
+    void zero(void* memory, std::size_t size);
     /// Until all is done; then losses are where they were wanted.
     void wait();
 
     /// A copy of what the processor has, in memory that serves until the next call of the same place.
-    enum class place : std::uint8_t { tokens, targets, order_rows, order_first, order_tokens, tensors, blocks, factors, end };
+    enum class place : std::uint8_t { item, tensors, blocks, factors, end };
     template <class T>
     T const* copied(place where, std::span<T const> values)
     {
         return static_cast<T const*>(copied(where, values.data(), values.size_bytes()));
     }
-    token_order_on_device ordered(std::span<std::int32_t const> tokens, std::int64_t vocabulary);
+
+    /// Where the values of an item lie that is computed now.
+    struct item_on_device {
+        std::int32_t const* tokens = nullptr;
+        std::int32_t const* targets = nullptr;
+        token_order_on_device order{};
+        random_stream const* streams = nullptr;
+    };
+    /// Copies them; for values of the same sizes the places are the same, as long as arrangement() is.
+    void begin_item(item_values const& values);
+    item_on_device const& item() const { return item_; }
+    /// Another number once memory lies elsewhere that kernels were told of.
+    std::uint64_t arrangement() const { return arrangement_; }
 
     /// Kernels add to the states of these accumulators until added() is called.
     void adds_to(std::span<accumulator_state> states);
     void added();
-    template <class Sum>
-    Sum in_device(Sum sum)
+    gradient_sum_of<dtype::i64> in_device(gradient_sum_of<dtype::i64> sum)
     {
         if (sum.state != nullptr) {
-            sum.state = states_.data() + (sum.state - states_at_host_.data());
+            sum.state = in_device(sum.state);
         }
         return sum;
     }
+    /// States of rows lie beside their sums.
+    gradient_sum_of<dtype::i32> in_device(gradient_sum_of<dtype::i32> const& sum) { return sum; }
+    accumulator_state* in_device(accumulator_state* state) { return states_.data() + (state - states_at_host_.data()); }
 
-    /// Where the next kernel adds a loss; what it adds is added to `wanted` in wait(). After that kernel: end_loss().
-    loss_sum* begin_loss(loss_sum& wanted);
-    void end_loss();
+    /// Where the next kernel adds a loss: zeros.
+    loss_sum* begin_loss();
+    /// What was added there is added to `wanted` in wait().
+    void fetch_loss(loss_sum& wanted);
 
 private:
     void const* copied(place where, void const* from, std::size_t size);
@@ -76,8 +93,11 @@ private:
     std::array<array<std::byte>, places> copies_;
     array<accumulator_state> states_;
     std::span<accumulator_state> states_at_host_;
-    array<loss_sum> losses_, losses_at_host_;
+    array<loss_sum> loss_, losses_at_host_;
     std::vector<loss_sum*> wanted_;
+    std::vector<std::byte> item_at_host_;
+    item_on_device item_;
+    std::uint64_t arrangement_ = 0;
 };
 
 }  // namespace rheo::inline v0::cuda

@@ -1,13 +1,19 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A device's kernels as a stage calls them: put into the queue, with the workspace that each wants. Tokens and targets lie with the
-// processor and are copied first.
+// A device's kernels as a stage calls them: put into the queue, with the workspace that each wants, and recorded where the same comes again. An item's
+// values are copied first.
+
+#include <memory>
+#include <utility>
 
 #include "cuda/device_queue.hpp"
+#include "cuda/recordings.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
+#include "kernels/cuda/policy.hpp"
 #include "kernels/embedding/embedding.hpp"
+#include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/linear/linear.hpp"
@@ -25,72 +31,87 @@ template <dtype_policy Policy>
 class stage_kernels {
 public:
     using storage = storage_t<Policy>;
+    using gradient_target = gradient_sum<Policy>;
+    static constexpr dtype_policy plain = policy_storing<storage>;  ///< of what adds to no sums
     static constexpr bool has_states = true;
-    static constexpr bool joins_gradients = true;
+    static constexpr bool sums_in_rows = Policy.accumulate == dtype::i32;
+    static constexpr bool joins_gradients = !sums_in_rows;
+    static constexpr bool reads_items = true;
 
-    explicit stage_kernels(device_queue& queue) : queue_{&queue} {}
+    /// @param recorded of the stage; null: nothing is recorded
+    stage_kernels(device_queue& queue, std::shared_ptr<recordings> recorded) : queue_{&queue}, recorded_{std::move(recorded)} {}
     stage_kernels const& for_item(stage_item const&) const { return *this; }
+
+    bool records() const { return recorded_ != nullptr; }
+    void begin_item(item_values const& values) const { queue_->begin_item(values); }
+    random_stream const* streams() const { return queue_->item().streams; }
+    void perform(recordings::slot const& slot, std::function<void()> const& work) const { recorded_ != nullptr ? recorded_->perform(slot, work) : work(); }
+    void fetch_loss(loss_sum& wanted) const { queue_->fetch_loss(wanted); }
 
     void copy(void* to, void const* from, std::size_t size) const { queue_->copy(to, from, size); }
     void adds_to(std::span<accumulator_state> states) const { queue_->adds_to(states); }
     void added() const { queue_->added(); }
-
-    void embedding_forward(embedding_forward_arguments<Policy> a) const
+    void judge(exact_rows_judge_arguments a) const
     {
-        a.tokens = copied(device_queue::place::tokens, a.tokens, a.batch * a.length);
-        cuda::embedding_forward<Policy>(in_order(), a);
+        a.verdict = queue_->in_device(a.verdict);
+        exact_rows_judge(in_order(), a);
+    }
+
+    void embedding_forward(embedding_forward_arguments<plain> a) const
+    {
+        a.tokens = queue_->item().tokens;
+        cuda::embedding_forward<plain>(in_order(), a);
     }
     void embedding_backward_weight(embedding_backward_weight_arguments<Policy> a) const
     {
-        auto const order = queue_->ordered({a.tokens, static_cast<std::size_t>(a.batch * a.length)}, a.vocabulary);
-        a.tokens = copied(device_queue::place::tokens, a.tokens, a.batch * a.length);
+        a.tokens = queue_->item().tokens;
         a.token_gradient = queue_->in_device(a.token_gradient);
         a.position_gradient = queue_->in_device(a.position_gradient);
-        cuda::embedding_backward_weight<Policy>(in_order(), order, a);
+        cuda::embedding_backward_weight<Policy>(in_order(), queue_->item().order, a);
     }
 
-    void layer_norm_forward(layer_norm_forward_arguments<Policy> const& a) const { cuda::layer_norm_forward<Policy>(in_order(), a); }
-    void layer_norm_backward_input(layer_norm_backward_input_arguments<Policy> const& a) const { cuda::layer_norm_backward_input<Policy>(in_order(), a); }
+    void layer_norm_forward(layer_norm_forward_arguments<plain> const& a) const { cuda::layer_norm_forward<plain>(in_order(), a); }
+    void layer_norm_backward_input(layer_norm_backward_input_arguments<plain> const& a) const { cuda::layer_norm_backward_input<plain>(in_order(), a); }
     void layer_norm_backward_weight(layer_norm_backward_weight_arguments<Policy> a) const
     {
         a.gamma_gradient = queue_->in_device(a.gamma_gradient);
         a.beta_gradient = queue_->in_device(a.beta_gradient);
         cuda::layer_norm_backward_weight<Policy>(in_order(), queue_->room(layer_norm_backward_weight_room(a.rows, a.width)), a);
     }
-    void layer_norm_backward(layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> gamma, gradient_sum<Policy> beta) const
+    void layer_norm_backward(layer_norm_backward_input_arguments<plain> const& a, gradient_target gamma, gradient_target beta) const
     {
-        cuda::layer_norm_backward<Policy>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
+        cuda::layer_norm_backward<plain>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
     }
-    void residual_norm_backward(residual_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> gamma, gradient_sum<Policy> beta) const
+    void residual_norm_backward(residual_norm_backward_arguments<plain> const& a, gradient_target gamma, gradient_target beta) const
     {
-        cuda::residual_norm_backward<Policy>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
+        cuda::residual_norm_backward<plain>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
     }
-    void rms_norm_backward(rms_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> gamma) const
+    void rms_norm_backward(rms_norm_backward_input_arguments<plain> const& a, gradient_target gamma) const
     {
-        cuda::rms_norm_backward<Policy>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
+        cuda::rms_norm_backward<plain>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
     }
-    void residual_rms_norm_backward(residual_rms_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> gamma) const
+    void residual_rms_norm_backward(residual_rms_norm_backward_arguments<plain> const& a, gradient_target gamma) const
     {
-        cuda::residual_rms_norm_backward<Policy>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
+        cuda::residual_rms_norm_backward<plain>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
     }
-    void rms_norm_forward(rms_norm_forward_arguments<Policy> const& a) const { cuda::rms_norm_forward<Policy>(in_order(), a); }
-    void rms_norm_backward_input(rms_norm_backward_input_arguments<Policy> const& a) const { cuda::rms_norm_backward_input<Policy>(in_order(), a); }
+    void rms_norm_forward(rms_norm_forward_arguments<plain> const& a) const { cuda::rms_norm_forward<plain>(in_order(), a); }
+    void rms_norm_backward_input(rms_norm_backward_input_arguments<plain> const& a) const { cuda::rms_norm_backward_input<plain>(in_order(), a); }
     void rms_norm_backward_weight(rms_norm_backward_weight_arguments<Policy> a) const
     {
         a.gamma_gradient = queue_->in_device(a.gamma_gradient);
         cuda::rms_norm_backward_weight<Policy>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a);
     }
-    void residual_norm_forward(residual_norm_forward_arguments<Policy> const& a) const { cuda::residual_norm_forward<Policy>(in_order(), a); }
-    void residual_norm_backward(residual_norm_backward_arguments<Policy> const& a) const { cuda::residual_norm_backward<Policy>(in_order(), a); }
-    void residual_rms_norm_forward(residual_rms_norm_forward_arguments<Policy> const& a) const { cuda::residual_rms_norm_forward<Policy>(in_order(), a); }
-    void residual_rms_norm_backward(residual_rms_norm_backward_arguments<Policy> const& a) const { cuda::residual_rms_norm_backward<Policy>(in_order(), a); }
-    void residual_add_forward(residual_add_forward_arguments<Policy> const& a) const { cuda::residual_add_forward<Policy>(in_order(), a); }
-    void residual_add_backward(residual_add_backward_arguments<Policy> const& a) const { cuda::residual_add_backward<Policy>(in_order(), a); }
+    void residual_norm_forward(residual_norm_forward_arguments<plain> const& a) const { cuda::residual_norm_forward<plain>(in_order(), a); }
+    void residual_norm_backward(residual_norm_backward_arguments<plain> const& a) const { cuda::residual_norm_backward<plain>(in_order(), a); }
+    void residual_rms_norm_forward(residual_rms_norm_forward_arguments<plain> const& a) const { cuda::residual_rms_norm_forward<plain>(in_order(), a); }
+    void residual_rms_norm_backward(residual_rms_norm_backward_arguments<plain> const& a) const { cuda::residual_rms_norm_backward<plain>(in_order(), a); }
+    void residual_add_forward(residual_add_forward_arguments<plain> const& a) const { cuda::residual_add_forward<plain>(in_order(), a); }
+    void residual_add_backward(residual_add_backward_arguments<plain> const& a) const { cuda::residual_add_backward<plain>(in_order(), a); }
 
-    void linear_forward(linear_forward_arguments<Policy> const& a) const { cuda::linear_forward<Policy>(in_order(), queue_->product_room(), queue_->by(), a); }
-    void linear_backward_input(linear_backward_input_arguments<Policy> const& a) const
+    void linear_forward(linear_forward_arguments<plain> const& a) const { cuda::linear_forward<plain>(in_order(), queue_->product_room(), queue_->by(), a); }
+    void linear_backward_input(linear_backward_input_arguments<plain> const& a) const
     {
-        cuda::linear_backward_input<Policy>(in_order(), queue_->product_room(), queue_->by(), a);
+        cuda::linear_backward_input<plain>(in_order(), queue_->product_room(), queue_->by(), a);
     }
     void linear_backward_weight(linear_backward_weight_arguments<Policy> a) const
     {
@@ -103,57 +124,52 @@ public:
         cuda::linear_backward_bias<Policy>(in_order(), queue_->room(linear_backward_bias_room(a.rows, a.out)), a);
     }
 
-    void linear_backward_parameters(linear_backward_weight_arguments<Policy> a, gradient_sum<Policy> bias) const
+    void linear_backward_parameters(linear_backward_weight_arguments<Policy> a, gradient_target bias) const
     {
         a.weight_gradient = queue_->in_device(a.weight_gradient);
         cuda::linear_backward_parameters<Policy>(in_order(), queue_->room(linear_backward_parameters_room(a.rows, a.in, a.out)), queue_->by(), a, queue_->in_device(bias));
     }
 
-    void gelu_forward(gelu_forward_arguments<Policy> const& a) const { cuda::gelu_forward<Policy>(in_order(), a); }
-    void gelu_backward(gelu_backward_arguments<Policy> const& a) const { cuda::gelu_backward<Policy>(in_order(), a); }
-    void swiglu_forward(swiglu_forward_arguments<Policy> const& a) const { cuda::swiglu_forward<Policy>(in_order(), a); }
-    void swiglu_backward(swiglu_backward_arguments<Policy> const& a) const { cuda::swiglu_backward<Policy>(in_order(), a); }
-    void rope(rope_arguments<Policy> const& a) const { cuda::rope<Policy>(in_order(), a); }
+    void gelu_forward(gelu_forward_arguments<plain> const& a) const { cuda::gelu_forward<plain>(in_order(), a); }
+    void gelu_backward(gelu_backward_arguments<plain> const& a) const { cuda::gelu_backward<plain>(in_order(), a); }
+    void swiglu_forward(swiglu_forward_arguments<plain> const& a) const { cuda::swiglu_forward<plain>(in_order(), a); }
+    void swiglu_backward(swiglu_backward_arguments<plain> const& a) const { cuda::swiglu_backward<plain>(in_order(), a); }
+    void rope(rope_arguments<plain> const& a) const { cuda::rope<plain>(in_order(), a); }
 
-    void attention_forward(attention_forward_arguments<Policy> const& a) const { cuda::attention_forward<Policy>(in_order(), a); }
-    void attention_backward(attention_backward_arguments<Policy> const& a) const
+    void attention_forward(attention_forward_arguments<plain> const& a) const { cuda::attention_forward<plain>(in_order(), a); }
+    void attention_backward(attention_backward_arguments<plain> const& a) const
     {
-        cuda::attention_backward<Policy>(in_order(), queue_->room(attention_backward_room(a.batch, a.heads, a.length)), a);
+        cuda::attention_backward<plain>(in_order(), queue_->room(attention_backward_room(a.batch, a.heads, a.length)), a);
     }
 
-    void cross_entropy_forward(cross_entropy_forward_arguments<Policy> a) const
+    void cross_entropy_forward(cross_entropy_forward_arguments<plain> a) const
     {
-        counting_loss(a, [&] { cuda::cross_entropy_forward<Policy>(in_order(), a); });
+        cuda::cross_entropy_forward<plain>(in_order(), counting_loss(a));
     }
-    void cross_entropy_fused(cross_entropy_fused_arguments<Policy> a) const
+    void cross_entropy_fused(cross_entropy_fused_arguments<plain> a) const
     {
-        counting_loss(a, [&] { cuda::cross_entropy_fused<Policy>(in_order(), a); });
+        cuda::cross_entropy_fused<plain>(in_order(), counting_loss(a));
     }
-    void cross_entropy_backward(cross_entropy_backward_arguments<Policy> a) const
+    void cross_entropy_backward(cross_entropy_backward_arguments<plain> a) const
     {
-        a.targets = copied(device_queue::place::targets, a.targets, a.rows);
-        cuda::cross_entropy_backward<Policy>(in_order(), a);
+        a.targets = queue_->item().targets;
+        cuda::cross_entropy_backward<plain>(in_order(), a);
     }
 
 private:
     workspace norm_room(auto const& a) const { return queue_->room(layer_norm_backward_weight_room(a.rows, a.width)); }
     stream in_order() const { return queue_->in_order(); }
 
-    std::int32_t const* copied(device_queue::place where, std::int32_t const* from, std::int64_t count) const
+    template <class Arguments>
+    Arguments& counting_loss(Arguments& a) const
     {
-        return queue_->copied(where, std::span{from, static_cast<std::size_t>(count)});
-    }
-
-    template <class Arguments, class Kernel>
-    void counting_loss(Arguments& a, Kernel const& kernel) const
-    {
-        a.targets = copied(device_queue::place::targets, a.targets, a.rows);
-        a.loss = queue_->begin_loss(*a.loss);
-        kernel();
-        queue_->end_loss();
+        a.targets = queue_->item().targets;
+        a.loss = queue_->begin_loss();
+        return a;
     }
 
     device_queue* queue_;
+    std::shared_ptr<recordings> recorded_;
 };
 
 }  // namespace rheo::inline v0::cuda

@@ -6,7 +6,8 @@
 // before it gave. Three regions, because they are held for different times: the stage's input from its
 // arrival on, also while the rest is evicted; the other slots and what is saved from the forward to the
 // backward; and the gradients that a split backward keeps, between its halves. The last two are lent by
-// the stage, which uses their memory again.
+// the stage, which uses their memory again. What a layer drops (model/made_again.hpp) lies in none of them but in a region that all
+// layers of a rank use in turn, forward and, made again, backward.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,8 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/embedding/embedding.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/model/made_again.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "runtime/memory.hpp"
 
@@ -26,14 +29,19 @@ namespace rheo::inline v0 {
 /// Where slots, saved values and kept gradients lie in the regions of one activation. The input, slot 0 of the first layer, has its own.
 /// Slots and gradients are of the storage type; what is saved is computed values, then stored ones.
 struct activation_layout {
-    activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory());
+    /// @param again what each of the layers drops; none: nothing
+    activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory(),
+                      std::span<made_again const> again = {});
 
     std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in bytes
     std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in bytes
+    std::vector<made_again> again;                       ///< layer of the stage -> what it drops
+    std::vector<std::vector<char>> dropped;              ///< layer of the stage, slot -> it lies in the region for what is made again
     std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
     std::size_t input_bytes = 0;
     std::size_t memory_bytes = 0;
     std::size_t gradient_bytes = 0;
+    std::size_t again_bytes = 0;  ///< of the layer that drops most
     std::int64_t rows = 0;
     memory* where;
 };
@@ -49,6 +57,7 @@ struct activation {
     std::vector<activation*> before{};  ///< of the slices before this one, ascending; whoever cuts sequences sets them
     std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
     std::vector<std::int32_t> targets;   ///< [rows], read by the loss
+    token_order order{};                 ///< of the tokens, made by the forward where the backward's kernels want it
 };
 
 /// Bytes of activations that a rank holds, over all its stages, and the most it held since the last reset_peak(). Forwards and backwards that run at
@@ -90,6 +99,7 @@ public:
     {
         std::lock_guard const lock{mutex_};
         if (spare_.empty()) {
+            ++made_;
             return {where, std::max(size, std::size_t{1})};
         }
         auto region = std::move(spare_.back());
@@ -101,10 +111,65 @@ public:
         std::lock_guard const lock{mutex_};
         spare_.push_back(std::move(region));
     }
+    /// How many there are, lent ones included.
+    std::int64_t made() const
+    {
+        std::lock_guard const lock{mutex_};
+        return made_;
+    }
 
 private:
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::vector<array<std::byte>> spare_;
+    std::int64_t made_ = 0;
+};
+
+/// The regions in which layers make again what they drop, of the size of the largest: one for the stages of a rank, a second one where a
+/// forward runs beside a backward.
+class again_regions {
+public:
+    void fit(std::size_t size) { size_ = std::max(size_, size); }  ///< @pre none has been lent
+    bytes allocated() const { return {regions_.made() * static_cast<std::int64_t>(size_)}; }
+
+    /// So many are there from now on.
+    void reserve(memory& where, int count)
+    {
+        std::vector<array<std::byte>> all;
+        for (int i = 0; i < count && size_ > 0; ++i) {
+            all.push_back(regions_.lend(where, size_));
+        }
+        for (auto& one : all) {
+            regions_.take_back(one);
+        }
+    }
+
+    /// One of them while it lives; none of nothing.
+    class loan {
+    public:
+        loan(again_regions& from, memory& where) : from_{&from}, region_{where}
+        {
+            if (from.size_ > 0) {
+                region_ = from.regions_.lend(where, from.size_);
+            }
+        }
+        ~loan()
+        {
+            if (!region_.empty()) {
+                from_->regions_.take_back(region_);
+            }
+        }
+        loan(loan const&) = delete;
+        loan& operator=(loan const&) = delete;
+        std::byte* data() { return region_.data(); }
+
+    private:
+        again_regions* from_;
+        array<std::byte> region_;
+    };
+
+private:
+    std::size_t size_ = 0;
+    region_pool regions_;
 };
 
 }  // namespace rheo::inline v0

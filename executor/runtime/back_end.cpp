@@ -16,6 +16,9 @@ std::vector<float> read(back_end& on, void const* from, std::size_t count)
 
 }  // namespace
 
+std::string back_end::choose_algorithms(std::span<layer_description const>, microbatch_shape) { return {}; }
+void back_end::take_over_algorithms(std::string_view) {}
+
 std::vector<float> floats_from(back_end& on, void const* from, std::size_t count)
 {
     return on.policy().storage == dtype::bf16 ? read<bfloat16>(on, from, count) : read<float>(on, from, count);

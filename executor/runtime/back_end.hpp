@@ -11,12 +11,15 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/exact/exact.hpp"
+#include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/initialise/initialise.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/model/made_again.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "runtime/memory.hpp"
 
@@ -41,6 +44,10 @@ public:
     /// What the bits of products and of the other kernels depend on: lines of the numerics fingerprint.
     virtual std::string products() const = 0;
     virtual std::string kernels() const = 0;
+    /// The algorithms of the products of these layers, where there are several to choose from: a text; empty where there are none.
+    virtual std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape);
+    /// Computes by what another rank or an earlier job has chosen. @throws back_end_error when the text says no choice
+    virtual void take_over_algorithms(std::string_view chosen);
 
     virtual memory& own() = 0;       ///< what a stage computes in; nobody else looks at it
     virtual memory& shared() = 0;    ///< what state lies in: kernels and, while the back end is idle, the processor address it
@@ -54,7 +61,7 @@ public:
 
     /// The stage of `layers`; see its constructor.
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                              resident_state& state) = 0;
+                                              resident_state& state, std::span<made_again const> again = {}) = 0;
 
     // Of state, in shared memory.
     virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;
@@ -63,6 +70,10 @@ public:
     virtual void add(exact_add_arguments const& arguments) = 0;
     /// The gradient lies in own or shared memory.
     virtual void convert(exact_convert_arguments const& arguments) = 0;
+    // The same of sums in 32 bits.
+    virtual void zero(std::span<std::int32_t> sums) = 0;
+    virtual void add(exact_rows_add_arguments const& arguments) = 0;
+    virtual void convert(exact_rows_convert_arguments const& arguments) = 0;
     /// What is stored of a parameter, where that is not the parameter itself.
     virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
     /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.

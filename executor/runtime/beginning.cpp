@@ -116,9 +116,24 @@ seconds patience_with_the_last_launch(watchdog_config const& watch)
     return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0};
 }
 
+/// All ranks compute by the algorithms of the first member.
+void agree_on_algorithms(mpi::messenger& messages, std::vector<fingerprint_line>& fingerprint)
+{
+    auto* const mine = line_in(fingerprint, algorithms_line);
+    if (mine == nullptr) {  // alike on all ranks, whose kernels are the same
+        return;
+    }
+    std::vector<std::int64_t> size{std::ssize(mine->value)};
+    broadcast(messages, size);
+    std::vector<std::int64_t> text(mine->value.begin(), mine->value.end());
+    text.resize(static_cast<std::size_t>(size.front()));
+    broadcast(messages, text);
+    mine->value.assign(text.begin(), text.end());
+}
+
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
 /// @param words out: the checkpoint's step or -1; which fork, 0 for none; joules (a double) and tokens of the run that is gone on with
-refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
+refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
                      run_lock& lock, std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
@@ -146,7 +161,12 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line> const& fin
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
                 words[0] = found.newest->step().value;
-                auto const differs = differences(found.newest->manifest().fingerprint, fingerprint);
+                auto const& began = found.newest->manifest().fingerprint;
+                auto const differs = differences(began, fingerprint);
+                auto const* const chosen = line_in(began, algorithms_line);
+                if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr && chosen != nullptr && differs.empty()) {
+                    *mine = *chosen;
+                }
                 if (mode == resume_mode::fork) {
                     while (std::filesystem::exists(folder_of(folder, ++words[1]))) {
                     }
@@ -209,7 +229,7 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
 
 }  // namespace
 
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, state_digest planned,
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
                        resume_mode mode, collection const& state, refusal& mine, beginning& begun)
 {
     auto const& members = messages.members();
@@ -219,6 +239,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         return bad;
     }
     auto same = fingerprint;
+    std::erase_if(same, [](auto const& line) { return line.what == algorithms_line; });
     same.push_back({"the plan (schedule files included)", to_string(planned)});
     if (auto const bad = compare_lines(messages, same); bad.exit_code != 0) {
         mine = lowest ? bad : refusal{};
@@ -232,6 +253,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         return bad;
     }
     broadcast(messages, words);
+    agree_on_algorithms(messages, fingerprint);
     begun.folder = folder_of(config.run.folder, words[1]);
     begun.drawn = {{std::bit_cast<double>(words[2])}, words[3]};
     if (auto sentence = sentence_about_clocks(messages, begun.clocks_are_set); lowest && !sentence.empty()) {

@@ -47,10 +47,11 @@ struct beginning {
 };
 
 /// One try at beginning, by all members of the messenger's generation.
+/// @param fingerprint the algorithms of products become those of the checkpoint, else those of the first member
 /// @param planned digest of the first plan and of its programs, which all must have
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 /// @returns the refusal, the same exit code on all ranks. @throws mpi::peer_lost
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line> const& fingerprint, state_digest planned,
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
                        resume_mode mode, collection const& state, refusal& mine, beginning& begun);
 
 }  // namespace rheo::inline v0

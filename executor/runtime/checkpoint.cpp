@@ -174,17 +174,27 @@ std::string checkpoint::why_not(collection const& state) const
     return {};
 }
 
-std::vector<int> checkpoint::scales(collection const& state, int otherwise) const
+void checkpoint::read_scales(resident_state& state, int microbatches) const
 {
-    std::map<std::string_view, int> known;
-    for (auto const& tensor : manifest_.tensors) {
-        known[tensor.name] = tensor.scale_log2.value_or(otherwise);
+    for (tensor_id t{0}; at(t) < state.info().tensors.size(); ++t) {
+        auto const& info = state.info(t);
+        auto const said = std::find_if(manifest_.tensors.begin(), manifest_.tensors.end(), [&](auto const& tensor) { return tensor.name == info.name; });
+        auto const& rows = said->row_scales_log2;
+        if (rows.empty() && !said->scale_log2) {
+            continue;
+        }
+        auto const to = state.scales.begin() + static_cast<std::ptrdiff_t>(state.first_scale(t));
+        auto const contributions = state.contributions(t, microbatches);
+        bool const in_rows = state.sums_in_rows(info);
+        if (in_rows && !rows.empty()) {
+            std::copy(rows.begin(), rows.end(), to);
+        } else if (in_rows) {
+            auto const scale = *said->scale_log2 - contribution_bound_log2(contributions) + row_bound_log2(contributions);
+            std::fill_n(to, state.scales_of(t).size(), std::clamp(scale, least_row_scale_log2, largest_row_scale_log2));
+        } else {
+            *to = rows.empty() ? *said->scale_log2 : *std::min_element(rows.begin(), rows.end()) + contribution_bound_log2(contributions) - row_bound_log2(contributions);
+        }
     }
-    std::vector<int> result;
-    for (auto const& tensor : state.tensors) {
-        result.push_back(known.at(tensor.name));
-    }
-    return result;
 }
 
 fs::path checkpoint_folder(fs::path const& run_folder, step_id step) { return run_folder / fmt::format("{}{}", folder_prefix, step.value); }

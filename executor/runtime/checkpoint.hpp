@@ -59,6 +59,7 @@ struct checkpoint_tensor {
     tensor_shape shape;
     bool is_parameter = true;      ///< false for the loss, which has a scale and no file
     std::optional<int> scale_log2; ///< none before the first step, for example after an import
+    std::vector<int> row_scales_log2{};  ///< of each row instead, where sums have 32 bits
 
     friend bool operator==(checkpoint_tensor const&, checkpoint_tensor const&) = default;
 };
@@ -104,8 +105,9 @@ public:
 
     /// Why a model with this collection cannot go on from it (another tensor, another shape); else empty.
     std::string why_not(collection const& state) const;
-    /// One per tensor of the collection; where the checkpoint has none: `otherwise`. @pre why_not(state) is empty
-    std::vector<int> scales(collection const& state, int otherwise) const;
+    /// The scales of `state` become those of the checkpoint; where it has none they stay. One that was written with sums of the other kind gives rows the scale of
+    /// their tensor, or a tensor the least of its rows, moved by the bits that 64 have more. @pre why_not of the state's collection is empty
+    void read_scales(resident_state& state, int microbatches) const;
 
 private:
     std::filesystem::path folder_;

@@ -76,20 +76,32 @@ std::vector<checkpoint_file> files_from(json const& list)
 
 json to_json(checkpoint_tensor const& tensor)
 {
-    return {{"name", tensor.name}, {"rows", tensor.shape.rows}, {"columns", tensor.shape.columns}, {"parameter", tensor.is_parameter},
-            {"scale_log2", tensor.scale_log2 ? json(*tensor.scale_log2) : json()}};
+    json value{{"name", tensor.name}, {"rows", tensor.shape.rows}, {"columns", tensor.shape.columns}, {"parameter", tensor.is_parameter},
+               {"scale_log2", tensor.scale_log2 ? json(*tensor.scale_log2) : json()}};
+    if (!tensor.row_scales_log2.empty()) {
+        value["row_scales_log2"] = tensor.row_scales_log2;
+    }
+    return value;
 }
 
 checkpoint_tensor tensor_from(json const& value)
 {
     checkpoint_tensor tensor{text_member(value, "name"), {integer_member(value, "rows", {1, most_rows}), integer_member(value, "columns", {1, most_rows})},
-                             truth_member(value, "parameter"), std::nullopt};
+                             truth_member(value, "parameter"), std::nullopt, {}};
     std::int64_t count = 0;
     if (__builtin_mul_overflow(tensor.shape.rows, tensor.shape.columns, &count) || count > most_elements) {
         throw json_refusal{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
     }
     if (!member(value, "scale_log2").is_null()) {
         tensor.scale_log2 = static_cast<int>(integer_member(value, "scale_log2", {-10000, 10000}));
+    }
+    if (value.contains("row_scales_log2")) {
+        for (auto const& scale : list_member(value, "row_scales_log2")) {
+            tensor.row_scales_log2.push_back(static_cast<int>(integer_of(scale, "row_scales_log2", {least_row_scale_log2, largest_row_scale_log2})));
+        }
+        if (std::ssize(tensor.row_scales_log2) != tensor.shape.rows) {
+            throw json_refusal{fmt::format("has the tensor '{}' with {} rows and {} scales of rows", tensor.name, tensor.shape.rows, tensor.row_scales_log2.size())};
+        }
     }
     return tensor;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -26,13 +27,26 @@ constexpr line_meaning meanings[] = {
     {"microbatch", "a step has another batch; which tokens were already seen is no longer what the step number says"},
     {"optimizer", "updates, and the learning rate of each step, are others than those of the run that began"},
     {"steps that are not finite", "a step that is not finite is now treated otherwise"},
-    {"dtypes", "numbers are now rounded otherwise"},
+    {"dtypes", "numbers may now be rounded otherwise"},
     {"BLAS", "products are now rounded otherwise: the result is as good, but its bits are not those of the run that began", true},
     {"kernels", "operations may now be rounded otherwise: the result is as good, but its bits may not be those of the run that began", true},
 };
 
+// How the lines of a back end on a device begin (executor/cuda/back_end.cpp).
+bool is_of_device(std::string_view kernels) { return kernels.starts_with("CUDA"); }
+bool is_of_host_blas(std::string_view products) { return !products.empty() && !products.starts_with("cuBLAS"); }
+
 fingerprint_difference difference(std::string const& what, std::string const& before, std::string const& now)
 {
+    if (what == "dtypes" && !before.empty()) {
+        auto const dtype = [](std::string const& said) { return said.substr(0, said.find(',')); };
+        auto const sums = [](std::string const& said) { return said.find("int32") != std::string::npos ? "int32" : "int64"; };
+        auto keys = dtype(before) != dtype(now) ? fmt::format("train.dtype = \"{}\"", dtype(before)) : std::string{};
+        if (std::string_view{sums(before)} != sums(now)) {
+            keys += fmt::format("{}train.sums = \"{}\"", keys.empty() ? "" : " and ", sums(before));
+        }
+        return {what, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
+    }
     auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.what == what; });
     if (found == std::end(meanings)) {
         return {what, before, now, "the bits may not be those of the run that began"};
@@ -42,10 +56,18 @@ fingerprint_difference difference(std::string const& what, std::string const& be
 
 std::string_view or_nothing(std::string const& value) { return value.empty() ? "not there" : std::string_view{value}; }
 
-std::string const* value_in(std::span<fingerprint_line const> lines, std::string const& what)
+/// What run.device must have been and is now, where the two runs compute with the processor and with a device: then that, and not
+/// the machine, is why their products and kernels are others.
+std::optional<fingerprint_difference> other_device(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now)
 {
-    auto const found = std::find_if(lines.begin(), lines.end(), [&](auto const& l) { return l.what == what; });
-    return found == lines.end() ? nullptr : &found->value;
+    auto const* was = line_in(before, "kernels");
+    auto const* is = line_in(now, "kernels");
+    if (was == nullptr || is == nullptr || is_of_device(was->value) == is_of_device(is->value)) {
+        return std::nullopt;
+    }
+    auto const name = [](std::string_view kernels) { return is_of_device(kernels) ? "cuda" : "cpu"; };
+    return fingerprint_difference{"run.device", name(was->value), name(is->value),
+                                  fmt::format("operations are rounded otherwise there; with run.device = \"{}\" the bits stay those of the run that began", name(was->value))};
 }
 
 /// "[a] \n b = c" as a list of {"a.b", "c"}: the form that to_toml writes, one key per line.
@@ -82,14 +104,21 @@ std::vector<fingerprint_difference> differences(std::span<fingerprint_line const
     if (before.empty()) {
         return result;
     }
+    auto const device = other_device(before, now);
+    if (device) {
+        result.push_back(*device);
+    }
     for (auto const& line : before) {
-        auto const* value = value_in(now, line.what);
-        if (value == nullptr || *value != line.value) {
-            result.push_back(difference(line.what, line.value, value == nullptr ? "" : *value));
+        if (line.what == algorithms_line || (device && (line.what == "BLAS" || line.what == "kernels"))) {
+            continue;
+        }
+        auto const* is = line_in(now, line.what);
+        if (is == nullptr || is->value != line.value) {
+            result.push_back(difference(line.what, line.value, is == nullptr ? "" : is->value));
         }
     }
     for (auto const& line : now) {
-        if (value_in(before, line.what) == nullptr) {
+        if (line.what != algorithms_line && line_in(before, line.what) == nullptr) {
             result.push_back(difference(line.what, "", line.value));
         }
     }
@@ -105,7 +134,7 @@ std::string sentence_about(std::span<fingerprint_difference const> differences)
         text += (text.empty() ? "" : "; ") + d.sentence();
         if (d.of_machine) {
             of_machine += (of_machine.empty() ? "" : " and ") + d.what;
-            remedy += d.what == "BLAS" && !d.before.empty() ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before) : "";
+            remedy += d.what == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now) ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before) : "";
         }
     }
     if (!of_machine.empty()) {

@@ -59,12 +59,25 @@ checkpoint_part take_part(resident_state const& state, std::span<rank_id const> 
     return part;
 }
 
-std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state, std::span<int const> scales)
+std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state)
 {
     std::vector<checkpoint_tensor> result;
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-        auto const& info = state.tensors[t];
-        result.push_back({info.name, info.shape, info.is_parameter, scales.empty() ? std::nullopt : std::optional{scales[t]}});
+    for (auto const& info : state.tensors) {
+        result.push_back({info.name, info.shape, info.is_parameter, std::nullopt});
+    }
+    return result;
+}
+
+std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
+{
+    auto result = tensors_for_manifest(state.info());
+    for (tensor_id t{0}; at(t) < result.size(); ++t) {
+        auto const scales = state.scales_of(t);
+        if (state.sums_in_rows(state.info(t))) {
+            result[at(t)].row_scales_log2.assign(scales.begin(), scales.end());
+        } else {
+            result[at(t)].scale_log2 = scales.front();
+        }
     }
     return result;
 }

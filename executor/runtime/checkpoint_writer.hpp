@@ -67,8 +67,10 @@ struct checkpoint_publication {
     int keep_last = 3;                          ///< how many checkpoints stay, this one included; 0: all
 };
 
-/// The collection with its scales, which were chosen for the step that comes next. @param scales empty: none chosen yet
-std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state, std::span<int const> scales);
+/// The collection with the scales that were chosen for the step that comes next.
+std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state);
+/// The same before any were chosen.
+std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state);
 
 enum class writer_state : std::uint8_t {
     idle,        ///< nothing at hand

@@ -79,7 +79,7 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
 void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     writers_ = deal_writing(state.info(), holders);
-    tensors_ = tensors_for_manifest(state.info(), state.scales);
+    tensors_ = tensors_for_manifest(state);
     step_ = step;
     being_written_ = step.value;
     generation_ = generation;

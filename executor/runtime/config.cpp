@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "rheo/schedule/slices.hpp"
+#include "rheo/tensor/exact_row_sum.hpp"
 #include "runtime/config_fields.hpp"
 #include "runtime/inject.hpp"
 #include "runtime/schedule_file.hpp"
@@ -126,6 +127,12 @@ std::optional<config_fault> check_device(run_config const& config)
     if (auto fault = check_word("train.dtype", config.train.dtype, {"fp32", "bf16"})) {
         return fault;
     }
+    if (auto fault = check_word("train.sums", config.train.sums, {"int64", "int32"})) {
+        return fault;
+    }
+    if (constexpr int most = most_row_contributions / 2; config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
+        return config_fault{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
+    }
     if (config.train.dtype == "bf16" && config.run.device == "cpu") {
         return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
@@ -151,10 +158,11 @@ std::optional<config_fault> check(run_config const& config)
     if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
         return config_fault{"plan.schedule", fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
-    if (plan.recompute == recomputing::as_needed && plan.memory_mib == 0) {
-        return config_fault{"plan.recompute", "plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said"};
+    if ((plan.recompute == recomputing::as_needed || plan.recompute == recomputing::by_layers) && plan.memory_mib == 0) {
+        return config_fault{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
+                                                          plan.recompute == recomputing::as_needed ? "auto" : "selective")};
     }
-    if (microbatch.slices > 1 && plan.recompute != recomputing::never) {
+    if (microbatch.slices > 1 && plan.recompute != recomputing::never && plan.recompute != recomputing::by_layers) {
         return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
                                                           microbatch.slices)};
     }

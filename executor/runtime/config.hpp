@@ -33,6 +33,7 @@ struct train_config {
     std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
     int eval_microbatches = 8;
     std::string dtype = "fp32";         ///< what stages store: fp32 or bf16
+    std::string sums = "int64";         ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
     bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
@@ -47,11 +48,12 @@ struct optimizer_config {
     double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
 };
 
-/// Whether stages keep only the inputs of items that wait for their backward, and compute the rest again.
+/// Whether stages keep only the inputs of items that wait for their backward, or layers only a part, and compute the rest again.
 enum class recomputing : std::uint8_t {
     never,
     always,
-    as_needed  ///< as few stages as keep each rank within plan.memory_mib
+    as_needed, ///< as few stages as keep each rank within plan.memory_mib
+    by_layers  ///< layers drop what costs least to make again, as few as keep each rank within plan.memory_mib
 };
 
 struct plan_config {
@@ -115,6 +117,7 @@ struct run_folder_config {
     bool trace = true;
     bool fuse = true;                   ///< run the fused operation list
     std::string device = "cpu";         ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
+    bool graphs = true;                 ///< a device's work that comes again and again is recorded as CUDA graphs
     int threads = 1;                    ///< per rank
     bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
     int sample_tokens = 0;              ///< tokens generated after the last step
@@ -136,7 +139,11 @@ struct run_config {
 };
 
 /// Which dtype plays which part. @pre check finds no fault
-constexpr dtype_policy policy_of(run_config const& config) { return config.train.dtype == "bf16" ? bf16 : fp32; }
+constexpr dtype_policy policy_of(run_config const& config)
+{
+    bool const in_rows = config.train.sums == "int32";
+    return config.train.dtype == "bf16" ? (in_rows ? bf16_i32 : bf16) : in_rows ? fp32_i32 : fp32;
+}
 
 /// How many items (slices of microbatches) a message may have to tell apart.
 constexpr std::int64_t items_in_messages(train_config const& train)

@@ -60,6 +60,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
     visit("train.dtype", c.train.dtype, field_limits{}, "fp32 or, on a device, bf16: parameters and activations as stages have them; the optimizer's are fp32");
+    visit("train.sums", c.train.sums, field_limits{}, "int64 or int32: the integers that gradients are summed in, exactly; int32 has a scale per row of a tensor, in half the memory");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");
 
     visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "after the warm-up");
@@ -77,7 +78,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
-    visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for");
+    visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
     visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "ranks of a node: copies of a layer go to different nodes");
@@ -111,6 +112,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
     visit("run.device", c.run.device, field_limits{}, "cpu or cuda: what ranks compute with; those of a node share its devices in turn");
+    visit("run.graphs", c.run.graphs, field_limits{}, "on cuda: what a stage does in a slot is recorded and launched as one CUDA graph, with the same bits");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
     visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/fingerprint.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace rheo::inline v0 {
@@ -43,7 +45,7 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
 {
     auto const& train = about.config.train;
     auto const& optimizer = about.config.optimizer;
-    return {
+    std::vector<fingerprint_line> lines{
         {"seed", std::to_string(train.seed)},
         {"data", to_string(about.data->digest())},
         {"operations", operations_of(about.model)},
@@ -54,10 +56,15 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
                                   optimizer.learning_rate, optimizer.final_learning_rate, train.steps, optimizer.warmup_steps,
                                   optimizer.beta1, optimizer.beta2, optimizer.epsilon, optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
-        {"dtypes", fmt::format("{}, exact int64 sums", about.on->policy() == fp32 ? "fp32" : "bf16")},
+        {"dtypes", fmt::format("{}, exact {} sums{}", about.on->policy().storage == dtype::f32 ? "fp32" : "bf16", about.on->policy().accumulate == dtype::i32 ? "int32" : "int64",
+                              about.on->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
         {"BLAS", about.on->products()},
         {"kernels", about.on->kernels()},
     };
+    if (auto chosen = about.on->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
+        lines.push_back({std::string{algorithms_line}, std::move(chosen)});
+    }
+    return lines;
 }
 
 }  // namespace rheo::inline v0

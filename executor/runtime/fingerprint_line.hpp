@@ -3,7 +3,10 @@
 
 // One line of the numerics fingerprint (fingerprint.hpp): what it is about and its value, for people to compare.
 
+#include <algorithm>
+#include <ranges>
 #include <string>
+#include <string_view>
 
 namespace rheo::inline v0 {
 
@@ -13,5 +16,17 @@ struct fingerprint_line {
 
     friend bool operator==(fingerprint_line const&, fingerprint_line const&) = default;
 };
+
+/// The line of the algorithms that a back end has chosen for its products, where it does. One rank chooses for all, and a run keeps what it
+/// began with: it is taken over, not compared.
+inline constexpr std::string_view algorithms_line = "algorithms of products";
+
+/// The line about that; null: there is none.
+template <class Lines>
+auto* line_in(Lines& lines, std::string_view what)
+{
+    auto const found = std::ranges::find(lines, what, &fingerprint_line::what);
+    return found == std::ranges::end(lines) ? nullptr : &*found;
+}
 
 }  // namespace rheo::inline v0

@@ -95,7 +95,7 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
     }
     for (auto const rank : ranks) {
         if (position_of(p, rank).found) {
-            result.memory.push_back({rank, memory_parts_of(p, model, config.train.microbatch, rank)});
+            result.memory.push_back({rank, memory_parts_of(p, model, config, rank)});
         }
     }
     auto const held = holdings_of(p, ranks, {});

@@ -22,9 +22,12 @@ void host_back_end::copy(void* to, void const* from, std::size_t size)
 }
 
 std::unique_ptr<stage> host_back_end::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                                 resident_state& state)
+                                                 resident_state& state, std::span<made_again const> again)
 {
-    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this);
+    if (policy_.accumulate == dtype::i32) {
+        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, again);
+    }
+    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, again);
 }
 
 void host_back_end::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }
@@ -32,6 +35,9 @@ void host_back_end::initialise(initialise_constant_arguments<> const& arguments)
 void host_back_end::zero(std::span<std::int64_t> sums) { host::exact_zero(pool_, static_cast<std::int64_t>(sums.size()), sums.data()); }
 void host_back_end::add(exact_add_arguments const& arguments) { host::exact_add(pool_, arguments); }
 void host_back_end::convert(exact_convert_arguments const& arguments) { host::exact_convert(pool_, arguments); }
+void host_back_end::zero(std::span<std::int32_t> sums) { std::fill(sums.begin(), sums.end(), 0); }
+void host_back_end::add(exact_rows_add_arguments const& arguments) { host::exact_rows_add(pool_, arguments); }
+void host_back_end::convert(exact_rows_convert_arguments const& arguments) { host::exact_rows_convert(pool_, arguments); }
 
 void host_back_end::store(std::span<float const> parameter, std::span<bfloat16> stored)
 {

@@ -10,11 +10,12 @@ namespace rheo::inline v0 {
 
 class host_back_end final : public back_end {
 public:
-    explicit host_back_end(int threads) : pool_{threads} {}
+    /// @param policy fp32 or fp32_i32
+    explicit host_back_end(int threads, dtype_policy const& policy = fp32) : pool_{threads}, policy_{policy} {}
 
     tile_pool& pool() { return pool_; }
 
-    dtype_policy policy() const override { return fp32; }
+    dtype_policy policy() const override { return policy_; }
     std::string products() const override;
     std::string kernels() const override;
     memory& own() override { return host_memory(); }
@@ -24,18 +25,22 @@ public:
     void copy(void* to, void const* from, std::size_t size) override;
     void wait() override {}
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                      resident_state& state) override;
+                                      resident_state& state, std::span<made_again const> again) override;
     void initialise(initialise_normal_arguments<> const& arguments) override;
     void initialise(initialise_constant_arguments<> const& arguments) override;
     void zero(std::span<std::int64_t> sums) override;
     void add(exact_add_arguments const& arguments) override;
     void convert(exact_convert_arguments const& arguments) override;
+    void zero(std::span<std::int32_t> sums) override;
+    void add(exact_rows_add_arguments const& arguments) override;
+    void convert(exact_rows_convert_arguments const& arguments) override;
     void store(std::span<float const> parameter, std::span<bfloat16> stored) override;
     void update(std::span<adamw_arguments<bf16> const> tensors) override;
     std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
 
 private:
     tile_pool pool_;
+    dtype_policy policy_;
 };
 
 }  // namespace rheo::inline v0

@@ -5,6 +5,7 @@
 
 namespace rheo::inline v0 {
 
-template class stage_on<host_kernels>;
+template class stage_on<host_kernels<fp32>>;
+template class stage_on<host_kernels<fp32_i32>>;
 
 }  // namespace rheo::inline v0

@@ -200,7 +200,7 @@ std::string memory(run_folder const& run)
     std::vector<std::pair<bytes, bytes>> held;  // planned, measured
     bytes most{1};
     for (auto const& r : run.ranks) {
-        bytes const planned = model ? memory_of(*run.first, *model, run.config.train.microbatch, rank_id{r.value("rank", 0)}) : bytes{};
+        bytes const planned = model ? memory_of(*run.first, *model, run.config, rank_id{r.value("rank", 0)}) : bytes{};
         bytes const measured{count_of(r, "peak_memory_bytes")};
         held.emplace_back(planned, measured);
         most = std::max({most, planned, measured});

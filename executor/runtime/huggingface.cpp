@@ -266,7 +266,7 @@ fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
         make_folder(run_folder);
         auto const nothing = [](checkpoint_point) {};
         write_part(run_folder, part, nothing, [] {});
-        publish_parts(run_folder, {step_id{0}, generation_id{0}, {rank_id{0}}, tensors_for_manifest(state, {}), {}, config_of_model(shape), {}, 0}, nothing);
+        publish_parts(run_folder, {step_id{0}, generation_id{0}, {rank_id{0}}, tensors_for_manifest(state), {}, config_of_model(shape), {}, 0}, nothing);
         return checkpoint_folder(run_folder, step_id{0});
     });
 }

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
 
-#include "kernels/tiles.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/units/expects.hpp"
-#include "runtime/host_back_end.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/stage.hpp"
 
@@ -20,12 +17,13 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// How long a call takes.
+/// How long it takes until what a call begins is done. @pre the back end is idle
 template <class Call>
-double seconds_of(Call const& call)
+double seconds_of(back_end& on, Call const& call)
 {
     auto const begin = std::chrono::steady_clock::now();
     call();
+    on.wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -37,13 +35,12 @@ seconds least(std::vector<double> const& times)
 
 }  // namespace
 
-std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, int repeats)
+std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, back_end& on, int repeats)
 {
     expects(repeats >= 1, "a measurement takes at least one microbatch");
     auto shape = config.train.microbatch;
     shape.slices = 1;
     auto const info = state_of(model);
-    host_back_end on{config.run.threads};
     resident_state state{info, on};
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, config.train.seed);
     std::vector<std::unique_ptr<stage>> stages;
@@ -66,14 +63,15 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
         loss_sum loss{};
         for (std::size_t l = 0; l < stages.size(); ++l) {
             if (l > 0) {
-                std::memcpy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_bytes());
+                on.copy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_bytes());
+                on.wait();
             }
-            forward[l].push_back(seconds_of([&] { stages[l]->forward(kept[l], item, loss); }));
+            forward[l].push_back(seconds_of(on, [&] { stages[l]->forward(kept[l], item, loss); }));
         }
-        std::vector<std::byte> above;
+        array<std::byte> above{on.own()};
         for (std::size_t l = stages.size(); l-- > 0;) {
-            std::vector<std::byte> below(stages[l]->input_bytes());
-            backward[l].push_back(seconds_of([&] {
+            array<std::byte> below{on.own(), stages[l]->input_bytes()};
+            backward[l].push_back(seconds_of(on, [&] {
                 stages[l]->backward(kept[l], item, stages[l]->first_layer(), above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
                                     [](use_id) { return true; });
             }));
@@ -82,8 +80,8 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
     }
     std::vector<layer_profile> result;
     for (std::size_t l = 0; l < stages.size(); ++l) {
-        result.push_back({least(forward[l]), least(backward[l]), persistent_bytes(model.layers[l]), activation_bytes(model.layers[l], shape),
-                          boundary_bytes(model.layers[l], shape), {}});
+        result.push_back({least(forward[l]), least(backward[l]), persistent_bytes(model.layers[l], on.policy()),
+                          activation_bytes(model.layers[l], shape, on.policy()), boundary_bytes(model.layers[l], shape, on.policy()), {}});
     }
     return result;
 }

@@ -110,6 +110,41 @@ std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p,
     return marks;
 }
 
+/// Per pipeline and rank a name for each layer.
+std::vector<std::vector<std::vector<made_again>>> read_made_again(json const& lists, plan const& p, std::string const& path)
+{
+    auto const wrong = "no plan: 'made_again' must hold a list per pipeline, of a list per rank, of nothing, cheap or all for each layer";
+    if (p.recompute || lists.size() != p.pipelines.size()) {
+        refuse(path, wrong);
+    }
+    std::vector<std::vector<std::vector<made_again>>> again;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (!lists[i].is_array() || lists[i].size() != ranks_of(p.pipelines[i]).size() || p.pipelines[i].cuts.empty()) {
+            refuse(path, wrong);
+        }
+        again.emplace_back();
+        for (auto const& rank : lists[i]) {
+            if (!rank.is_array() || rank.size() != at(p.pipelines[i].cuts.back())) {
+                refuse(path, wrong);
+            }
+            auto& layers = again.back().emplace_back();
+            for (auto const& name : rank) {
+                bool known = false;
+                for (auto const how : {made_again::nothing, made_again::cheap, made_again::all}) {
+                    if (name == name_of(how) && (how != made_again::all || p.slices == 1)) {
+                        layers.push_back(how);
+                        known = true;
+                    }
+                }
+                if (!known) {
+                    refuse(path, wrong);
+                }
+            }
+        }
+    }
+    return again;
+}
+
 }  // namespace
 
 plan read_plan_file(std::string const& path)
@@ -166,6 +201,9 @@ plan read_plan_file(std::string const& path)
     }
     if (auto const marked = whole.find("recomputed_stages"); marked != whole.end()) {
         result.recomputed = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
+    }
+    if (auto const again = whole.find("made_again"); again != whole.end()) {
+        result.again = read_made_again(list_member(whole, "made_again", path), result, path);
     }
     if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
         result.clocks = read_clocks(*clocks, path);

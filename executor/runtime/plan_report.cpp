@@ -151,10 +151,35 @@ std::string instantiations_for_people(std::vector<instantiation> const& all)
     return text;
 }
 
+/// "cheap parts of layers 1, 2, 3; all of layer 4"; empty when nothing is.
+std::string again_for_people(std::span<made_again const> again)
+{
+    std::string text;
+    for (auto const& [how, what] : {std::pair{made_again::cheap, "cheap parts"}, {made_again::all, "all"}}) {
+        std::vector<std::size_t> layers;
+        for (std::size_t l = 0; l < again.size(); ++l) {
+            if (again[l] == how) {
+                layers.push_back(l);
+            }
+        }
+        if (!layers.empty()) {
+            text += fmt::format("{}{} of layer{} {}", text.empty() ? "" : "; ", what, plural(std::ssize(layers)), fmt::join(layers, ", "));
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape, dtype_policy const& policy)
+memory_terms terms_in(plan const& p, run_config const& config)
 {
+    return terms_of_ranks(config.train.microbatch, policy_of(config), static_cast<int>(p.pipelines.size()));
+}
+
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, run_config const& config)
+{
+    auto const shape = config.train.microbatch;
+    auto const policy = policy_of(config);
     std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
@@ -164,19 +189,18 @@ std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_
     return held;
 }
 
-std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which, dtype_policy const& policy)
+bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
-    auto const held = held_by_stages(p.pipelines[at(which)], model, shape, policy);
-    auto const compute = schedule_of(p, at(which)).compute;
-    return peak_bytes_by_rank(p.recompute ? with_recomputation(compute, recomputed_stages(p, at(which))) : compute, held);
+    auto const parts = memory_parts_of(p, model, config, rank);
+    return parts.activations + parts.kept_gradients + parts.made_again;
 }
 
-bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank)
+bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
-    return total(state_parts(model, layers_of(p, rank), host_terms({}, static_cast<int>(p.pipelines.size()))));
+    return total(state_parts(model, layers_of(p, rank), terms_in(p, config)));
 }
 
-memory_parts memory_parts_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
+memory_parts memory_parts_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
     auto const place = position_of(p, rank);
     if (!place.found) {
@@ -185,12 +209,12 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, micr
     auto const& pipeline = p.pipelines[at(place.pipeline)];
     auto const compute = schedule_of(p, at(place.pipeline)).compute;
     auto const run = p.recompute ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
-    return parts_at(model, pipeline, run, place.position, host_terms(shape, static_cast<int>(p.pipelines.size())));
+    return parts_at(model, pipeline, run, place.position, terms_in(p, config), made_again_at(p, place));
 }
 
-bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank)
+bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
-    auto const parts = memory_parts_of(p, model, shape, rank);
+    auto const parts = memory_parts_of(p, model, config, rank);
     return total(parts) - parts.workspace;
 }
 
@@ -253,6 +277,9 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
             text += fmt::format("                            {}\n", parts_for_people(memory->parts));
+            if (auto const again = again_for_people(made_again_at(p, position_of(p, rank))); !again.empty()) {
+                text += fmt::format("                            makes again {}\n", again);
+            }
         }
     }
     for (auto const rank : p.spares) {

@@ -17,21 +17,24 @@
 
 namespace rheo::inline v0 {
 
-/// What each stage of a pipeline keeps for an item.
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, microbatch_shape shape, dtype_policy const& policy = fp32);
+/// What each stage of a pipeline keeps for an item, in the config's microbatches and dtypes.
+std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, run_config const& config);
 
-/// Position -> the bytes of activations that the rank there holds at most while the pipeline does its part of the plan.
-std::vector<bytes> peaks_of_activations(plan const& p, model_description const& model, microbatch_shape shape, pipeline_id which, dtype_policy const& policy = fp32);
+/// What the memory of the plan's ranks depends on besides.
+memory_terms terms_in(plan const& p, run_config const& config);
 
-/// Bytes of a rank's tensors with moments, accumulators and reduced gradients; its activations come on top.
-bytes state_bytes_of(plan const& p, model_description const& model, rank_id rank);
+/// Bytes of a rank's tensors with moments, what stages have of them, accumulators and reduced gradients; its activations come on top.
+bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
+
+/// Bytes of activations that a rank holds at most while it does its part of the plan: those in flight, gradients that it keeps, what it makes again.
+bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
 
 /// What a rank needs, part by part; nothing for a spare.
-memory_parts memory_parts_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank);
+memory_parts memory_parts_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
 
-/// Bytes that a rank needs: its tensors with moments, accumulators and reduced gradients, and the
+/// Bytes that a rank needs: state_bytes_of, and the
 /// activations of the microbatches that the schedule keeps in flight on it. What its backwards work in is not among them. Zero for a spare.
-bytes memory_of(plan const& p, model_description const& model, microbatch_shape shape, rank_id rank);
+bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
 
 /// The compute programs of all pipelines, at unit costs.
 std::string drawing_of(plan const& p);

@@ -12,6 +12,7 @@
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
@@ -51,8 +52,16 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
 {
     auto const limit = memory_limit(config);
     for (int rank = 0; limit && rank < ranks; ++rank) {
-        auto parts = memory_parts_of(p, model, config.train.microbatch, rank_id{rank});
+        auto parts = memory_parts_of(p, model, config, rank_id{rank});
         parts.workspace = {};
+        if (auto const place = position_of(p, rank_id{rank}); place.found && config.plan.recompute == recomputing::by_layers) {
+            auto const again = made_again_at(p, place);
+            memory_plan const as_planned{.parts = parts, .again = {again.begin(), again.end()}, .available = *limit};
+            if (!as_planned.fits()) {
+                return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", sentence_of(as_planned, fmt::format("rank {}", rank)), config.plan.memory_mib);
+            }
+            continue;
+        }
         if (auto const needed = total(parts); needed > *limit) {
             auto const largest = largest_of(parts);
             return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}; the largest part is {:.2f} MiB of {}", rank,
@@ -77,7 +86,14 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
 
 std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node)
 {
-    return profile_of(model, config.train.microbatch, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks});
+    auto const policy = policy_of(config);
+    auto const shape = config.train.microbatch;
+    auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
+    for (std::size_t l = 0; l < layers.size() && config.plan.recompute == recomputing::by_layers; ++l) {  // what stays when all is dropped that can be
+        layers[l].made_again = dropped_bytes(model.layers[l], shape, shape.slices == 1 ? made_again::all : made_again::cheap, policy);
+        layers[l].per_microbatch = std::max(bytes{}, layers[l].per_microbatch - layers[l].made_again * shape.slices);  // which are whole cache lines
+    }
+    return layers;
 }
 
 std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
@@ -99,7 +115,7 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
                                     .device_memory = device_memory,
                                     .effort = effort,
                                     .otherwise = one_f_one_b{},
-                                    .recompute = config.plan.recompute != recomputing::never && devices_per_node == 1});
+                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1});
 }
 
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
@@ -221,19 +237,48 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     return result;
 }
 
+namespace {
+
+/// What each rank's layers drop, so that it keeps within the limit.
+void choose_layers(plan& p, model_description const& model, run_config const& config, bytes limit)
+{
+    p.again.clear();
+    bool some = false;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        auto const compute = rheo::schedule_of(p, i).compute;
+        auto const terms = terms_in(p, config);
+        p.again.emplace_back();
+        for (int position = 0; position < static_cast<int>(compute.rows.size()); ++position) {
+            auto const workspace = rank_flow_at(model, p.pipelines[i], compute, position, terms).workspace;  // comes on top of the limit
+            auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace);
+            p.again.back().push_back(chosen.again);
+            some = some || layers_that_make(chosen, made_again::nothing) < static_cast<int>(chosen.again.size());
+        }
+    }
+    if (!some) {
+        p.again.clear();
+    }
+}
+
+}  // namespace
+
 void choose_recomputation(plan& p, model_description const& model, run_config const& config)
 {
     auto const limit = memory_limit(config);
+    if (config.plan.recompute == recomputing::by_layers && limit) {
+        choose_layers(p, model, config, *limit);
+        return;
+    }
     if (config.plan.recompute != recomputing::as_needed || !limit) {
         return;
     }
     p.recompute = false;
     p.recomputed.clear();
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        auto const held = held_by_stages(p.pipelines[i], model, config.train.microbatch);
+        auto const held = held_by_stages(p.pipelines[i], model, config);
         std::vector<bytes> caps;
         for (auto const rank : ranks_of(p.pipelines[i])) {
-            caps.push_back(*limit - state_bytes_of(p, model, rank));
+            caps.push_back(*limit - state_bytes_of(p, model, config, rank));
         }
         p.recomputed.push_back(recomputation_under(rheo::schedule_of(p, i).compute, held, caps).stages);
         for (bool const again : p.recomputed.back()) {

@@ -61,8 +61,8 @@ first_plan make_first_plan(model_description const& model, run_config const& con
 /// How many stages a rank has at most in pipelines of the config's schedule, those of both copies of the model counted. @pre it is known
 int stages_per_rank(plan_config const& config, int ranks);
 
-/// Marks the stages of the plan that compute activations again where the config says "auto": on each rank over plan.memory_mib those that free most, until
-/// it fits; all that free something where it never does.
+/// Marks what the plan computes again. Where the config says "auto": on each rank over plan.memory_mib the stages that free most, until
+/// it fits; all that free something where it never does. Where it says "selective": as little of its layers as plan_memory finds.
 void choose_recomputation(plan& p, model_description const& model, run_config const& config);
 
 /// plan.memory_mib; none when it is 0.

@@ -81,7 +81,7 @@ struct records::impl {
     bool line_open = false;     // the cursor stands in it
     appended_file trace = {};
     appended_file metrics = {};
-    std::ostringstream events = {};  // not yet in the trace file
+    std::string events = {};  // not yet in the trace file
     std::vector<recovery_record> recoveries = {};
     std::deque<step_record> recent = {};  // what the speaker may have died before writing
     std::chrono::steady_clock::time_point shown{};
@@ -105,9 +105,9 @@ struct records::impl {
     void flush_trace()
     {
         if (trace) {
-            trace.append(events.view());
+            trace.append(events);
         }
-        events.str({});
+        events.clear();
     }
 
     void close_line()
@@ -242,7 +242,7 @@ void records::speaker(bool is_speaker)
 void records::event(trace_event const& event)
 {
     if (impl_->trace) {
-        write_json_line(impl_->events, event);
+        impl_->events += json_line{event}.text();
     }
 }
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace rheo::inline v0 {
 
 reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
-    : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()}, mine_{on_->shared()}, total_{on_->shared()}, values_{on_->own()},
+    : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()},
+      in_rows_{on_->policy().accumulate == dtype::i32}, size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)}, mine_{on_->shared()}, total_{on_->shared()}, values_{on_->own()},
       outgoing_{on_->messages()}, values_in_messages_{on_->messages()}
 {
     std::int64_t next = 0;
@@ -16,12 +18,14 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
         next += elements(state.info(t).shape);
     }
     offsets_.push_back(next);
-    values_.resize(static_cast<std::size_t>(next));
+    in_place_ = in_rows_ && holders_.size() == 1
+                && std::all_of(unit.tensors.begin(), unit.tensors.end(), [&](tensor_id t) { return state.info(t).uses.size() == 1; });
+    values_.resize(in_place_ ? 0 : static_cast<std::size_t>(next));
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         incoming_.emplace_back(on_->messages());
     }
     if (holders_.size() > 1 && !on_->has_one_memory()) {
-        outgoing_.resize(values_.size());
+        outgoing_.resize(values_.size() * size_);
         values_in_messages_.resize(values_.size());
     }
 }
@@ -33,50 +37,97 @@ reduction::slice reduction::slice_of(std::size_t holder) const
     return {offsets_.back() * i / count, offsets_.back() * (i + 1) / count};
 }
 
+/// The uses of a tensor that this rank has: usually one, two when it has both ends of a tie.
+std::vector<use_id> reduction::mine_of(tensor_id tensor) const
+{
+    auto uses = state_->info(tensor).uses;
+    std::erase_if(uses, [&](use_id use) { return !state_->has_accumulator(use); });
+    return uses;
+}
+
+std::int64_t reduction::offset_of(tensor_id tensor) const
+{
+    auto const place = std::lower_bound(unit_->tensors.begin(), unit_->tensors.end(), tensor) - unit_->tensors.begin();
+    return offsets_[static_cast<std::size_t>(place)];
+}
+
 void reduction::sum_mine()
 {
-    // The sum over the uses that this rank has of each tensor: usually one, two when it has both ends of a tie.
-    std::vector<use_id> only;
-    for (auto const t : unit_->tensors) {
-        for (auto const use : state_->info(t).uses) {
-            if (state_->has_accumulator(use)) {
-                only.push_back(use);
-            }
+    auto const sums_of = [&](use_id use) {
+        auto const& from = state_->accumulator(use);
+        return in_rows_ ? reinterpret_cast<std::byte const*>(from.sums_in_32.data()) : reinterpret_cast<std::byte const*>(from.sums.data());
+    };
+    if (unit_->tensors.size() == 1) {
+        if (auto const only = mine_of(unit_->tensors.front()); only.size() == 1) {
+            sums_ = sums_of(only.front());
+            return;
         }
     }
-    if (unit_->tensors.size() == 1 && only.size() == 1) {
-        sums_ = state_->accumulator(only.front()).sums.data();
-        return;
-    }
-    mine_.resize(static_cast<std::size_t>(offsets_.back()));
+    mine_.resize(static_cast<std::size_t>(offsets_.back()) * size_);
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
+        auto* const target = mine_.data() + static_cast<std::size_t>(offsets_[i]) * size_;
+        auto const count = offsets_[i + 1] - offsets_[i];
         bool first = true;
-        for (auto const use : state_->info(unit_->tensors[i]).uses) {
-            if (!state_->has_accumulator(use)) {
-                continue;
-            }
-            auto const& sums = state_->accumulator(use).sums;
-            auto* const target = mine_.data() + offsets_[i];
-            if (first) {
-                on_->copy(target, sums.data(), sums.size() * sizeof(std::int64_t));
-                first = false;
+        for (auto const use : mine_of(unit_->tensors[i])) {
+            if (std::exchange(first, false)) {
+                on_->copy(target, sums_of(use), static_cast<std::size_t>(count) * size_);
             } else {
-                on_->add({.count = static_cast<std::int64_t>(sums.size()), .source = sums.data(), .target = target});
+                add(sums_of(use), target, count);
             }
         }
     }
     sums_ = mine_.data();
 }
 
-void reduction::convert(std::int64_t const* sums, slice part)
+void reduction::add(std::byte const* source, std::byte* target, std::int64_t count)
+{
+    if (in_rows_) {  // sums of the same scales: any rows will do
+        auto const* from = reinterpret_cast<std::int32_t const*>(source);
+        auto* to = reinterpret_cast<std::int32_t*>(target);
+        for (std::int64_t const width : {std::int64_t{4096}, std::int64_t{1}}) {
+            if (auto const rows = count / width; rows > 0) {
+                on_->add(exact_rows_add_arguments{.rows = rows, .source = from, .source_states = nullptr, .target = {.sums = to, .width = width}});
+                from += rows * width;
+                to += rows * width;
+                count -= rows * width;
+            }
+        }
+    } else {
+        on_->add(exact_add_arguments{.count = count, .source = reinterpret_cast<std::int64_t const*>(source), .target = reinterpret_cast<std::int64_t*>(target)});
+    }
+}
+
+void reduction::convert(std::byte const* sums, slice part)
 {
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
+        auto const t = unit_->tensors[i];
         auto const begin = std::max(part.begin, offsets_[i]);
         auto const end = std::min(part.end, offsets_[i + 1]);
-        if (begin < end) {
-            on_->convert({.count = end - begin, .sums = sums + (begin - part.begin),
-                          .scale_log2 = state_->scales[at(unit_->tensors[i])], .gradient = values_.data() + begin});
+        auto const* const from = sums + static_cast<std::size_t>(begin - part.begin) * size_;
+        if (begin < end && in_rows_) {
+            convert_rows(t, reinterpret_cast<std::int32_t const*>(from), begin - offsets_[i], end - begin, values_.data() + begin);
+        } else if (begin < end) {
+            on_->convert(exact_convert_arguments{.count = end - begin, .sums = reinterpret_cast<std::int64_t const*>(from),
+                                                 .scale_log2 = state_->scales_of(t).front(), .gradient = values_.data() + begin});
         }
+    }
+}
+
+/// Elements of a tensor from `first` on: the rest of a row, whole rows, the beginning of one.
+void reduction::convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const
+{
+    auto& states = state_->accumulator(mine_of(tensor).front()).rows;
+    auto const width = state_->info(tensor).shape.columns;
+    while (count > 0) {
+        bool const whole = first % width == 0 && count >= width;
+        auto const run = whole ? count / width * width : std::min(count, width - first % width);
+        on_->convert(exact_rows_convert_arguments{.rows = whole ? run / width : 1,
+                                                  .source = {.sums = const_cast<std::int32_t*>(sums), .states = states.data() + first / width, .width = whole ? width : run},
+                                                  .gradient = to});
+        sums += run;
+        to += run;
+        first += run;
+        count -= run;
     }
 }
 
@@ -94,6 +145,10 @@ void reduction::copy_values(slice part, direction way)
 void reduction::post(mpi::messenger& messages)
 {
     me_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), messages.members().me) - holders_.begin());
+    if (in_place_) {
+        phase_ = phase::done;
+        return;
+    }
     if (holders_.size() == 1) {
         sum_mine();
         convert(sums_, {0, offsets_.back()});
@@ -103,7 +158,7 @@ void reduction::post(mpi::messenger& messages)
     sum_mine();
     auto const* outgoing = sums_;
     if (!on_->has_one_memory()) {
-        on_->copy(outgoing_.data(), sums_, outgoing_.size() * sizeof(std::int64_t));
+        on_->copy(outgoing_.data(), sums_, outgoing_.size());
         outgoing = outgoing_.data();
     }
     on_->wait();
@@ -112,13 +167,13 @@ void reduction::post(mpi::messenger& messages)
         if (h == me_) {
             continue;
         }
-        incoming_[h].resize(slice_of(me_).size());
+        incoming_[h].resize(slice_of(me_).size() * size_);
         sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h].data(), incoming_[h].size()}));
         auto const theirs = slice_of(h);
         value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
                                                    values_for_messages().subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
         sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
-                                       std::span<std::int64_t const>{outgoing + theirs.begin, theirs.size()}));
+                                       std::span<std::byte const>{outgoing + static_cast<std::size_t>(theirs.begin) * size_, theirs.size() * size_}));
     }
 }
 
@@ -135,11 +190,11 @@ bool reduction::advance(mpi::messenger& messages)
             return false;
         }
         auto const part = slice_of(me_);
-        total_.resize(part.size());
-        on_->copy(total_.data(), sums_ + part.begin, part.size() * sizeof(std::int64_t));
+        total_.resize(part.size() * size_);
+        on_->copy(total_.data(), sums_ + static_cast<std::size_t>(part.begin) * size_, total_.size());
         for (std::size_t h = 0; h < holders_.size(); ++h) {
             if (h != me_ && !total_.empty()) {
-                on_->add({.count = static_cast<std::int64_t>(total_.size()), .source = incoming_[h].data(), .target = total_.data()});
+                add(incoming_[h].data(), total_.data(), part.end - part.begin);
             }
         }
         convert(total_.data(), part);
@@ -167,10 +222,28 @@ bool reduction::advance(mpi::messenger& messages)
     return phase_ == phase::done;
 }
 
-float const* reduction::gradient(tensor_id tensor) const
+float const* reduction::piece(tensor_id tensor, std::int64_t first, std::int64_t count, array<float>& room) const
 {
-    auto const place = std::lower_bound(unit_->tensors.begin(), unit_->tensors.end(), tensor) - unit_->tensors.begin();
-    return values_.data() + offsets_[static_cast<std::size_t>(place)];
+    if (!in_place_) {
+        return values_.data() + offset_of(tensor) + first;
+    }
+    if (room.size() < static_cast<std::size_t>(count)) {
+        on_->wait();
+        room.resize(static_cast<std::size_t>(count));
+    }
+    convert_rows(tensor, state_->accumulator(mine_of(tensor).front()).sums_in_32.data() + first, first, count, room.data());
+    return room.data();
+}
+
+float const* reduction::gradient(tensor_id tensor)
+{
+    if (!in_place_) {
+        return values_.data() + offset_of(tensor);
+    }
+    auto& sums = state_->accumulator(mine_of(tensor).front()).sums_in_32;
+    auto* const floats = reinterpret_cast<float*>(sums.data());
+    convert_rows(tensor, sums.data(), 0, static_cast<std::int64_t>(sums.size()), floats);
+    return floats;
 }
 
 void reduction::reset()

@@ -5,9 +5,21 @@
 #include <bit>
 #include <cstring>
 
+#include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"
 
 namespace rheo::inline v0 {
+
+namespace {
+
+/// The scale of the first attempt, which is always redone with the scales that its own maxima ask for.
+constexpr int first_scale_log2 = 24;
+
+/// Rows keep the first scale until something reaches them, a token's row for many steps perhaps: it is the one after a contribution of this size, so that
+/// the first real one seldom overflows and is not lost in the rounding either.
+constexpr float first_largest = 0x1p-4F;
+
+}  // namespace
 
 tensor_values values_of(tensor_storage const& storage)
 {
@@ -66,28 +78,79 @@ gradient_accumulator& resident_state::accumulator(use_id use)
     auto& entry = accumulators_[at(use)];
     if (entry == nullptr) {
         auto const t = info_->uses[at(use)].tensor;
-        auto& state = states_[at(use)];
-        state = {.scale_log2 = scales[at(t)]};
-        entry.reset(new gradient_accumulator{{on_->shared(), static_cast<std::size_t>(elements(info(t).shape))}, state});
+        auto const count = static_cast<std::size_t>(elements(info(t).shape));
+        bool const in_rows = sums_in_rows(info(t));
+        auto& where = on_->shared();
+        entry.reset(new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? scales_of(t).size() : 0}, states_[at(use)]});
+        begin(*entry, t);
     }
     return *entry;
 }
 
-void resident_state::clear_accumulator(use_id use)
+/// The states of sums that are zero.
+void resident_state::begin(gradient_accumulator& sums, tensor_id t)
 {
-    if (auto& entry = accumulators_[at(use)]; entry != nullptr) {
-        on_->zero(entry->sums);
-        entry->state = {.scale_log2 = scales[at(info_->uses[at(use)].tensor)]};
-        entry->not_finite_at = microbatch_id{-1};
+    auto const of = scales_of(t);
+    sums.state = {.scale_log2 = sums.rows.empty() ? of.front() : 0};
+    for (std::size_t r = 0; r < sums.rows.size(); ++r) {
+        sums.rows[r] = {.scale_log2 = of[r]};
+    }
+}
+
+std::int64_t resident_state::accumulator_bytes(tensor_id t) const
+{
+    return sums_in_rows(info(t)) ? elements(info(t).shape) * size_of(dtype::i32) + info(t).shape.rows * scale_bytes_per_row : elements(info(t).shape) * size_of(dtype::i64);
+}
+
+void resident_state::begin_scales(int microbatches)
+{
+    for (tensor_id t{0}; at(t) < info_->tensors.size(); ++t) {
+        auto const first = sums_in_rows(info(t)) ? next_row_scale(first_largest, contributions(t, microbatches), 0) : first_scale_log2;
+        std::fill_n(scales.begin() + static_cast<std::ptrdiff_t>(first_scale(t)), scales_of(t).size(), first);
+    }
+}
+
+void resident_state::choose_scales(std::span<float const> largest, int microbatches)
+{
+    for (tensor_id t{0}; at(t) < info_->tensors.size(); ++t) {
+        auto const each = contributions(t, microbatches);
+        for (auto i = first_scale(t); i < first_scale_[at(t) + 1]; ++i) {
+            scales[i] = sums_in_rows(info(t)) ? next_row_scale(largest[i], each, scales[i]) : next_scale(largest[i], each, scales[i]);
+        }
+    }
+}
+
+void resident_state::merge(use_id use, gradient_accumulator const& arrived)
+{
+    auto& target = accumulator(use);
+    auto const t = info_->uses[at(use)].tensor;
+    if (sums_in_rows(info(t))) {
+        on_->add(exact_rows_add_arguments{.rows = info(t).shape.rows, .source = arrived.sums_in_32.data(), .source_states = arrived.rows.data(),
+                                          .target = {.sums = target.sums_in_32.data(), .states = target.rows.data(), .width = info(t).shape.columns}});
+    } else {
+        on_->add(exact_add_arguments{.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
+    }
+    target.state = joined(target.state, arrived.state);
+    if (target.not_finite_at.value < 0) {
+        target.not_finite_at = arrived.not_finite_at;
     }
 }
 
 void resident_state::clear_accumulators()
 {
-    for (std::size_t u = 0; u < accumulators_.size(); ++u) {
-        clear_accumulator(use_id{static_cast<std::int32_t>(u)});
+    for (auto const& entry : accumulators_) {
+        if (entry != nullptr) {
+            on_->zero(std::span{entry->sums.data(), entry->sums.size()});
+            on_->zero(std::span{entry->sums_in_32.data(), entry->sums_in_32.size()});
+        }
     }
-    on_->wait();  // the sum of losses is added to by the processor
+    on_->wait();  // the processor writes where kernels do
+    for (std::size_t u = 0; u < accumulators_.size(); ++u) {
+        if (auto& entry = accumulators_[u]; entry != nullptr) {
+            begin(*entry, info_->uses[u].tensor);
+            entry->not_finite_at = microbatch_id{-1};
+        }
+    }
 }
 
 state_digest resident_state::digest(tensor_id t) const

@@ -35,10 +35,12 @@ struct tensor_storage {
 /// A copy. @pre the back end is idle
 tensor_values values_of(tensor_storage const& storage);
 
-/// Exact sums of one use. For the loss: the sum in units of 2^-24 nat, and the number of targets.
+/// Exact sums of one use: in 64 bits, or in 32 with a state per row. For the loss, always in 64: the sum in units of 2^-24 nat, and the number of targets.
 struct gradient_accumulator {
     array<std::int64_t> sums;
-    accumulator_state& state;         ///< in resident_state::states()
+    array<std::int32_t> sums_in_32;
+    array<row_sum_state> rows;
+    accumulator_state& state;         ///< in resident_state::states(); of rows: the verdict on all of them, whose scale means nothing
     microbatch_id not_finite_at{-1};  ///< the first that made the state not finite
 };
 
@@ -46,8 +48,14 @@ class resident_state {
 public:
     /// @param on outlives the state
     resident_state(collection const& info, back_end& on)
-        : info_{&info}, on_{&on}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{on.messages(), info.uses.size()},
-          scales(info.tensors.size()) {}
+        : info_{&info}, on_{&on}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{on.messages(), info.uses.size()}
+    {
+        for (auto const& tensor : info.tensors) {
+            first_scale_.push_back(scales.size());
+            scales.resize(scales.size() + (sums_in_rows(tensor) ? static_cast<std::size_t>(tensor.shape.rows) : 1));
+        }
+        first_scale_.push_back(scales.size());
+    }
 
     back_end& on() const { return *on_; }
 
@@ -72,9 +80,8 @@ public:
     /// Of all uses; between two operations of the back end they are true here.
     std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
 
-    /// Zeroes every accumulator and gives it its tensor's present scale.
+    /// Zeroes every accumulator and gives it its tensor's present scale. Waits.
     void clear_accumulators();
-    void clear_accumulator(use_id use);
 
     /// Contributions to a tensor's exact sum per step.
     int contributions(tensor_id t, int microbatches) const
@@ -82,18 +89,37 @@ public:
         return microbatches * static_cast<int>(info(t).uses.size());
     }
 
+    /// Where the scales of a tensor's sums are among all: one, or one for each row.
+    std::size_t first_scale(tensor_id t) const { return first_scale_[at(t)]; }
+    std::span<int const> scales_of(tensor_id t) const { return std::span{scales}.subspan(first_scale(t), first_scale_[at(t) + 1] - first_scale(t)); }
+    bool sums_in_rows(tensor_info const& tensor) const { return tensor.is_parameter && on_->policy().accumulate == dtype::i32; }
+
+    /// The bytes of the sums of one use of a tensor, with the states of rows.
+    std::int64_t accumulator_bytes(tensor_id t) const;
+
+    /// The scales with which a job begins. @param microbatches contributions of a use per step
+    void begin_scales(int microbatches);
+    /// Those of the next step. @param largest |g| of all contributions, by scale
+    void choose_scales(std::span<float const> largest, int microbatches);
+
+    /// Adds the sums of a use that came in a message, and joins their states.
+    void merge(use_id use, gradient_accumulator const& arrived);
+
     /// The digest of a held tensor: parameter and moments.
     state_digest digest(tensor_id t) const;
 
 private:
+    void begin(gradient_accumulator& sums, tensor_id t);
+
     collection const* info_;
     back_end* on_;
     std::vector<std::unique_ptr<tensor_storage>> tensors_;
     std::vector<std::unique_ptr<gradient_accumulator>> accumulators_;
     array<accumulator_state> states_;
+    std::vector<std::size_t> first_scale_;
 
 public:
-    std::vector<int> scales;  ///< tensor -> log2 of the scale of its exact sums; the same on every rank
+    std::vector<int> scales{};  ///< log2 of the scales of exact sums, tensor by tensor (first_scale); the same on every rank
 };
 
 /// The first values of a tensor: a function of seed, tensor and element alone.

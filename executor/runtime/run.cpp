@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cuda/back_end.hpp"
 #include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
 #include "rheo/model/state.hpp"
@@ -26,6 +25,7 @@
 #include "runtime/end_alone.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/host_back_end.hpp"
+#include "runtime/opened_back_end.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/rank_device.hpp"
 #include "runtime/same_command.hpp"
@@ -228,7 +228,7 @@ int vocabulary_of(model_description const& model)
 
 /// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
-refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line> const& fingerprint, state_digest planned,
+refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
                   resume_mode mode, collection const& state, watchdog& watch, refusal& mine, beginning& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
@@ -254,17 +254,15 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
     }
 }
 
-/// What this rank computes with. @param why why it cannot, if so
+/// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
 std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
 {
-    if (given.run.device == "cuda") {
-        try {
-            return cuda::make_back_end(policy_of(given), place_on_host());
-        } catch (std::runtime_error const& error) {
-            why = {5, error.what()};
-        }
+    try {
+        return open_back_end(given);
+    } catch (std::runtime_error const& error) {
+        why = {5, error.what()};
+        return std::make_unique<host_back_end>(given.run.threads);
     }
-    return std::make_unique<host_back_end>(given.run.threads);
 }
 
 }  // namespace
@@ -289,7 +287,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, on.get()});
     } catch (data_error const& error) {
         why = {4, error.what()};
-    } catch (blas_error const& error) {
+    } catch (std::runtime_error const& error) {
         why = {5, error.what()};
     }
     auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
@@ -309,6 +307,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
     if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
         return refused(bad, why.exit_code != 0);
+    }
+    if (auto const* const chosen = line_in(fingerprint, algorithms_line)) {
+        on->take_over_algorithms(chosen->value);
     }
     std::optional<records> record;
     watch.all_joined();

@@ -6,6 +6,7 @@
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/rope/rope.hpp"
+#include "rheo/model/backward_workspace.hpp"
 #include "rheo/model/state.hpp"
 
 namespace rheo::inline v0 {
@@ -17,9 +18,9 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 }  // namespace
 
 stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-             resident_state& state, back_end& on)
+             resident_state& state, back_end& on, std::span<made_again const> again)
     : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, on_{&on},
-      layout_{layers, shape, on.policy(), on.own()}, gradients_{on.own()}, boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
+      layout_{layers, shape, on.policy(), on.own(), again}, gradients_{on.own()}, boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
@@ -33,16 +34,14 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         }
         throw precondition_error{"a stage was given a layer that is not in the collection"};
     };
-    std::size_t largest = 0;
-    std::size_t widest = 0;
     for (std::size_t l = 0; l < layers.size(); ++l) {
         layer_id const id{first.value + static_cast<int>(l)};
-        std::size_t of_layer = 0;
-        for (std::size_t s = 0; s < layers[l].slot_widths.size(); ++s) {
-            of_layer += slot_bytes(l, s);
-            widest = std::max(widest, slot_bytes(l, s));
+        auto& runs = run_again_.emplace_back();
+        for (std::size_t o = 0; o < layers[l].ops.size(); ++o) {
+            if (runs_again(layers[l], layers[l].ops[o], shape, layout_.again[l], on.policy())) {
+                runs.push_back(o);
+            }
         }
-        largest = std::max(largest, of_layer);
         tensors_.emplace_back();
         op_uses_.emplace_back();
         for (auto const& o : layers[l].ops) {
@@ -70,9 +69,12 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         }
     }
     std::sort(uses_.begin(), uses_.end());
-    gradients_.resize(largest);
-    boundaries_[0].resize(widest);
-    boundaries_[1].resize(widest);
+    own_again_->fit(layout_.again_bytes);
+    auto const room = backward_workspace_of(layers, shape, on.policy());
+    gradients_.resize(static_cast<std::size_t>(room.gradients.count));
+    for (auto& boundary : boundaries_) {
+        boundary.resize(static_cast<std::size_t>(room.boundary.count));
+    }
 }
 
 /// A slot's share of memory: whole cache lines.
@@ -98,6 +100,7 @@ std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers
 std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
     auto const& o = layers_.back().ops.back();
+    expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is made again are gone after its forward");
     auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
     return floats_from(*on_, all + row * o.in_width * size_of(on_->policy().storage), static_cast<std::size_t>(o.in_width));
 }

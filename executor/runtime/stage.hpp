@@ -29,15 +29,18 @@ struct stage_item {
     bool training = true;  ///< false: no dropout, the loss leaves no gradient
     int slice = 0;
     tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the back end's
+    bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
 /// and only the backward adds to accumulators. Two backwards of one stage may not.
 class stage {
 public:
-    /// @param layers the stage's own; `first` is the first one's number in the model.
-    /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments outlive the stage
-    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on);
+    /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and makes again
+    /// before its backward; none: nothing
+    /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments but `again` outlive the stage
+    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+          std::span<made_again const> again = {});
     virtual ~stage() = default;
 
     activation_layout const& layout() const { return layout_; }
@@ -81,6 +84,13 @@ public:
     void count_in(activation_meter& meter) { meter_ = &meter; }
     activation_meter const& meter() const { return *meter_; }
 
+    /// Where its layers make again what they drop, from now on; stages of one rank share the regions. @pre before the first forward
+    void make_again_in(again_regions& regions)
+    {
+        regions.fit(layout_.again_bytes);
+        again_ = &regions;
+    }
+
     /// The uses of the stage's operations with parameters, ascending; the loss is not among them.
     std::vector<use_id> const& uses() const { return uses_; }
     /// The layer of a use is at or above `lowest`.
@@ -90,7 +100,7 @@ public:
     layer_id first_layer() const { return first_; }
     layer_id last_layer() const { return layer_id{first_.value + static_cast<int>(layers_.size())}; }
 
-    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss()
+    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss(), the last layer is not made again
     std::vector<float> logits(activation const& a, std::int64_t row) const;
 
 protected:
@@ -119,13 +129,17 @@ protected:
     array<std::byte> gradients_;       ///< of the slots of one layer at a time
     array<std::byte> boundaries_[2];   ///< between two layers of the stage
     std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
+    std::vector<std::vector<std::size_t>> run_again_;    ///< layer -> its operations that wrote what it drops
+    loss_sum counted_already_;         ///< by the forward that is computed again
+    again_regions& regions_for_again() { return *again_; }
 
 private:
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
     activation_meter* meter_ = own_meter_.get();
-    loss_sum counted_already_;         ///< by the forward that is computed again
+    std::unique_ptr<again_regions> own_again_ = std::make_unique<again_regions>();
+    again_regions* again_ = own_again_.get();
 };
 
 }  // namespace rheo::inline v0

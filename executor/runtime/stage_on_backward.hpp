@@ -28,15 +28,20 @@ earlier_slices<typename Kernels::storage> stage_on<Kernels>::pass::key_gradients
 }
 
 template <class Kernels>
-gradient_sum_of<dtype::i64> stage_on<Kernels>::pass::target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const
+typename Kernels::gradient_target stage_on<Kernels>::pass::target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const
 {
     auto const use = self.op_uses_[layer][o][i];
     if (use.value < 0 || !adds(use)) {
         return {};
     }
     auto& accumulator = self.state_->accumulator(use);
-    return {.sums = accumulator.sums.data(), .state = &accumulator.state,
-            .contributions = self.state_->contributions(self.tensors_[layer][o][i], self.microbatches_ * self.shape_.slices)};
+    auto const tensor = self.tensors_[layer][o][i];
+    auto const contributions = self.state_->contributions(tensor, self.microbatches_ * self.shape_.slices);
+    if constexpr (Kernels::sums_in_rows) {
+        return {.sums = accumulator.sums_in_32.data(), .states = accumulator.rows.data(), .width = self.state_->info(tensor).shape.columns, .contributions = contributions};
+    } else {
+        return {.sums = accumulator.sums.data(), .state = &accumulator.state, .contributions = contributions};
+    }
 }
 
 template <class Kernels>

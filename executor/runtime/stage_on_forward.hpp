@@ -89,6 +89,20 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
 }
 
 template <class Kernels>
+void stage_on<Kernels>::pass::make_again()
+{
+    for (auto const index : self.run_again_[layer]) {
+        auto const& o = description().ops[index];
+        bool const only_activation = o.kind == op_kind::linear_gelu && self.layout_.dropped[layer][static_cast<std::size_t>(o.z[0])] == 0;
+        if (only_activation) {
+            by.gelu_forward({.count = rows() * o.out_width, .input = slot(o.z[0]), .output = slot(o.z[1])});
+        } else {
+            forward(index, self.counted_already_);
+        }
+    }
+}
+
+template <class Kernels>
 earlier_slices<typename Kernels::storage const> stage_on<Kernels>::pass::keys_before(std::size_t index) const
 {
     auto const qkv = self.layout_.slots[layer][static_cast<std::size_t>(description().ops[index].x[0])];

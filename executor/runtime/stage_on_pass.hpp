@@ -5,16 +5,28 @@
 
 #include "runtime/stage_on_backward.hpp"
 #include "runtime/stage_on_forward.hpp"
+#include "runtime/stage_on_slot.hpp"
 
 namespace rheo::inline v0 {
 
 template <class Kernels>
 void stage_on<Kernels>::rise(activation& a, stage_item const& item, loss_sum& loss)
 {
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-        pass p{*this, a, item, l};
-        for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
-            p.forward(o, loss);
+    perform(walk::rise, a, item, {}, [&] {
+        again_regions::loan again{regions_for_again(), on_->own()};
+        for (std::size_t l = 0; l < layers_.size(); ++l) {
+            pass p{*this, a, item, l, again.data()};
+            for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
+                p.forward(o, loss);
+            }
+        }
+    });
+    if constexpr (Kernels::reads_items) {
+        if (has_loss()) {
+            kernels_.fetch_loss(loss);
+        }
+        if (layers_.front().in_width == 0) {  // while the device computes
+            a.order = order_of(a.tokens, layers_.front().ops[0].in_width);
         }
     }
 }
@@ -23,33 +35,36 @@ template <class Kernels>
 void stage_on<Kernels>::weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
     begin_adding();
-    for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
-        pass p{*this, a, item, l};
-        auto const& layer = layers_[l];
-        for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-            auto const number = static_cast<int>(s);
-            p.gradient.push_back(loss_writes_gradient(layer, number) ? p.slot(number) : p.kept(number));
+    perform(walk::weigh, a, item, {.lowest = lowest, .adds = &adds}, [&] {
+        again_regions::loan again{regions_for_again(), on_->own()};
+        for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
+            pass p{*this, a, item, l, again.data()};
+            p.make_again();
+            auto const& layer = layers_[l];
+            for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
+                auto const number = static_cast<int>(s);
+                p.gradient.push_back(loss_writes_gradient(layer, number) ? p.slot(number) : p.kept(number));
+            }
+            for (std::size_t o = layer.ops.size(); o-- > 0;) {
+                p.weight_gradient(o, adds);
+            }
         }
-        for (std::size_t o = layer.ops.size(); o-- > 0;) {
-            p.weight_gradient(o, adds);
-        }
-    }
+    });
     end_adding();
 }
 
 template <class Kernels>
-void stage_on<Kernels>::descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                                std::function<bool(use_id)> const* adds)
+void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                                  std::function<bool(use_id)> const* adds)
 {
     bool const keeps = adds == nullptr;
-    if (!keeps) {
-        begin_adding();
-    }
     // The gradient that enters a layer may be written over.
     auto* above = static_cast<storage*>(output_gradient);
     auto const stop = depth_of(lowest);
+    again_regions::loan again{regions_for_again(), on_->own()};
     for (std::size_t l = layers_.size(); l-- > stop;) {
-        pass p{*this, a, item, l};
+        pass p{*this, a, item, l, again.data()};
+        p.make_again();
         auto const& layer = layers_[l];
         std::size_t next = 0;
         for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
@@ -88,7 +103,18 @@ void stage_on<Kernels>::descend(activation& a, stage_item const& item, layer_id 
         }
         above = below;
     }
-    if (!keeps) {
+}
+
+template <class Kernels>
+void stage_on<Kernels>::descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                                std::function<bool(use_id)> const* adds)
+{
+    if (adds != nullptr) {
+        begin_adding();
+    }
+    perform(walk::descend, a, item, {.lowest = lowest, .above = output_gradient, .below = input_gradient, .adds = adds},
+            [&] { walk_down(a, item, lowest, output_gradient, input_gradient, adds); });
+    if (adds != nullptr) {
         end_adding();
     }
 }

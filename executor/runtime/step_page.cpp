@@ -82,7 +82,7 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
     work = work * (std::int64_t{config.train.microbatches} * config.train.microbatch.slices);
     modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
                                    .link = link_between_ranks, .decide = microseconds(20)};
-    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine));
+    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine, policy_of(config)));
     chosen_step result{{}, measured.lanes, measured.computing};
     for (auto const& e : rehearsed.events) {
         if (!is_instruction(e.what) || is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {

@@ -191,10 +191,12 @@ struct assignment {
     {
         if (auto const word = from.value->value_exact<std::string>(); word == "auto" || from.raw == "auto") {
             member = recomputing::as_needed;
+        } else if (word == "selective" || from.raw == "selective") {
+            member = recomputing::by_layers;
         } else if (auto const truth = from.value->value_exact<bool>()) {
             member = *truth ? recomputing::always : recomputing::never;
         } else {
-            wrong("true, false or \"auto\"");
+            wrong("true, false, \"auto\" or \"selective\"");
         }
     }
 

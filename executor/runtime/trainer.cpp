@@ -18,9 +18,6 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// The scale of the first attempt, which is always redone with the scales that its own maxima ask for.
-constexpr int first_scale_log2 = 24;
-
 std::vector<layer_id> all_layers(int count)
 {
     std::vector<layer_id> layers;
@@ -36,11 +33,11 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, laun
                  std::optional<checkpoint> from)
     : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
       rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state, *about.on},
-      from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
+      room_{about.on->own()}, from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
-    resident_.scales.assign(about.state.tensors.size(), first_scale_log2);
+    resident_.begin_scales(about.items());
     if (from_) {
-        resident_.scales = from_->scales(about.state, first_scale_log2);
+        from_->read_scales(resident_, about.items());
     }
     auto began = start_protocol<membership_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
                                                 .last = step_id{about.config.train.steps}, .members = generation_->members,
@@ -134,6 +131,7 @@ plan trainer::whole_step(membership_plan const& p) const
     plan whole{first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
     if (whole.pipelines == first_.pipelines) {
         whole.recomputed = first_.recomputed;
+        whole.again = first_.again;
     }
     if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
         choose_recomputation(whole, job_->model, job_->config);
@@ -182,7 +180,7 @@ std::vector<program> const& trainer::programs_for(section_work work)
             }
         }
         if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
-            planned_activations_ = peaks_of_activations(plan_, job_->model, job_->shape(), place.pipeline, job_->on->policy())[static_cast<std::size_t>(place.position)];
+            planned_activations_ = activations_of(plan_, job_->model, job_->config, me_);
         }
     }
     return programs_;

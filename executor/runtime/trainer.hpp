@@ -89,7 +89,6 @@ private:
     std::string from_whom_has_it(std::string const& mine);
     state_digest digest_of_state();
     void update_parameters(step_id step);
-    void choose_scales();
     double targets_of_step() const { return static_cast<double>(std::max<std::int64_t>(1, loss_.targets)); }
     bool speaks() const { return generation_->members.front() == me_; }
     seconds since(seconds start) const { return {job_->clock.now().count - start.count}; }
@@ -148,9 +147,13 @@ private:
     std::vector<copy> kept_;                     ///< tensor -> who keeps it besides its holder
     std::vector<kept_gradient> kept_gradients_;  ///< of the tensors that this rank keeps
 
+    /// Elements of a gradient that are turned into floats at a time where that is no buffer of its own.
+    static constexpr std::int64_t gradient_piece = std::int64_t{1} << 22;
+    array<float> room_;              ///< for a piece
+
     // of the attempt in progress, the same on every rank once reduced
     std::vector<double> squares_;    ///< tensor -> sum of squares of its reduced gradient
-    std::vector<float> maxima_;      ///< tensor -> largest |g| of all contributions
+    std::vector<float> maxima_;      ///< by scale: the largest |g| of all contributions
     loss_sum loss_;
     std::string not_finite_;         ///< where, when something is not finite
     seconds section_began_;

@@ -36,7 +36,7 @@ void trainer::evaluate(step_id step)
         worker_->computed = [](instruction, seconds) {};
         worker_->run(
             row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_to(place, row)}, *messages_, [](use_id, microbatch_id) { return false; },
-            [](use_id, microbatch_id) {}, mine);
+            [](std::span<use_id const>, microbatch_id) {}, mine);
     }
     step_scalars scalars{{}, {mine.fixed, mine.targets}};
     all_reduce(*messages_, scalars);
@@ -60,8 +60,11 @@ state_digest trainer::digest_of_state()
         auto const counts = std::min_element(holders.begin(), holders.end());  // of the holders of the tensor, the one that counts it
         if (tensor.is_parameter && counts != holders.end() && *counts == me_) {
             mine += resident_.digest(id);
-            auto const scale = std::bit_cast<std::uint32_t>(resident_.scales[t]);
-            mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{&scale, 1});
+            std::vector<std::uint32_t> scales;
+            for (auto const scale : resident_.scales_of(id)) {
+                scales.push_back(std::bit_cast<std::uint32_t>(scale));
+            }
+            mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{std::as_const(scales)});
         }
     }
     std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(mine.high), std::bit_cast<std::int64_t>(mine.low)};

@@ -66,7 +66,19 @@ void trainer::pass_gradients_on()
         } else if (c.from == me_) {
             for (auto const& r : worker_->reductions()) {
                 if (std::find(r.unit().tensors.begin(), r.unit().tensors.end(), t) != r.unit().tensors.end()) {
-                    tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), for_message(*job_->on, sent, r.gradient(t), count)));
+                    std::span<float const> values;
+                    if (r.in_place()) {
+                        auto& copy = sent.emplace_back(job_->on->messages(), count);
+                        for (std::size_t first = 0; first < count; first += gradient_piece) {
+                            auto const size = std::min<std::size_t>(gradient_piece, count - first);
+                            job_->on->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_), size * sizeof(float));
+                        }
+                        job_->on->wait();
+                        values = copy;
+                    } else {
+                        values = for_message(*job_->on, sent, r.piece(t, 0, static_cast<std::int64_t>(count), room_), count);
+                    }
+                    tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), values));
                 }
             }
         }

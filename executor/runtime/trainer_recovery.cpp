@@ -159,17 +159,12 @@ protocol_event trainer::perform(merge_staging const&)
         }
     }
     for (auto const& arrived : staged_) {
-        auto& target = resident_.accumulator(arrived.use);
-        job_->on->add({.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
-        target.state = joined(target.state, arrived.state);
-        if (target.not_finite_at.value < 0) {
-            target.not_finite_at = arrived.not_finite_at;
-        }
+        resident_.merge(arrived.use, *arrived.sums);
     }
     job_->on->wait();
     staged_.clear();
     pairs_computed_ += worker_ ? worker_->contributions() : 0;
-    plan const where{first_.schedule, next.pipelines, {}, next.spares, first_.recompute, first_.own, {}, first_.slices};
+    auto const where = whole_step(next);
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
     clocks_are_ahead_ = clocks_are_chosen_ = false;
@@ -189,7 +184,7 @@ protocol_event trainer::perform(merge_staging const&)
         r.sentence = next.sentence;
         r.moved_bytes = 0;  // a record begun before an earlier merge that came to nothing has its numbers
         for (auto const& move : next.salvage.moves) {
-            r.moved_bytes += 8 * elements(resident_.info(job_->state.uses[at(move.use)].tensor).shape);
+            r.moved_bytes += resident_.accumulator_bytes(job_->state.uses[at(move.use)].tensor);
         }
         r.pairs_missing = r.pairs_total = 0;
         if (state_.now.step.value < job_->config.train.steps) {  // else there is nothing left to compute

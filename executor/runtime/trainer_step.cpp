@@ -64,9 +64,10 @@ protocol_event trainer::perform(run_section const& action)
         loss_sum unused;
         worker_->run(
             programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], plan_.work[at(place.pipeline)],
-            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place)}, *messages_,
+            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place),
+             action.work == section_work::remainder}, *messages_,
             [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
-            [this](use_id use, microbatch_id m) { note(state_, contributed{use, m}); }, unused);
+            [this](std::span<use_id const> uses, microbatch_id m) { note(state_, uses, m); }, unused);
     }
     if (place.found && action.work == section_work::whole) {
         job_->record->activations(worker_->peak_of_activations(), planned_activations_);
@@ -83,23 +84,24 @@ protocol_event trainer::perform(run_section const& action)
 outcome trainer::reduce_scalars(run_section const& action)
 {
     auto const tensors = job_->state.tensors.size();
+    auto const scales = resident_.scales.size();
     auto const& members = generation_->members;
     auto* const energies = job_->energies;
     auto const metered = energies != nullptr ? energies->ranks() : std::vector<rank_id>{};
-    step_scalars scalars{std::vector<double>(2 * tensors + 5 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
+    step_scalars scalars{std::vector<double>(tensors + scales + 5 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
-    double& overflow = scalars.maxima[2 * tensors];
-    double& place = scalars.maxima[2 * tensors + 1];
-    double& stop = scalars.maxima[2 * tensors + 2];
-    double& save = scalars.maxima[2 * tensors + 3];
+    double& overflow = scalars.maxima[tensors + scales];
+    double& place = scalars.maxima[tensors + scales + 1];
+    double& stop = scalars.maxima[tensors + scales + 2];
+    double& save = scalars.maxima[tensors + scales + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
-    auto const wishes = std::span{scalars.maxima}.subspan(2 * tensors + 5, members.size());  // of each member, to leave
-    auto const slowness = std::span{scalars.maxima}.subspan(2 * tensors + 5 + members.size(), members.size());  // of each member
-    auto const seen = std::span{scalars.maxima}.subspan(2 * tensors + 5 + 2 * members.size(), metered.size());  // whose count is known
-    auto const counts = std::span{scalars.maxima}.subspan(2 * tensors + 5 + 2 * members.size() + metered.size());
-    double& fewest_clocks = scalars.maxima[2 * tensors + 4];  // negative
+    auto const wishes = std::span{scalars.maxima}.subspan(tensors + scales + 5, members.size());  // of each member, to leave
+    auto const slowness = std::span{scalars.maxima}.subspan(tensors + scales + 5 + members.size(), members.size());  // of each member
+    auto const seen = std::span{scalars.maxima}.subspan(tensors + scales + 5 + 2 * members.size(), metered.size());  // whose count is known
+    auto const counts = std::span{scalars.maxima}.subspan(tensors + scales + 5 + 2 * members.size() + metered.size());
+    double& fewest_clocks = scalars.maxima[tensors + scales + 4];  // negative
     fewest_clocks = -static_cast<double>(sweep_clocks_.size());
     auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
     slowness[mine] = worker_->slowness();
@@ -111,8 +113,14 @@ outcome trainer::reduce_scalars(run_section const& action)
         }
         auto const& info = job_->state.uses[u];
         auto const& accumulator = resident_.accumulator(use);
-        auto& largest = maxima[info.tensor.value];
-        largest = std::max(largest, static_cast<double>(accumulator.state.max_abs));
+        auto const first = maxima + static_cast<std::ptrdiff_t>(resident_.first_scale(info.tensor));
+        for (std::size_t r = 0; r < accumulator.rows.size(); ++r) {
+            auto const size = accumulator.rows[r].max_abs;
+            first[static_cast<std::ptrdiff_t>(r)] = std::max(first[static_cast<std::ptrdiff_t>(r)], std::isfinite(size) ? static_cast<double>(size) : 0.0);
+        }
+        if (accumulator.rows.empty()) {
+            *first = std::max(*first, static_cast<double>(accumulator.state.max_abs));
+        }
         overflow = std::max(overflow, accumulator.state.overflow ? 1.0 : 0.0);
         if (accumulator.state.not_finite) {
             place = std::max(place, pack_place(accumulator.not_finite_at, info.layer));
@@ -126,14 +134,23 @@ outcome trainer::reduce_scalars(run_section const& action)
     std::vector<gradient_norm_arguments> gradients;
     for (auto const& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
-            reduced.push_back(t);
-            gradients.push_back({.count = elements(resident_.info(t).shape), .gradient = r.gradient(t)});
+            auto const count = elements(resident_.info(t).shape);
+            if (resident_.sums_in_rows(resident_.info(t))) {  // the same pieces in the same order, wherever the gradient lies
+                for (std::int64_t first = 0; first < count; first += gradient_piece) {
+                    gradient_norm_arguments const piece{.count = std::min(gradient_piece, count - first), .gradient = r.piece(t, first, std::min(gradient_piece, count - first), room_)};
+                    squares[t.value] += job_->on->sums_of_squares({&piece, 1}).front();
+                }
+            } else {
+                reduced.push_back(t);
+                gradients.push_back({.count = count, .gradient = r.piece(t, 0, count, room_)});
+            }
         }
     }
     auto const sums = job_->on->sums_of_squares(gradients);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-        squares[reduced[i].value] = std::isfinite(sums[i]) ? sums[i] : 0.0;
+        squares[reduced[i].value] = sums[i];
     }
+    std::replace_if(squares, maxima, [](double sum) { return !std::isfinite(sum); }, 0.0);
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
     for (std::size_t k = 0; k < metered.size(); ++k) {
@@ -161,7 +178,7 @@ outcome trainer::reduce_scalars(run_section const& action)
         }
     }
     squares_.assign(squares, maxima);
-    maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(tensors));
+    maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(scales));
     loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
     double sum = 0;  // in the order of the tensors
     for (auto const s : squares_) {
@@ -180,14 +197,6 @@ outcome trainer::reduce_scalars(run_section const& action)
                       job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
 }
 
-void trainer::choose_scales()
-{
-    for (std::size_t t = 0; t < resident_.scales.size(); ++t) {
-        tensor_id const id{static_cast<std::int32_t>(t)};
-        resident_.scales[t] = next_scale(maxima_[t], resident_.contributions(id, job_->items()), resident_.scales[t]);
-    }
-}
-
 void trainer::update_parameters(step_id step)
 {
     auto const targets = targets_of_step();
@@ -203,7 +212,7 @@ void trainer::update_parameters(step_id step)
                        .beta2 = o.beta2, .epsilon = o.epsilon,
                        .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
     };
-    for (auto const& r : worker_->reductions()) {
+    for (auto& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
             update(t, r.gradient(t));
         }
@@ -226,7 +235,7 @@ protocol_event trainer::perform(update_state const& action)
         update_parameters(step);
     }
     if (commits || action.found == outcome::redo) {
-        choose_scales();
+        resident_.choose_scales(maxima_, job_->items());
     }
     resident_.clear_accumulators();
     trace(activity::update, start);

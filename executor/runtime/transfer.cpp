@@ -51,9 +51,9 @@ rank_holdings from_words(std::vector<std::int64_t> const& words)
     return holds;
 }
 
-// Items of messages: four per tensor (three roles and the digest), two per use (sums and state).
+// Items of messages: four per tensor (three roles and the digest), three per use (sums, state, states of rows).
 int copy_item(tensor_id t, int part) { return t.value * 4 + part; }
-int move_item(use_id use, int part) { return use.value * 2 + part; }
+int move_item(use_id use, int part) { return use.value * 3 + part; }
 
 /// An accumulator's state as it travels.
 using packed_state = std::array<std::int64_t, 5>;
@@ -64,7 +64,7 @@ packed_state packed(gradient_accumulator const& from)
     return {state.scale_log2, std::bit_cast<std::int32_t>(state.max_abs), state.overflow ? 1 : 0, state.not_finite ? 1 : 0, from.not_finite_at.value};
 }
 
-void unpack(packed_state const& words, staged_accumulator& into)
+void unpack(packed_state const& words, gradient_accumulator& into)
 {
     into.state = {.scale_log2 = static_cast<int>(words[0]), .max_abs = std::bit_cast<float>(static_cast<std::int32_t>(words[1])),
                   .overflow = words[2] != 0, .not_finite = words[3] != 0};
@@ -99,6 +99,8 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::deque<packed_state> states;
     std::deque<array<float>> floats;
     std::deque<array<std::int64_t>> integers;
+    std::deque<array<std::int32_t>> short_integers;
+    std::deque<array<row_sum_state>> rows;
     auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return for_message(state.on(), copies, from.data(), from.size()); };
     state.on().wait();
     for (auto const& round : plan.rounds) {
@@ -152,13 +154,26 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
         if (move.from == me) {
             auto& mine = state.accumulator(move.use);
             states.push_back(packed(mine));
-            sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), sent(integers, mine.sums)));
+            if (mine.rows.empty()) {
+                sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), sent(integers, mine.sums)));
+            } else {
+                sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 0), sent(short_integers, mine.sums_in_32)));
+                sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 2), std::as_bytes(sent(rows, mine.rows))));
+            }
             sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t const>{states.back()}));
         } else if (move.to == me) {
             auto const t = state.info().uses[at(move.use)].tensor;
-            auto& s = staged.emplace_back(staged_accumulator{move.use, array<std::int64_t>{state.on().messages()}});
-            s.sums.resize(static_cast<std::size_t>(elements(state.info(t).shape)));
-            receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t>{s.sums}));
+            auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
+            bool const in_rows = state.sums_in_rows(state.info(t));
+            auto& s = staged.emplace_back(staged_accumulator{move.use});
+            auto& where = state.on().messages();
+            s.sums.reset(new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? state.scales_of(t).size() : 0}, *s.state});
+            if (in_rows) {
+                receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int32_t>{s.sums->sums_in_32}));
+                receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 2), std::as_writable_bytes(std::span{s.sums->rows.data(), s.sums->rows.size()})));
+            } else {
+                receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t>{s.sums->sums}));
+            }
             receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t>{incoming[i]}));
         }
     }
@@ -171,7 +186,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     }
     for (std::size_t i = 0, s = 0; i < plan.salvage.moves.size(); ++i) {
         if (plan.salvage.moves[i].to == me) {
-            unpack(incoming[i], staged[s++]);
+            unpack(incoming[i], *staged[s++].sums);
         }
     }
     return staged;

@@ -27,9 +27,8 @@ std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings
 /// Accumulators that have arrived but do not count yet.
 struct staged_accumulator {
     use_id use;
-    array<std::int64_t> sums;  ///< in messages
-    accumulator_state state{};
-    microbatch_id not_finite_at{-1};
+    std::unique_ptr<accumulator_state> state = std::make_unique<accumulator_state>();
+    std::unique_ptr<gradient_accumulator> sums{};  ///< in messages, with that state
 };
 
 /// Performs the copies and moves of a recovery plan that touch this rank. Copied tensors stay in `state`;

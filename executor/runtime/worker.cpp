@@ -15,13 +15,15 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
     }
     auto const& pipeline = where.pipelines[at(place_.pipeline)];
     auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
+    auto const again = made_again_at(where, place_);
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         if (rank_of(pipeline, stage_id{s}) != me) {
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
         place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
-                                                  layers.begin, about.shape(), about.microbatches(), state)};
+                                                  layers.begin, about.shape(), about.microbatches(), state,
+                                                  again.empty() ? again : again.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
             here.before_is_mine = here.before == me;
@@ -31,6 +33,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             here.after_is_mine = here.after == me;
         }
         here.layers->count_in(meter_);
+        here.layers->make_again_in(again_);
         stages_.emplace(s, std::move(here));
     }
     by_unit_.resize(about.units.size());
@@ -80,7 +83,7 @@ void worker::wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& 
 /// One instruction less names the item; after the last one it leaves.
 void worker::finish(item_key key)
 {
-    if (--todo_.at(key).instructions == 0) {
+    if (--todo_of(key).instructions == 0) {
         auto const place = flights_.find(key);
         leaving_.emplace_back(key.first, std::move(place->second));
         flights_.erase(place);
@@ -152,31 +155,43 @@ void worker::reset()
     }
 }
 
-void worker::run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
-                 std::function<bool(use_id, microbatch_id)> const& wanted,
-                 std::function<void(use_id, microbatch_id)> const& contributed, loss_sum& evaluation)
+/// What a row has for each item.
+void worker::begin_row(std::span<instruction const> row, std::span<microbatch_work const> work)
 {
-    todo_.clear();
-    deepest_.clear();
+    auto const last = std::max_element(work.begin(), work.end(), [](auto const& a, auto const& b) { return a.microbatch < b.microbatch; });
+    auto const microbatches = last == work.end() ? 0 : at(last->microbatch) + 1;
+    deepest_.assign(microbatches, layer_id{-1});
     for (auto const& w : work) {
-        deepest_[w.microbatch.value] = w.deepest;
+        deepest_[at(w.microbatch)] = w.deepest;
+    }
+    for (auto& [number, place] : stages_) {
+        place.items.assign(microbatches * static_cast<std::size_t>(slices()), {});
     }
     for (auto const& i : row) {
         if (is_reduction(i.kind) || !is_event(i.kind)) {
             continue;
         }
-        expects(deepest_.contains(microbatch_of(i.item).value), "a program runs microbatches of its plan");
-        auto& left = todo_[{i.stage, i.item}];
+        auto const m = at(microbatch_of(i.item));
+        expects(m < deepest_.size() && deepest_[m].value >= 0, "a program runs microbatches of its plan");
+        auto& left = todo_of({i.stage, i.item});
         ++left.instructions;
         left.backward = left.backward || i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
         if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
-            ++todo_[{i.stage - 1, i.item}].instructions;
+            ++todo_of({i.stage - 1, i.item}).instructions;
         }
         for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {  // which attends to them
-            ++todo_[{i.stage, i.item - earlier}].instructions;
+            ++todo_of({i.stage, i.item - earlier}).instructions;
         }
     }
+}
+
+void worker::run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
+                 std::function<bool(use_id, microbatch_id)> const& wanted,
+                 std::function<void(std::span<use_id const>, microbatch_id)> const& contributed, loss_sum& evaluation)
+{
+    begin_row(row, work);
     meter_.reset_peak();
+    again_.reserve(job_->on->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations

@@ -76,7 +76,8 @@ void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
         sums.sums[1] += loss.targets;
         sums.state.not_finite |= loss.not_finite;
         note_not_finite(sums, microbatch_of(i.item));
-        in.contributed(layers.loss_use(), contribution);
+        auto const use = layers.loss_use();
+        in.contributed({&use, 1}, contribution);
         ++contributions_;
     }
     computed(i, began_);
@@ -85,13 +86,15 @@ void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
 
 void worker::count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in)
 {
+    added_.clear();
     for (auto const use : layers.uses()) {
         if (layers.above(use, lowest) && in.wanted(use, item)) {
             note_not_finite(state_->accumulator(use), microbatch_of(item.value));
-            in.contributed(use, item);
-            ++contributions_;
+            added_.push_back(use);
         }
     }
+    in.contributed(added_, item);
+    contributions_ += std::ssize(added_);
 }
 
 void worker::begin_backward(instruction i, flight& f, section const& in)
@@ -130,7 +133,7 @@ void worker::end_backward(instruction i, flight& f, section const& in)
     if (whole) {
         count_contributions(*here.layers, microbatch_id{i.item}, lowest_of(*here.layers, microbatch_of(i.item)), in);
     }
-    if (auto const before = todo_.find({i.stage - 1, i.item}); here.before_is_mine && before != todo_.end() && before->second.backward) {
+    if (here.before_is_mine && todo_of({i.stage - 1, i.item}).backward) {
         std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
     }
     computed(i, began_);

@@ -85,7 +85,7 @@ struct attention_heads {
     __device__ std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t i) const { return ((b * a.heads + h) * whole + before() + i) * whole; }
 
     /// What the probability of that number is multiplied by.
-    __device__ float factor(std::int64_t number) const { return random_word(drop.numbers, static_cast<std::uint64_t>(number)) < drop.threshold ? 0.0F : drop.scale; }
+    __device__ float factor(std::int64_t number) const { return random_word(drop.numbers(), static_cast<std::uint64_t>(number)) < drop.threshold ? 0.0F : drop.scale; }
 
     /// Blocks of keys of one whole slice.
     __host__ __device__ std::int64_t slice_blocks(std::int64_t rows) const { return (a.length + rows - 1) / rows; }

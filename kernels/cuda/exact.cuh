@@ -16,7 +16,13 @@
 namespace rheo::inline v0::cuda {
 
 /// One thread's part of one contribution to the sums of a tensor.
-class exact_adder {
+template <dtype Accumulate>
+class exact_adder;
+template <dtype Accumulate>
+__device__ exact_adder(gradient_sum_of<Accumulate> const&) -> exact_adder<Accumulate>;
+
+template <>
+class exact_adder<dtype::i64> {
 public:
     /// Sums that are null take nothing.
     __device__ explicit exact_adder(gradient_sum_of<dtype::i64> const& target) : target_{target}
@@ -82,6 +88,55 @@ private:
     double scale_ = 0;
     std::uint32_t largest_ = 0;
     unsigned flags_ = 0;
+};
+
+/// To the sums of one row, in 32 bits: the target's first; see at_row.
+template <>
+class exact_adder<dtype::i32> {
+public:
+    /// Sums that are null take nothing.
+    __device__ explicit exact_adder(gradient_sum_of<dtype::i32> const& target) : target_{target}
+    {
+        if (target.sums != nullptr) {
+            limit_ = std::bit_cast<std::uint32_t>(row_overflow_threshold(target.states->scale_log2, target.contributions));
+            scale_ = rheo::detail::power_of_two(target.states->scale_log2);
+        }
+    }
+
+    __device__ void add(std::int64_t element, float value)
+    {
+        if (target_.sums == nullptr) {
+            return;
+        }
+        auto const bits = std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
+        auto const size = bits < infinite ? bits : infinite;
+        largest_ = largest_ < size ? size : largest_;
+        if (size < limit_) {
+            target_.sums[element] += static_cast<std::int32_t>(rheo::detail::nearest_integer(static_cast<double>(value) * scale_));
+        }
+    }
+
+    /// Ends the part; all lanes of the warp call it, and add to the same row.
+    __device__ void merge() const
+    {
+        if (target_.sums == nullptr) {
+            return;
+        }
+        auto const largest = __reduce_max_sync(all_lanes, largest_);
+        auto* const known = reinterpret_cast<unsigned*>(target_.states) + 1;
+        if ((threadIdx.x + threadIdx.y * blockDim.x) % warp_size == 0 && largest > __ldcg(known)) {
+            atomicMax(known, largest);
+        }
+    }
+
+private:
+    static constexpr std::uint32_t infinite = 0x7f800000U;
+    static_assert(sizeof(row_sum_state) == 8 && offsetof(row_sum_state, max_abs) == 4);
+
+    gradient_sum_of<dtype::i32> target_;
+    std::uint32_t limit_ = 0;
+    double scale_ = 0;
+    std::uint32_t largest_ = 0;
 };
 
 }  // namespace rheo::inline v0::cuda

@@ -5,6 +5,7 @@
 #include <map>
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include <cublasLt.h>
 
@@ -127,6 +128,17 @@ struct products::impl {
         }
         return chosen.emplace(shape, best.algo).first->second;
     }
+
+    /// Without the GELU where no algorithm has it behind its sum.
+    std::pair<product_shape, cublasLtMatmulAlgo_t> possible(product_shape shape)
+    {
+        auto const algorithm = choice(shape);
+        if (!shape.gelu || std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) != std::array<std::uint64_t, 8>{}) {
+            return {shape, algorithm};
+        }
+        shape.gelu = false;
+        return {shape, choice(shape)};
+    }
 };
 
 products::products() : impl_{std::make_unique<impl>()} {}
@@ -142,23 +154,19 @@ bool products::multiply(stream queue, workspace room, product_shape const& shape
     if (shape.rows == 0 || shape.columns == 0) {
         return true;
     }
-    auto const& algorithm = impl_->choice(shape);
-    if (shape.gelu && std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) == std::array<std::uint64_t, 8>{}) {
-        auto alone = shape;
-        alone.gelu = false;
-        multiply(queue, room, alone, operands);
-        return false;
-    }
-    description const d{shape, operands};
+    auto const [possible, algorithm] = impl_->possible(shape);
+    description const d{possible, operands};
     float const one = 1;
     float const kept = shape.adds ? 1 : 0;
-    void* const to = shape.gelu ? operands.activated : operands.result;
+    void* const to = possible.gelu ? operands.activated : operands.result;
     check(cublasLtMatmul(impl_->library, d.product.handle, &one, operands.right, d.first.handle, operands.left, d.second.handle, &kept, to, d.result.handle, to,
                          d.result.handle, &algorithm, static_cast<std::byte*>(room.memory) + workspace::counter_bytes, static_cast<std::size_t>(room_bytes),
                          static_cast<cudaStream_t>(queue.handle)),
           "cublasLtMatmul");
-    return true;
+    return possible == shape;
 }
+
+void products::choose(product_shape const& shape) { impl_->possible(shape); }
 
 std::string products::version() { return std::to_string(cublasLtGetVersion()); }
 

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Products of matrices on a device, by cuBLASLt. Which algorithm computes a product decides its bits, so the choices stand in a table: the first use of
-// a shape makes one, among algorithms that add up a sum in one sequence (no split of the terms), and ranks whose tables are equal compute
-// the same. A table can be taken over from another rank; it belongs to the numerics fingerprint.
+// Products of matrices on a device, by cuBLASLt. Which algorithm computes a product decides its bits, so the choices stand in a table, made among
+// algorithms that add up a sum in one sequence (no split of the terms); ranks whose tables are equal compute the same. A table can be taken over from
+// another rank; it belongs to the numerics fingerprint.
 
 #include <array>
 #include <compare>
@@ -31,6 +31,7 @@ struct product_shape {
     bool adds = false;              ///< to what the result holds
     bool gelu = false;              ///< of the sum before it is rounded, beside the result; bf16, and then nothing is added to the result
 
+    friend constexpr bool operator==(product_shape const&, product_shape const&) = default;
     friend constexpr auto operator<=>(product_shape const&, product_shape const&) = default;
 };
 
@@ -70,6 +71,8 @@ public:
     /// @throws error, also when no algorithm computes the result
     bool multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands);
 
+    /// Chooses for a shape what is not in the table, as its first use would. @throws error when no algorithm computes it
+    void choose(product_shape const& shape);
     /// All choices so far, by shape.
     std::vector<product_choice> table() const;
     /// Takes over a table; shapes that it does not have are chosen at their first use.

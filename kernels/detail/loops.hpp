@@ -69,6 +69,9 @@ struct loop_table {
     void (*add_fixed)(count_t n, float const* g, double scale, std::int64_t* sums);
     void (*add_integers)(count_t n, std::int64_t const* source, std::int64_t* target);
     void (*to_floats)(count_t n, std::int64_t const* sums, double scale, float* out);
+    void (*add_fixed_32)(count_t n, float const* g, double scale, std::int32_t* sums);
+    void (*add_integers_32)(count_t n, std::int32_t const* source, std::int32_t* target);
+    void (*to_floats_32)(count_t n, std::int32_t const* sums, double scale, float* out);
     // optimizer and initial values
     void (*adamw)(count_t n, adamw_step const& step, float const* gradient, float* m, float* v, float* master);
     double (*sum_of_squares)(count_t n, float const* g);

@@ -4,6 +4,7 @@
 // Cutting a count into equal tiles with a shorter last one, and random words for any run of elements.
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <mutex>
@@ -90,7 +91,13 @@ private:
 };
 
 /// Adds runs of one contribution to exact sums; one per tile, merged into the accumulator's state at its end.
-class exact_run {
+template <dtype Accumulate>
+class exact_run;
+template <dtype Accumulate>
+exact_run(gradient_sum_of<Accumulate> const&) -> exact_run<Accumulate>;
+
+template <>
+class exact_run<dtype::i64> {
 public:
     explicit exact_run(gradient_sum_of<dtype::i64> const& target)
         : target_{target}, local_{.scale_log2 = target.state->scale_log2},
@@ -129,6 +136,39 @@ private:
     std::uint32_t limit_;
     double scale_;
     std::uint32_t largest_ = 0;
+};
+
+/// In 32 bits a run lies in one row, whose state takes the largest size at once: tiles of other threads may have parts of the same row.
+template <>
+class exact_run<dtype::i32> {
+public:
+    explicit exact_run(gradient_sum_of<dtype::i32> const& target) : target_{target} {}
+
+    void add(std::int64_t first, float const* gradient, std::int64_t count)
+    {
+        auto const& table = loops();
+        auto& state = target_.states[first / target_.width];
+        row_sum_state local{.scale_log2 = state.scale_log2};
+        std::uint32_t const largest = table.largest_magnitude(count, gradient);
+        if (largest < std::bit_cast<std::uint32_t>(row_overflow_threshold(local.scale_log2, target_.contributions))) {
+            local.max_abs = std::bit_cast<float>(largest);
+            table.add_fixed_32(count, gradient, power_of_two(local.scale_log2), target_.sums + first);
+        } else {
+            for (std::int64_t i = 0; i < count; ++i) {
+                row_sum_state one{.scale_log2 = local.scale_log2};
+                add_contribution(target_.sums[first + i], one, gradient[i], target_.contributions);
+                local.max_abs = std::max(local.max_abs, one.max_abs);
+            }
+        }
+        std::atomic_ref shared{state.max_abs};
+        for (float known = shared.load(); known < local.max_abs && !shared.compare_exchange_weak(known, local.max_abs);) {
+        }
+    }
+
+    void merge(std::mutex&) const {}
+
+private:
+    gradient_sum_of<dtype::i32> target_;
 };
 
 }  // namespace rheo::inline v0::detail

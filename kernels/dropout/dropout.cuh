@@ -9,17 +9,21 @@
 
 namespace rheo::inline v0::cuda {
 
-/// A dropout made ready for the device.
+/// A dropout made ready for the device. A launch that is recorded and done again for other keys finds the stream of its key in memory.
 struct drop_rule {
-    random_stream numbers;
+    random_stream made;
+    random_stream const* kept;
     row_part rows;
     std::uint32_t threshold;
     float scale;
+
+    __device__ random_stream numbers() const { return kept == nullptr ? made : *kept; }
 };
 
 inline drop_rule rule_of(dropout const& drop)
 {
-    return {.numbers = stream_of(drop.key), .rows = drop.rows, .threshold = dropout_threshold(drop), .scale = dropout_scale<float>(drop)};
+    return {.made = drop.stream == nullptr ? stream_of(drop.key) : random_stream{}, .kept = drop.stream, .rows = drop.rows, .threshold = dropout_threshold(drop),
+            .scale = dropout_scale<float>(drop)};
 }
 
 /// Which of a thread's elements of a row are dropped.
@@ -31,10 +35,11 @@ public:
         if (rule.threshold == 0 || place.width == 0) {
             return;
         }
+        auto const numbers = rule.numbers();
         std::int64_t const first = rule.rows(place.row) * place.width;
         for (int i = 0; i < kept_chunks * chunk_size<T>; ++i) {
             std::int64_t const column = place.chunk(i / chunk_size<T>) * chunk_size<T> + i % chunk_size<T>;
-            bool const drops = column < place.width && random_word(rule.numbers, static_cast<std::uint64_t>(first + column)) < rule.threshold;
+            bool const drops = column < place.width && random_word(numbers, static_cast<std::uint64_t>(first + column)) < rule.threshold;
             dropped_ |= static_cast<std::uint32_t>(drops) << i;
         }
     }

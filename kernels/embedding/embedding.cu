@@ -38,11 +38,12 @@ constexpr int segment_threads = 128;
 constexpr int rows_in_flight = 8;
 
 /// The sum of a segment's rows in their order, one contribution to a row of the table; a thread has one chunk of columns. `row_at(i)` is the i-th row.
-template <bool Whole, class T, class RowAt>
+template <bool Whole, class T, class RowAt, dtype Accumulate>
 __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gradient, std::int64_t width, drop_rule const& rule,
-                                   gradient_sum_of<dtype::i64> const& target, std::int64_t table_row)
+                                   gradient_sum_of<Accumulate> const& target, std::int64_t table_row)
 {
     std::int64_t const at = static_cast<std::int64_t>(blockIdx.y) * segment_threads + threadIdx.x;
+    auto const numbers = rule.numbers();
     float sums[chunk_size<T>] = {};
     for (std::int64_t i = 0; i < count; i += rows_in_flight) {
         chunk<T> some[rows_in_flight];
@@ -52,7 +53,7 @@ __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gr
         std::uint64_t dropped = 0;  // drawn first, as in drop_mask, so that the loop below is short
         for (int n = 0; rule.threshold != 0 && n < rows_in_flight * chunk_size<T> && i + n / chunk_size<T> < count; ++n) {
             std::int64_t const element = rule.rows(row_at(i + n / chunk_size<T>)) * width + at * chunk_size<T> + n % chunk_size<T>;
-            dropped |= static_cast<std::uint64_t>(random_word(rule.numbers, static_cast<std::uint64_t>(element)) < rule.threshold) << n;
+            dropped |= static_cast<std::uint64_t>(random_word(numbers, static_cast<std::uint64_t>(element)) < rule.threshold) << n;
         }
         for (int k = 0; k < rows_in_flight; ++k) {  // beyond the last row zeros are added, which changes no sum that began with zero
             for (int e = 0; e < chunk_size<T>; ++e) {
@@ -61,7 +62,7 @@ __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gr
             }
         }
     }
-    exact_adder adder{target};
+    exact_adder adder{at_row(target, table_row)};
     for (int e = 0; e < chunk_size<T>; ++e) {
         std::int64_t const column = at * chunk_size<T> + e;
         if (column < width) {
@@ -71,17 +72,21 @@ __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gr
     adder.merge();
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(segment_threads) backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_storing<T>> a, drop_rule rule)
+template <class T, class Sum, bool Whole>
+__global__ void __launch_bounds__(segment_threads) backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
 {
     std::int64_t const first = order.first[blockIdx.x];
+    std::int64_t const count = order.first[blockIdx.x + 1] - first;
+    if (count == 0) {
+        return;
+    }
     contribute_segment<Whole>(
-        order.first[blockIdx.x + 1] - first, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule,
+        count, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule,
         a.token_gradient, order.tokens[blockIdx.x]);
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(segment_threads) backward_positions(embedding_backward_weight_arguments<policy_storing<T>> a, drop_rule rule)
+template <class T, class Sum, bool Whole>
+__global__ void __launch_bounds__(segment_threads) backward_positions(embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
 {
     std::int64_t const position = blockIdx.x;
     contribute_segment<Whole>(
@@ -106,10 +111,10 @@ void embedding_backward_weight(stream queue, token_order_on_device const& order,
     unsigned const tiles = blocks_for(chunks_in<T>(a.width), segment_threads);
     choose(whole_chunks<T>(a.width, a.output_gradient), [&](auto whole) {
         if (a.token_gradient.sums != nullptr) {
-            launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, whole()>, order, a, rule);
+            launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, accumulate_t<Policy>, whole()>, order, a, rule);
         }
         if (a.position_gradient.sums != nullptr) {
-            launch(queue, {.grid = {blocks_for(a.length, 1), tiles}, .block = segment_threads}, backward_positions<T, whole()>, a, rule);
+            launch(queue, {.grid = {blocks_for(a.length, 1), tiles}, .block = segment_threads}, backward_positions<T, accumulate_t<Policy>, whole()>, a, rule);
         }
     });
 }
@@ -118,5 +123,7 @@ template void embedding_forward(stream, embedding_forward_arguments<fp32> const&
 template void embedding_forward(stream, embedding_forward_arguments<bf16> const&);
 template void embedding_backward_weight(stream, token_order_on_device const&, embedding_backward_weight_arguments<fp32> const&);
 template void embedding_backward_weight(stream, token_order_on_device const&, embedding_backward_weight_arguments<bf16> const&);
+template void embedding_backward_weight(stream, token_order_on_device const&, embedding_backward_weight_arguments<fp32_i32> const&);
+template void embedding_backward_weight(stream, token_order_on_device const&, embedding_backward_weight_arguments<bf16_i32> const&);
 
 }  // namespace rheo::inline v0::cuda

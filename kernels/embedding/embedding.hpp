@@ -133,13 +133,14 @@ namespace host {
 
 void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& arguments);
 void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<> const& arguments);
+void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<fp32_i32> const& arguments);
 
 }  // namespace host
 
 namespace cuda {
 
 /// A token_order in the device's memory. The host sorts, while the device computes what comes before: it has the tokens first, and looks at
-/// each of them anyhow.
+/// each of them anyhow. Segments without rows may follow: a launch that is recorded and done again for other tokens has as many as there can be.
 struct token_order_on_device {
     std::int64_t segments;
     std::int32_t const* rows;    // [batch * length]
@@ -147,7 +148,7 @@ struct token_order_on_device {
     std::int32_t const* tokens;  // [segments]
 };
 
-// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is. @pre tokens are in the vocabulary: order_of has looked
+// Policy is fp32 or bf16, backward also fp32_i32 or bf16_i32; pointers are the device's, and results are there when the stream is. @pre tokens are in the vocabulary: order_of has looked
 template <dtype_policy Policy>
 void embedding_forward(stream queue, embedding_forward_arguments<Policy> const& arguments);
 template <dtype_policy Policy>

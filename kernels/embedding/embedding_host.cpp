@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t row_tile = 16;
 
 /// Writes dy times its dropout factor, of one row, where the caller wants it; or points at dy itself.
-float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<> const& a,
+template <dtype_policy Policy>
+float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a,
                           dropping const& drop, std::int64_t row, float* room)
 {
     float const* const dy = a.output_gradient + row * a.width;
@@ -27,9 +28,9 @@ float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight
 }
 
 /// The rows' sum in the order given, then one contribution to table row `target`.
-template <class NextRow>
-void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_arguments<> const& a, dropping const& drop,
-                     std::int64_t count, NextRow row_at, exact_run& run, std::int64_t target)
+template <dtype_policy Policy, class NextRow, class Run>
+void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a, dropping const& drop,
+                     std::int64_t count, NextRow row_at, Run& run, std::int64_t target)
 {
     float* const sum = pool.scratch_of<float>(worker, 2 * a.width, row_slot);
     float* const room = sum + a.width;
@@ -70,7 +71,8 @@ void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& a)
     });
 }
 
-void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<> const& a)
+template <dtype_policy Policy>
+void embedding_backward_weight_of(tile_pool& pool, embedding_backward_weight_arguments<Policy> const& a)
 {
     dropping const drop{a.drop};
     std::int64_t const rows = a.batch * a.length;
@@ -109,5 +111,8 @@ void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_argume
         });
     }
 }
+
+void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<> const& a) { embedding_backward_weight_of(pool, a); }
+void embedding_backward_weight(tile_pool& pool, embedding_backward_weight_arguments<fp32_i32> const& a) { embedding_backward_weight_of(pool, a); }
 
 }  // namespace rheo::inline v0::host

@@ -28,7 +28,8 @@ struct gradient_sum_of<dtype::i64> {
     int contributions = 1;               ///< per step, over all ranks and uses: the bound depends on it
 };
 
-/// The sums of one gradient tensor, exact in 32 bits with a scale per row (rheo/tensor/exact_row_sum.hpp).
+/// The sums of one gradient tensor, exact in 32 bits with a scale per row (rheo/tensor/exact_row_sum.hpp). A tensor of one dimension, as the weights of
+/// norms and biases are, is one row.
 template <>
 struct gradient_sum_of<dtype::i32> {
     std::int32_t* sums = nullptr;     // [rows, width]
@@ -36,6 +37,13 @@ struct gradient_sum_of<dtype::i32> {
     std::int64_t width = 1;           ///< of a row
     int contributions = 1;            ///< per step, over all ranks and uses
 };
+
+/// The sums as a kernel sees them that adds to one row alone: a scale for the tensor serves every row.
+constexpr gradient_sum_of<dtype::i64> at_row(gradient_sum_of<dtype::i64> const& target, std::int64_t) { return target; }
+constexpr gradient_sum_of<dtype::i32> at_row(gradient_sum_of<dtype::i32> const& target, std::int64_t row)
+{
+    return {.sums = target.sums, .states = target.states + row, .width = target.width, .contributions = target.contributions};
+}
 
 template <dtype_policy Policy>
 using gradient_sum = gradient_sum_of<Policy.accumulate>;

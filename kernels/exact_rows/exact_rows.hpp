@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Exact sums in 32 bits with a scale per row, for devices whose memory binds: add a gradient, add another's sums, turn sums into floats, judge all rows
+// Exact sums in 32 bits with a scale per row, where memory binds: add a gradient, add another's sums, turn sums into floats, judge all rows
 // of a tensor as one, choose the scales of the next step. What a row's sums are is in rheo/tensor/exact_row_sum.hpp.
 
 #include <algorithm>
@@ -20,19 +20,19 @@ struct exact_rows_accumulate_arguments {
     gradient_sum_of<dtype::i32> target;  // [rows, width]
 };
 
-/// Adds sums of the same scales, and joins the states of the rows.
+/// Adds sums of the same scales, and joins the states of the rows where the source has some.
 struct exact_rows_add_arguments {
     std::int64_t rows;
     std::int32_t const* source;          // [rows, width]
-    row_sum_state const* source_states;  // [rows]
+    row_sum_state const* source_states;  // [rows] or null
     gradient_sum_of<dtype::i32> target;  // [rows, width]
 };
 
-/// Turns sums into floats.
+/// Turns sums into floats, in their own place where gradient lies there.
 struct exact_rows_convert_arguments {
     std::int64_t rows;
     gradient_sum_of<dtype::i32> source;  // [rows, width], only read
-    float* gradient;                     // [rows, width]
+    float* gradient;                     // [rows, width], may be the sums
 };
 
 /// Joins what all rows say to the verdict on a tensor: the largest finite |g|, whether some row overflowed, whether some was not finite.
@@ -65,7 +65,7 @@ inline void exact_rows_add(exact_rows_add_arguments const& a)
     for (std::int64_t i = 0; i < a.rows * a.target.width; ++i) {
         a.target.sums[i] += a.source[i];
     }
-    for (std::int64_t r = 0; r < a.rows; ++r) {
+    for (std::int64_t r = 0; r < a.rows && a.source_states != nullptr; ++r) {
         a.target.states[r] = joined(a.target.states[r], a.source_states[r]);
     }
 }
@@ -97,9 +97,19 @@ inline void exact_rows_begin(exact_rows_begin_arguments const& a)
 
 }  // namespace definition
 
+class tile_pool;
+
+namespace host {
+
+// What is a loop over states alone is its definition.
+void exact_rows_add(tile_pool& pool, exact_rows_add_arguments const& arguments);
+void exact_rows_convert(tile_pool& pool, exact_rows_convert_arguments const& arguments);
+
+}  // namespace host
+
 namespace cuda {
 
-// Pointers are the device's, and results are there when the stream is. There is no host version: ranks on processors sum in 64 bits.
+// Pointers are the device's, and results are there when the stream is.
 void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<float> const& arguments);
 void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<bfloat16> const& arguments);
 void exact_rows_add(stream queue, exact_rows_add_arguments const& arguments);

@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(Most) backward_input(layer_norm_backward_input
     input_gradient<T, Whole>(row_place{a.rows, a.width}, a);
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_weight(layer_norm_backward_weight_arguments<policy_storing<T>> a, workspace room)
+template <class T, class Sum, bool Whole>
+__global__ void __launch_bounds__(column_threads) backward_weight(layer_norm_backward_weight_arguments<policy_of<T, Sum>> a, workspace room)
 {
     layer_norm_weight_gradients<Whole, T>(a, room, place_in_grid());
 }
@@ -70,7 +70,7 @@ void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backwar
 {
     auto const shape = shape_of_columns<storage_t<Policy>>(a.rows, a.width, 2, room);
     choose(whole_chunks<storage_t<Policy>>(a.width, a.input, a.output_gradient),
-           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, whole()>, a, room); });
+           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, accumulate_t<Policy>, whole()>, a, room); });
 }
 
 template <dtype_policy Policy>
@@ -95,6 +95,8 @@ template void layer_norm_backward_input(stream, layer_norm_backward_input_argume
 template void layer_norm_backward_input(stream, layer_norm_backward_input_arguments<bf16> const&);
 template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<fp32> const&);
 template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<bf16> const&);
+template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<fp32_i32> const&);
+template void layer_norm_backward_weight(stream, workspace, layer_norm_backward_weight_arguments<bf16_i32> const&);
 template void layer_norm_backward(stream, workspace, layer_norm_backward_input_arguments<fp32> const&, gradient_sum<fp32> const&, gradient_sum<fp32> const&);
 template void layer_norm_backward(stream, workspace, layer_norm_backward_input_arguments<bf16> const&, gradient_sum<bf16> const&, gradient_sum<bf16> const&);
 

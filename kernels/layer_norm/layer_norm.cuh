@@ -92,8 +92,8 @@ struct layer_norm_weight_item {
 };
 
 /// The block's part of both weights' gradients.
-template <bool Whole, class T>
-__device__ void layer_norm_weight_gradients(layer_norm_backward_weight_arguments<policy_storing<T>> const& a, workspace room, column_place at)
+template <bool Whole, class T, class Arguments>
+__device__ void layer_norm_weight_gradients(Arguments const& a, workspace room, column_place at)
 {
     exact_adder gamma{a.gamma_gradient};
     exact_adder beta{a.beta_gradient};

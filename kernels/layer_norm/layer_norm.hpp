@@ -139,12 +139,13 @@ namespace host {
 void layer_norm_forward(tile_pool& pool, layer_norm_forward_arguments<> const& arguments);
 void layer_norm_backward_input(tile_pool& pool, layer_norm_backward_input_arguments<> const& arguments);
 void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<> const& arguments);
+void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<fp32_i32> const& arguments);
 
 }  // namespace host
 
 namespace cuda {
 
-// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+// Policy is fp32 or bf16, of backward_weight also fp32_i32 or bf16_i32; pointers are the device's, and results are there when the stream is.
 template <dtype_policy Policy>
 void layer_norm_forward(stream queue, layer_norm_forward_arguments<Policy> const& arguments);
 template <dtype_policy Policy>

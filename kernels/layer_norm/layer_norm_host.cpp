@@ -35,7 +35,8 @@ void layer_norm_backward_input(tile_pool& pool, layer_norm_backward_input_argume
     });
 }
 
-void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<> const& a)
+template <dtype_policy Policy>
+void layer_norm_backward_weight_of(tile_pool& pool, layer_norm_backward_weight_arguments<Policy> const& a)
 {
     std::mutex mutex;
     pool.run(tiles_in(a.width, 64), [&](std::int64_t t, int) {
@@ -56,5 +57,8 @@ void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_argu
         }
     });
 }
+
+void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<> const& a) { layer_norm_backward_weight_of(pool, a); }
+void layer_norm_backward_weight(tile_pool& pool, layer_norm_backward_weight_arguments<fp32_i32> const& a) { layer_norm_backward_weight_of(pool, a); }
 
 }  // namespace rheo::inline v0::host

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow. In fp32 a kernel of its own makes the GELU: what the library
-// takes for a hyperbolic tangent is not known. A weight gradient is a product in float, and one pass adds it to the exact sums.
+// Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow. In fp32 a kernel of its own makes the GELU
+// (linear_products.hpp). A weight gradient is a product in float, and one pass adds it to the exact sums.
 #include "kernels/linear/linear.hpp"
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 #include "kernels/exact/exact_pairs.cuh"
 #include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/gelu/gelu.hpp"
+#include "kernels/linear/linear_products.hpp"
 
 namespace rheo::inline v0::cuda {
 
 namespace {
 
-template <bool Whole, class T>
-__device__ void bias_gradient(linear_backward_bias_arguments<policy_storing<T>> const& a, workspace room, column_place at)
+template <bool Whole, class T, class Arguments>
+__device__ void bias_gradient(Arguments const& a, workspace room, column_place at)
 {
     exact_adder adder{a.bias_gradient};
     column_sums<1, T>(
@@ -32,8 +33,8 @@ __device__ void bias_gradient(linear_backward_bias_arguments<policy_storing<T>> 
         [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_storing<T>> a, workspace room)
+template <class T, class Sum, bool Whole>
+__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_of<T, Sum>> a, workspace room)
 {
     bias_gradient<Whole, T>(a, room, place_in_grid());
 }
@@ -70,8 +71,7 @@ template <dtype_policy Policy>
 void weight_product(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient)
 {
     bool const in_out = a.order == weight_order::in_out;
-    by.multiply(queue, room,
-                product_shape{.rows = in_out ? a.in : a.out, .columns = in_out ? a.out : a.in, .terms = a.rows, .left_transposed = true, .element = Policy.storage, .result = dtype::f32},
+    by.multiply(queue, room, linear_backward_weight_product(a.rows, a.in, a.out, a.order, Policy.storage),
                 product_operands{.left = in_out ? a.input : a.output_gradient, .right = in_out ? a.output_gradient : a.input, .result = gradient});
 }
 
@@ -80,10 +80,8 @@ void weight_product(stream queue, workspace room, products& by, linear_backward_
 template <dtype_policy Policy>
 void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& a)
 {
-    bool const gelu = a.activated != nullptr && Policy.storage == dtype::bf16;
-    bool const all = by.multiply(queue, room,
-                                 product_shape{.rows = a.rows, .columns = a.out, .terms = a.in, .right_transposed = a.order == weight_order::out_in, .element = Policy.storage,
-                                               .result = Policy.storage, .has_bias = a.bias != nullptr, .gelu = gelu},
+    bool const gelu = a.activated != nullptr && gelu_in_product(Policy.storage);
+    bool const all = by.multiply(queue, room, linear_forward_product(a.rows, a.in, a.out, a.order, Policy.storage, a.bias != nullptr, gelu),
                                  product_operands{.left = a.input, .right = a.weight, .bias = a.bias, .result = a.output, .activated = a.activated});
     if (a.activated != nullptr && !(gelu && all)) {
         gelu_forward<Policy>(queue, {.count = a.rows * a.out, .input = a.output, .output = a.activated});
@@ -93,9 +91,7 @@ void linear_forward(stream queue, workspace room, products& by, linear_forward_a
 template <dtype_policy Policy>
 void linear_backward_input(stream queue, workspace room, products& by, linear_backward_input_arguments<Policy> const& a)
 {
-    by.multiply(queue, room,
-                product_shape{.rows = a.rows, .columns = a.in, .terms = a.out, .right_transposed = a.order == weight_order::in_out, .element = Policy.storage,
-                              .result = Policy.storage, .adds = a.accumulate},
+    by.multiply(queue, room, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate),
                 product_operands{.left = a.output_gradient, .right = a.weight, .result = a.input_gradient});
 }
 
@@ -123,7 +119,7 @@ void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arg
 {
     using T = storage_t<Policy>;
     auto const shape = shape_of_columns<T>(a.rows, a.out, 1, room);
-    choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, whole()>, a, room); });
+    choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, accumulate_t<Policy>, whole()>, a, room); });
 }
 
 std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out) { return before_product(rows, out) + in * out * 4; }
@@ -158,9 +154,12 @@ template void linear_backward_input(stream, workspace, products&, linear_backwar
 template void linear_backward_input(stream, workspace, products&, linear_backward_input_arguments<bf16> const&);
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<fp32> const&);
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<bf16> const&);
+template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<fp32_i32> const&);
 template void linear_backward_weight(stream, workspace, products&, linear_backward_weight_arguments<bf16_i32> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<fp32> const&);
 template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<bf16> const&);
+template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<fp32_i32> const&);
+template void linear_backward_bias(stream, workspace, linear_backward_bias_arguments<bf16_i32> const&);
 template void linear_backward_parameters(stream, workspace, products&, linear_backward_weight_arguments<fp32> const&, gradient_sum<fp32> const&);
 template void linear_backward_parameters(stream, workspace, products&, linear_backward_weight_arguments<bf16> const&, gradient_sum<bf16> const&);
 

@@ -153,15 +153,17 @@ namespace host {
 void linear_forward(tile_pool& pool, linear_forward_arguments<> const& arguments);
 void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> const& arguments);
 void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<> const& arguments);
+void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp32_i32> const& arguments);
 /// Plain float sums: not exact, kept to measure what exactness costs.
 void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp32_inexact> const& arguments);
 void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> const& arguments);
+void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<fp32_i32> const& arguments);
 
 }  // namespace host
 
 namespace cuda {
 
-// Policy is fp32 or bf16, of a weight's gradient also bf16_i32; pointers are the device's, and results are there when the stream is. The workspace of products has
+// Policy is fp32 or bf16, of the gradient of a weight or a bias also fp32_i32 or bf16_i32; pointers are the device's, and results are there when the stream is. The workspace of products has
 // workspace::counter_bytes + products::room_bytes, of weights and biases what the functions below say.
 template <dtype_policy Policy>
 void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& arguments);

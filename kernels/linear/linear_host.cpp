@@ -93,7 +93,8 @@ void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> co
     });
 }
 
-void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<> const& a)
+template <dtype_policy Policy>
+void linear_backward_weight_of(tile_pool& pool, linear_backward_weight_arguments<Policy> const& a)
 {
     bool const in_out = a.order == weight_order::in_out;
     std::int64_t const columns = in_out ? a.out : a.in;
@@ -125,7 +126,8 @@ void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp
     });
 }
 
-void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> const& a)
+template <dtype_policy Policy>
+void linear_backward_bias_of(tile_pool& pool, linear_backward_bias_arguments<Policy> const& a)
 {
     std::mutex mutex;
     pool.run(tiles_in(a.out, 64), [&](std::int64_t t, int) {
@@ -137,5 +139,11 @@ void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> cons
         run.merge(mutex);
     });
 }
+
+void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<> const& a) { linear_backward_weight_of(pool, a); }
+void linear_backward_weight(tile_pool& pool, linear_backward_weight_arguments<fp32_i32> const& a) { linear_backward_weight_of(pool, a); }
+
+void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<> const& a) { linear_backward_bias_of(pool, a); }
+void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<fp32_i32> const& a) { linear_backward_bias_of(pool, a); }
 
 }  // namespace rheo::inline v0::host

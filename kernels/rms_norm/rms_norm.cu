@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(Most) backward_input(rms_norm_backward_input_a
     input_gradient<T, Whole>(row_place{a.rows, a.width}, a);
 }
 
-template <class T, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_weight(rms_norm_backward_weight_arguments<policy_storing<T>> a, workspace room)
+template <class T, class Sum, bool Whole>
+__global__ void __launch_bounds__(column_threads) backward_weight(rms_norm_backward_weight_arguments<policy_of<T, Sum>> a, workspace room)
 {
     rms_norm_weight_gradient<Whole, T>(a, room, place_in_grid());
 }
@@ -69,7 +69,7 @@ void rms_norm_backward_weight(stream queue, workspace room, rms_norm_backward_we
 {
     auto const shape = shape_of_columns<storage_t<Policy>>(a.rows, a.width, 1, room);
     choose(whole_chunks<storage_t<Policy>>(a.width, a.input, a.output_gradient),
-           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, whole()>, a, room); });
+           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, accumulate_t<Policy>, whole()>, a, room); });
 }
 
 template <dtype_policy Policy>
@@ -94,6 +94,8 @@ template void rms_norm_backward_input(stream, rms_norm_backward_input_arguments<
 template void rms_norm_backward_input(stream, rms_norm_backward_input_arguments<bf16> const&);
 template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<fp32> const&);
 template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<bf16> const&);
+template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<fp32_i32> const&);
+template void rms_norm_backward_weight(stream, workspace, rms_norm_backward_weight_arguments<bf16_i32> const&);
 template void rms_norm_backward(stream, workspace, rms_norm_backward_input_arguments<fp32> const&, gradient_sum<fp32> const&);
 template void rms_norm_backward(stream, workspace, rms_norm_backward_input_arguments<bf16> const&, gradient_sum<bf16> const&);
 

@@ -71,8 +71,8 @@ struct rms_norm_weight_item {
 };
 
 /// The block's part of the weight's gradient.
-template <bool Whole, class T>
-__device__ void rms_norm_weight_gradient(rms_norm_backward_weight_arguments<policy_storing<T>> const& a, workspace room, column_place at)
+template <bool Whole, class T, class Arguments>
+__device__ void rms_norm_weight_gradient(Arguments const& a, workspace room, column_place at)
 {
     exact_adder adder{a.gamma_gradient};
     column_sums<1, T>(

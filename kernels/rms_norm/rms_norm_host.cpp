@@ -32,7 +32,8 @@ void rms_norm_backward_input(tile_pool& pool, rms_norm_backward_input_arguments<
     });
 }
 
-void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_arguments<> const& a)
+template <dtype_policy Policy>
+void rms_norm_backward_weight_of(tile_pool& pool, rms_norm_backward_weight_arguments<Policy> const& a)
 {
     std::mutex mutex;
     pool.run(tiles_in(a.width, 64), [&](std::int64_t t, int) {
@@ -44,5 +45,8 @@ void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_argument
         run.merge(mutex);
     });
 }
+
+void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_arguments<> const& a) { rms_norm_backward_weight_of(pool, a); }
+void rms_norm_backward_weight(tile_pool& pool, rms_norm_backward_weight_arguments<fp32_i32> const& a) { rms_norm_backward_weight_of(pool, a); }
 
 }  // namespace rheo::inline v0::host

@@ -51,7 +51,7 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     checkpoint_writer writer{folder};
     writer.begin(take_part(state, deal_writing(info, holders), rank_id{0}, step_id{1}, generation_id{1}));
     writer.wait();
-    writer.publish({step_id{1}, generation_id{1}, {rank_id{0}}, tensors_for_manifest(info, state.scales), {}, to_toml(config), {}, 1});
+    writer.publish({step_id{1}, generation_id{1}, {rank_id{0}}, tensors_for_manifest(state), {}, to_toml(config), {}, 1});
     if (writer.wait() != writer_state::published) {
         std::cerr << writer.sentence() << '\n';
         return 1;

@@ -69,7 +69,7 @@ TEST_CASE("what is written back reads as the same config")
     config.power.profile.clear();
     config.power.device = "nvml";
     config.plan.memory_mib = 0.5;
-    for (auto const recompute : {recomputing::never, recomputing::always, recomputing::as_needed}) {
+    for (auto const recompute : {recomputing::never, recomputing::always, recomputing::as_needed, recomputing::by_layers}) {
         config.plan.recompute = recompute;
         CHECK(read_config(to_toml(config), "c.toml").config.plan.recompute == recompute);
     }
@@ -167,7 +167,9 @@ TEST_CASE("the keys of the plan may not contradict each other")
           "c.toml:5: plan.recompute with train.slices = 2 is not possible: later slices attend to what would be evicted");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"") == "c.toml:3: plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"\nmemory_mib = 64") == "taken");
-    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false or \"auto\", not a text");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"selective\"") == "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be said");
+    CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = \"selective\"\nmemory_mib = 64") == "taken");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false, \"auto\" or \"selective\", not a text");
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
           "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");

@@ -76,7 +76,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     has("  node 1   1 pipeline of 3 ranks");
     has("  any two   of 10 pairs, ");
     for (auto const& [rank, parts] : what.memory) {
-        has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first.what, model, config.train.microbatch, rank))));
+        has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first.what, model, config, rank))));
         has(fmt::format("\n                            {:.2f} master parameters, {:.2f} moments, {:.2f} accumulators, {:.2f} reduced gradients, {:.2f} activations, {:.2f} to work in besides\n",
                         in_mebibytes(parts.state.master), in_mebibytes(parts.state.moments), in_mebibytes(parts.state.accumulators), in_mebibytes(parts.state.reduced),
                         in_mebibytes(parts.activations), in_mebibytes(parts.workspace)));
@@ -135,7 +135,7 @@ TEST_CASE("the same as JSON, in the file that training reads")
             sum += key == "rank" || key == "needed_bytes" || key == "workspace_bytes" ? 0 : value.get<std::int64_t>();
         }
         CHECK(memory["needed_bytes"] == sum);
-        CHECK(sum == memory_of(p, model, config.train.microbatch, rank_id{r}).count);
+        CHECK(sum == memory_of(p, model, config, rank_id{r}).count);
         CHECK(memory["workspace_bytes"] > 0);
     }
     CHECK(told["survivable"]["ranks"] == 1);
@@ -179,16 +179,15 @@ TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of 
     auto untied_shape = config.model;
     untied_shape.tied = false;
     auto const untied = gpt_model(untied_shape);
-    auto const shape = config.train.microbatch;
     auto const table = bytes{std::int64_t{256} * 64 * 16};
-    CHECK(memory_of(p, untied, shape, rank_id{0}) - memory_of(p, model, shape, rank_id{0}) == table);
-    CHECK(memory_of(p, model, shape, rank_id{1}) == bytes{0});
-    auto const parts = memory_parts_of(p, model, shape, rank_id{0});
-    CHECK(total(parts.state) == state_bytes_of(p, model, rank_id{0}));
-    CHECK(parts.activations + parts.kept_gradients == peaks_of_activations(p, model, shape, pipeline_id{0})[0]);
-    CHECK(total(parts) - parts.workspace == memory_of(p, model, shape, rank_id{0}));
+    CHECK(memory_of(p, untied, config, rank_id{0}) - memory_of(p, model, config, rank_id{0}) == table);
+    CHECK(memory_of(p, model, config, rank_id{1}) == bytes{0});
+    auto const parts = memory_parts_of(p, model, config, rank_id{0});
+    CHECK(total(parts.state) == state_bytes_of(p, model, config, rank_id{0}));
+    CHECK(parts.activations + parts.kept_gradients == activations_of(p, model, config, rank_id{0}));
+    CHECK(total(parts) - parts.workspace == memory_of(p, model, config, rank_id{0}));
     auto gpipe = p;
     gpipe.schedule = "gpipe";  // all five microbatches in flight instead of one
-    auto const state = memory_of(p, model, {0, 0}, rank_id{0});
-    CHECK((memory_of(gpipe, model, shape, rank_id{0}) - state) / (memory_of(p, model, shape, rank_id{0}) - state) == 5);
+    auto const state = state_bytes_of(p, model, config, rank_id{0});
+    CHECK((memory_of(gpipe, model, config, rank_id{0}) - state) / (memory_of(p, model, config, rank_id{0}) - state) == 5);
 }

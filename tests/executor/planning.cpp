@@ -60,6 +60,72 @@ TEST_CASE("every first plan can be run: each rank once, each microbatch once, f 
     }
 }
 
+TEST_CASE("memory, limits, templates and messages follow the config's dtype")
+{
+    auto config = config_of({2});
+    config.plan.failures = 0;
+    auto const model = gpt_model(config.model);
+    auto in_bf16 = config;
+    in_bf16.train.dtype = "bf16";
+    in_bf16.run.device = "cuda";
+    REQUIRE(!check(in_bf16));
+    auto const parts_of = [&](run_config const& c, int rank) { return memory_parts_of(first_of(config, 2).what, model, c, rank_id{rank}); };
+    for (int const rank : {0, 1}) {
+        auto const plain = parts_of(config, rank);
+        auto const half = parts_of(in_bf16, rank);
+        CHECK(half.state.master == plain.state.master);
+        CHECK(half.state.stored * 2 == plain.state.master);
+        CHECK(plain.state.stored == bytes{});
+        CHECK(half.activations < plain.activations);
+        CHECK(half.workspace * 2 == plain.workspace);
+    }
+    // A limit between what the two need is kept by one of them.
+    auto const needed = [&](run_config const& c) {
+        auto const p = first_of(c, 2).what;
+        return std::max(memory_of(p, model, c, rank_id{0}), memory_of(p, model, c, rank_id{1}));
+    };
+    config.train.microbatch = in_bf16.train.microbatch = {16, 64};  // activations outweigh the stored parameters
+    config.plan.layers = in_bf16.plan.layers = {4, 4};              // that the memory does not change the cuts
+    REQUIRE(needed(in_bf16) < needed(config));
+    config.plan.memory_mib = in_bf16.plan.memory_mib = in_mebibytes(needed(in_bf16)) + 0.01;
+    CHECK_FALSE(first_of(config, 2));
+    CHECK(first_of(in_bf16, 2));
+    in_bf16.plan.memory_mib -= 0.02;
+    CHECK_FALSE(first_of(in_bf16, 2));
+    auto const plain = modelled_layers(model, config);
+    auto const half = modelled_layers(model, in_bf16);
+    for (std::size_t l = 0; l < plain.size(); ++l) {
+        CHECK(half[l].boundary * 2 == plain[l].boundary);
+        CHECK(half[l].persistent * 24 == plain[l].persistent * 26);
+        CHECK(half[l].per_microbatch <= plain[l].per_microbatch);
+    }
+}
+
+TEST_CASE("a pipeline whose layers are made again is cut only where its exact plan fits")
+{
+    auto config = config_of({});
+    config.model.tied = false;  // a table on two ranks of one pipeline counts in both stages
+    config.plan.failures = 0;
+    config.plan.recompute = recomputing::by_layers;
+    config.train.microbatch = {8, 64};
+    for (int const ranks : {1, 2, 4}) {
+        config.plan.pipelines = {ranks};
+        int refused = 0;
+        int cut = 0;
+        for (config.plan.memory_mib = 1; cut < 30; config.plan.memory_mib *= 1.02) {
+            REQUIRE(config.plan.memory_mib < 1000);
+            if (auto const first = first_of(config, ranks)) {
+                ++cut;
+            } else {
+                ++refused;
+                CHECK(cut == 0);
+                CHECK(first.cannot.starts_with("no pipeline of"));  // and nothing about what a rank would hold
+            }
+        }
+        CHECK(refused > 0);
+    }
+}
+
 TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies of a layer do not share a node where that can be")
 {
     auto config = config_of({2, 4}, {3, 5});
@@ -199,7 +265,7 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
             auto const fullest = [&](plan const& p) {
                 bytes most;
                 for (rank_id r{0}; r.value < ranks; ++r) {
-                    most = std::max(most, memory_of(p, model, config.train.microbatch, r));
+                    most = std::max(most, memory_of(p, model, config, r));
                 }
                 return most;
             };
@@ -246,6 +312,67 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
     }
     CHECK(some > 0);
     CHECK(refused > 0);
+}
+
+TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.memory_mib, which the plan says; else one sentence refuses it")
+{
+    temporary_folder const folder;
+    int some = 0;
+    for (auto const* family : {"1f1b", "gpipe", "zb-h1", "zb-v", "dualpipe"}) {
+        for (int const slices : {1, 2}) {
+            INFO(family << " in " << slices);
+            auto config = config_of({2}, {8});
+            config.plan.schedule = family;
+            config.train.microbatch.slices = slices;
+            auto const model = gpt_model(config.model);
+            auto const plain = first_of(config, 2).what;
+            auto const& cuts = plain.pipelines[0].cuts;
+            for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+                config.plan.layers.push_back(cuts[s + 1].value - cuts[s].value);
+            }
+            auto const fullest = std::max(memory_of(plain, model, config, rank_id{0}), memory_of(plain, model, config, rank_id{1}));
+            config.plan.recompute = recomputing::by_layers;
+            bool fits = true;
+            for (int part = 21; part > 0; --part) {
+                bytes const limit{fullest.count * part / 20};
+                config.plan.memory_mib = in_mebibytes(limit);
+                auto const chosen = first_of(config, 2);
+                CHECK(fits >= static_cast<bool>(chosen));  // never again with less
+                fits = static_cast<bool>(chosen);
+                if (!fits) {
+                    continue;
+                }
+                CHECK(chosen.what.again.empty() == (fullest <= limit));
+                CHECK_FALSE(chosen.what.recompute);
+                for (rank_id const rank : {rank_id{0}, rank_id{1}}) {
+                    CHECK(memory_of(chosen.what, model, config, rank) <= limit);
+                    for (auto const how : made_again_at(chosen.what, position_of(chosen.what, rank))) {
+                        CHECK((slices == 1 || how != made_again::all));
+                        some += how == made_again::cheap ? 1 : 0;
+                    }
+                }
+                CHECK(why_not(chosen.what, model, config, 2).empty());
+                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
+            }
+            CHECK_FALSE(fits);
+            auto const cannot = first_of(config, 2).cannot;
+            INFO(cannot);
+            CHECK(cannot.find("plan.memory_mib") != std::string::npos);
+        }
+    }
+    CHECK(some > 0);
+    // By hand, with templates that would fit: the sentence of the memory plan.
+    auto config = config_of({1}, {8});
+    config.plan.schedule = "gpipe";
+    auto const model = gpt_model(config.model);
+    auto p = first_of(config, 1).what;
+    config.plan.recompute = recomputing::by_layers;
+    config.plan.memory_mib = in_mebibytes(state_bytes_of(p, model, config, rank_id{0})) + 0.01;
+    choose_recomputation(p, model, config);
+    auto const sentence = why_not(p, model, config, 1);
+    INFO(sentence);
+    CHECK(sentence.find("rank 0 has ") == 0);
+    CHECK(sentence.find(" are needed with all that can be made again; the largest part is ") != std::string::npos);
 }
 
 TEST_CASE("what cannot be planned is answered with the reason")

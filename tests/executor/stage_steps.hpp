@@ -41,15 +41,19 @@ inline std::vector<reference::microbatch> random_step(gpt_shape shape, int count
 }
 
 struct use_result {
-    std::vector<std::int64_t> sums;
+    std::vector<std::int64_t> sums;   ///< of 32 bits too
     accumulator_state state;
+    std::vector<row_sum_state> rows;  ///< of those
 
     friend bool operator==(use_result const&, use_result const&) = default;
 };
 
 inline use_result result_of(gradient_accumulator const& accumulator)
 {
-    return {{accumulator.sums.begin(), accumulator.sums.end()}, accumulator.state};
+    if (!accumulator.rows.empty()) {
+        return {{accumulator.sums_in_32.begin(), accumulator.sums_in_32.end()}, accumulator.state, {accumulator.rows.begin(), accumulator.rows.end()}};
+    }
+    return {{accumulator.sums.begin(), accumulator.sums.end()}, accumulator.state, {}};
 }
 
 /// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
@@ -84,8 +88,29 @@ struct options {
     back_end* on = nullptr;          ///< none: the host, with `threads`
     bool stage_by_stage = false;     ///< all slices of a microbatch on a stage before the next stage has one
     int times = 1;                   ///< the whole step again, on cleared accumulators
+    bool chooses = false;            ///< before that, scales as after an attempt
     void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
+    std::vector<made_again> again{};  ///< of each layer of the model; none: nothing
 };
+
+/// The largest |g| of what all uses of a state have summed, by scale.
+inline std::vector<float> largest_of(resident_state& state)
+{
+    std::vector<float> largest(state.scales.size());
+    for (std::size_t u = 0; u < state.info().uses.size(); ++u) {
+        use_id const use{static_cast<int>(u)};
+        if (!state.has_accumulator(use)) {
+            continue;
+        }
+        auto const& sums = state.accumulator(use);
+        auto* const first = largest.data() + state.first_scale(state.info().uses[u].tensor);
+        *first = std::max(*first, sums.rows.empty() ? sums.state.max_abs : 0.0F);
+        for (std::size_t r = 0; r < sums.rows.size(); ++r) {
+            first[r] = std::max(first[r], sums.rows[r].max_abs);
+        }
+    }
+    return largest;
+}
 
 /// The numbers of a slice of each sequence of a microbatch.
 inline std::vector<std::int32_t> slice_of(std::vector<std::int32_t> const& whole, microbatch_shape shape, std::size_t slice)
@@ -120,13 +145,17 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             o.prepare(*state);
         }
         std::span const layers{model.layers};
-        stages.push_back(on.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state));
+        stages.push_back(on.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
+                                       o.again.empty() ? std::span<made_again const>{} : std::span{o.again}.subspan(at(first), at(last) - at(first))));
         states.push_back(std::move(state));
     }
     step_result result;
     for (int time = 0; time < o.times; ++time) {
         result.loss = {};
         for (auto& state : states) {
+            if (o.chooses && time > 0) {
+                state->choose_scales(largest_of(*state), microbatches * o.slices);
+            }
             state->clear_accumulators();
         }
         auto const items = step.size() * slices;
@@ -172,7 +201,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 on.wait();
             });
             result.logits.clear();
-            for (std::int64_t row = 0; row < rows(shape); ++row) {
+            for (std::int64_t row = 0; row < rows(shape) && (o.again.empty() || o.again.back() != made_again::all); ++row) {  // which leaves none
                 auto const logits = stages.back()->logits(kept[(m + 1) * slices - 1].back(), row);
                 result.logits.insert(result.logits.end(), logits.begin(), logits.end());
             }

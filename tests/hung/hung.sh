@@ -48,17 +48,17 @@ train hangs 4 --inject hang:1@30:backward
 expect "the job with a hanging rank ends" 0 $?
 judge hangs 'rank 1: an operation has taken .* its deadline is .* the rank ends itself'
 
-# The network was cut in two halves, and the other one, which holds these for lost, was first. One of them was stopped all the while (here nobody
-# watches) and comes back only then: neither it nor those that waited for it can commit or write; each says so and ends.
-train cut 4 --set run.watchdog.stopped_s=0 &
+# The network was cut in two halves, and the other one, which holds these for lost, was first. One of them stands in a step all the while (here
+# nobody watches) and comes back only then: neither it nor those that waited for it can commit or write; each says so and ends.
+written() { cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum; }
+train cut 4 --set run.watchdog.stopped_s=0 --inject stop:2@30:backward &
 job=$!
-reached cut 20
+reached cut 30
 behind=$(pid_of cut 2)
-kill -STOP "$behind"
+until [[ $(ps -o stat= -p "$behind") != [RSD]* ]]; do sleep 0.01; done
 kill -KILL "$(pid_of cut 3)"
 echo "the other half" >cut/after-1
-sleep 0.5
-before=$(cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum)
+until before=$(written) && sleep 1 && [[ $(written) == "$before" ]]; do :; done # what the others had to write of the step before
 kill -CONT "$behind"
 wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has nobody to take a code from
 for rank in 0 1 2; do
@@ -66,7 +66,7 @@ for rank in 0 1 2; do
     "$(grep -c "^rheo: rank $rank: others have gone on without it after generation 1 ('cut/after-1' says who); it commits and writes nothing more, and ends itself\$" cut.out)"
 done
 expect "the one that came back is gone" 1 "$(kill -0 "$behind" 2>/dev/null; echo $?)"
-expect "nothing is written any more" "$before" "$(cat cut/metrics.jsonl cut/trace/* cut/ranks/* | sha256sum)"
+expect "nothing is written any more" "$before" "$(written)"
 expect "there is no report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
 "$rheo" train job.toml --set run.folder=cut --ended >ended.out
 expect "whatever the launcher returned, it has not ended" "1 cut: has not ended; all its ranks were lost, or it runs" "$? $(cat ended.out)"

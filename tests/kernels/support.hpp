@@ -4,6 +4,7 @@
 // What the tests of all kernels share: values to work on, the comparison of a host result with the definition in
 // double, the derivative of a definition by finite differences, and the law that threads change no bit.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -156,6 +157,47 @@ struct exact_buffer {
 
     friend bool operator==(exact_buffer const&, exact_buffer const&) = default;
 };
+
+/// Exact sums of 32 bits, with a scale of its own for each row.
+struct row_buffer {
+    std::int64_t width;
+    std::vector<std::int32_t> sums;
+    std::vector<rheo::row_sum_state> states;
+    int contributions = 8;
+
+    row_buffer(std::int64_t rows, std::int64_t row_width, int least_scale_log2 = 10) : width{row_width}, sums(size(rows * row_width)), states(size(rows))
+    {
+        for (std::size_t r = 0; r < states.size(); ++r) {
+            states[r].scale_log2 = least_scale_log2 + static_cast<int>(r % 5);
+        }
+    }
+
+    rheo::gradient_sum_of<dtype::i32> target() { return {.sums = sums.data(), .states = states.data(), .width = width, .contributions = contributions}; }
+
+    friend bool operator==(row_buffer const&, row_buffer const&) = default;
+};
+
+/// That they say what sums of 64 bits say into which the same went at the scale of each row: add(buffer) adds to such. Of an element that is left out in 32 bits
+/// nothing is asked, and of the sizes in the rows' states only that the largest is the tensor's.
+template <class Add>
+void check_as_in_64_bits(row_buffer const& rows, Add add)
+{
+    float largest = 0;
+    for (std::size_t r = 0; r < rows.states.size(); ++r) {
+        auto const& state = rows.states[r];
+        exact_buffer all{static_cast<std::int64_t>(rows.sums.size()), state.scale_log2};
+        all.contributions = rows.contributions;
+        add(all);
+        largest = std::max(largest, state.max_abs);
+        CHECK((r + 1 < rows.states.size() || largest == all.state.max_abs));
+        if (overflowed(state, rows.contributions)) {
+            continue;
+        }
+        for (auto i = r * size(rows.width); i < (r + 1) * size(rows.width); ++i) {
+            REQUIRE(all.sums[i] == rows.sums[i]);
+        }
+    }
+}
 
 /// Half a unit of the exact sum: what rounding to fixed point adds to any bound.
 inline double fixed_error(exact_buffer const& buffer) { return std::ldexp(0.5, -buffer.state.scale_log2); }

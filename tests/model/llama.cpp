@@ -57,7 +57,7 @@ static_assert(activation_bytes(fused(block), shape) == activation_bytes(block, s
 
 // Slices keep the gradients of keys and values alone, which are fewer than those of as many heads.
 constexpr microbatch_shape sliced{.sequences = 4, .tokens = 32, .slices = 2};
-static_assert(saved_floats(block.ops[3], sliced) == (4 + 2 * 2 * 12) * rows(sliced) && head_width(block.ops[2]) == 12 && head_width(block.ops[3]) == 12);
+static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced), 2 * 2 * 12 * rows(sliced)} && head_width(block.ops[2]) == 12 && head_width(block.ops[3]) == 12);
 
 }  // namespace
 

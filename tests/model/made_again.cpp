@@ -33,6 +33,24 @@ static_assert(flops_again(block, shape, made_again::all) == forward_flops(block,
 static_assert(dropped_bytes(fused(block), shape, made_again::cheap) == dropped_bytes(block, shape, made_again::cheap));
 static_assert(dropped_bytes(fused(llama), shape, made_again::cheap) == dropped_bytes(llama, shape, made_again::cheap));
 
+// But where what is stored is rounded, a fused product's activation stays: it may be of the sum before it was rounded.
+static_assert(dropped_bytes(fused(block), shape, made_again::cheap, bf16) == bytes{2 * r * 3 * w} && dropped_bytes(block, shape, made_again::cheap, bf16) == bytes{2 * r * 7 * w});
+static_assert(dropped_bytes(fused(llama), shape, made_again::cheap, bf16) == dropped_bytes(llama, shape, made_again::cheap, bf16));
+
+/// Operations that run again.
+constexpr int running(layer_description const& layer, made_again how, dtype_policy const& policy = fp32)
+{
+    int count = 0;
+    for (auto const& o : layer.ops) {
+        count += runs_again(layer, o, shape, how, policy) ? 1 : 0;
+    }
+    return count;
+}
+// Of a block's eight fused operations: norm, sum with norm, GELU; whole: all but the last sum, whose result is the output.
+static_assert(running(fused(block), made_again::nothing) == 0 && running(fused(block), made_again::cheap) == 3 && running(fused(block), made_again::cheap, bf16) == 2);
+static_assert(running(fused(block), made_again::all) == static_cast<int>(fused(block).ops.size()) - 1);
+static_assert(running(embedding_layer(gpt2_124m), made_again::all) == 0 && running(fused(classifier_layer(gpt2_124m)), made_again::all) == 3);
+
 // An embedding drops nothing: its output stays. A classifier drops its norm, as a whole the logits, too.
 static_assert(dropped_bytes(embedding_layer(gpt2_124m), shape, made_again::all) == bytes{});
 static_assert(dropped_bytes(classifier_layer(gpt2_124m), shape, made_again::cheap) == bytes{4 * r * w});

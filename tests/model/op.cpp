@@ -31,7 +31,7 @@ constexpr bool fused_cost_what_their_parts_cost()
 {
     return forward_flops(make(op_kind::linear_gelu, 4, 16), shape) == forward_flops(make(op_kind::linear, 4, 16), shape) &&
            backward_flops(make(op_kind::linear_gelu, 4, 16), shape) == backward_flops(make(op_kind::linear, 4, 16), shape) &&
-           saved_floats(make(op_kind::residual_norm, 4, 4), shape) == saved_floats(make(op_kind::layer_norm, 4, 4), shape);
+           saved_by(make(op_kind::residual_norm, 4, 4), shape) == saved_by(make(op_kind::layer_norm, 4, 4), shape);
 }
 
 constexpr bool names_are_unique()
@@ -53,10 +53,10 @@ static_assert(forward_flops(make(op_kind::attention, 12, 4, 2), shape) == flops{
 static_assert(backward_flops(make(op_kind::attention, 12, 4, 2), shape).count * 2 == attention_by_loops(4) * 5);
 static_assert(forward_flops(make(op_kind::gelu, 4, 4), shape) == flops{0} && backward_flops(make(op_kind::layer_norm, 4, 4), shape) == flops{0});
 
-static_assert(saved_floats(make(op_kind::layer_norm, 4, 4), shape) == 2 * 21);
-static_assert(saved_floats(make(op_kind::attention, 12, 4, 2), shape) == 2 * 21);
-static_assert(saved_floats(make(op_kind::cross_entropy, 9, 0), shape) == 21 && saved_floats(make(op_kind::loss_gradient, 9, 0), shape) == 0);
-static_assert(saved_floats(make(op_kind::linear, 4, 4), shape) == 0);
+static_assert(saved_by(make(op_kind::layer_norm, 4, 4), shape) == saved_elements{2 * 21});
+static_assert(saved_by(make(op_kind::attention, 12, 4, 2), shape) == saved_elements{2 * 21});
+static_assert(saved_by(make(op_kind::cross_entropy, 9, 0), shape) == saved_elements{21} && saved_by(make(op_kind::loss_gradient, 9, 0), shape) == saved_elements{});
+static_assert(saved_by(make(op_kind::linear, 4, 4), shape) == saved_elements{});
 static_assert(fused_cost_what_their_parts_cost());
 static_assert(names_are_unique() && name_of(op_kind::embedding) == "embedding" && name_of(op_kind::loss_gradient) == "loss_gradient");
 

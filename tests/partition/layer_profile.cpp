@@ -78,6 +78,9 @@ TEST_CASE("a profile reads as it was written")
     CHECK(to_csv(read.layers) == good);
     auto const modelled = profile_of(gpt_model(tiny), shape, machine);
     CHECK(parse_layer_profile(to_csv(modelled), "p.csv").layers == modelled);
+    auto const in_bf16 = profile_of(gpt_model(tiny), shape, machine, bf16);
+    CHECK(parse_layer_profile(to_csv(in_bf16, bf16), "p.csv", bf16).layers == in_bf16);
+    CHECK(in_bf16[0].persistent * 24 == modelled[0].persistent * 26);
     CHECK(times_of(read.layers) == std::vector<seconds>{{0.001 + 0.002}, {0.0015 + 0.003}});
 }
 

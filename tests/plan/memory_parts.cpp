@@ -102,7 +102,7 @@ constexpr bool counts_a_tie()
 static_assert(counts_a_tie());
 
 // Host ranks have a buffer for everything.
-static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, host_terms(shape, 1)) ==
+static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, terms_of_ranks(shape, fp32, 1)) ==
               state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, {.shape = shape, .pipelines = 2}));
 
 }  // namespace
@@ -127,7 +127,7 @@ TEST_CASE("state is the collection's and what flows is what a replay holds, for 
                 continue;
             }
             auto const pipeline = pipeline_for(p, 6);
-            for (auto const& terms : {host_terms(shape, 2), memory_terms{.shape = shape, .policy = bf16}, memory_terms{.shape = shape, .policy = bf16_i32, .kernels = {1000}}}) {
+            for (auto const& terms : {terms_of_ranks(shape, fp32, 2), memory_terms{.shape = shape, .policy = bf16}, memory_terms{.shape = shape, .policy = bf16_i32, .kernels = {1000}}}) {
                 for (int position = 0; position < ranks; ++position) {
                     auto const spans = layers_at(pipeline.cuts, placement_of(p), position);
                     for (auto const& again : {none, mixed}) {

@@ -178,9 +178,35 @@ TEST_CASE("what breaks the contract is refused with a sentence")
     note(twice, contributed{use_id{0}, microbatch_id{0}});
     CHECK_THROWS_AS(note(twice, contributed{use_id{0}, microbatch_id{0}}), precondition_error);
     CHECK_THROWS_AS(note(twice, contributed{use_id{1}, microbatch_id{0}}), precondition_error);
+    use_id const held_and_not[] = {use_id{0}, use_id{1}};
+    CHECK_THROWS_WITH(note(twice, held_and_not, microbatch_id{1}), Catch::Matchers::ContainsSubstring("uses that it holds"));
     auto const telling = after(begin(1, {rank_id{0}, rank_id{1}}), linked{});
     CHECK_THROWS_WITH(after(telling, told{{holdings(0, 0), holdings(1, 1)}}), Catch::Matchers::ContainsSubstring("one version"));
     CHECK_THROWS_AS(after(telling, told{{holdings(0, 0)}}), precondition_error);
+}
+
+TEST_CASE("the contributions of an operation are booked as one by one, whichever of the uses held it has")
+{
+    auto state = in_section(1).state;
+    state.holds.uses.clear();
+    for (int u : {0, 1, 3, 4, 7}) {
+        state.holds.uses.push_back({use_id{u}, {}});
+    }
+    for (unsigned chosen = 0; chosen < 32; ++chosen) {
+        std::vector<use_id> uses;
+        for (unsigned k = 0; k < 5; ++k) {
+            if ((chosen >> k & 1U) != 0) {
+                uses.push_back(state.holds.uses[k].use);
+            }
+        }
+        auto at_once = state;
+        auto one_by_one = state;
+        note(at_once, uses, microbatch_id{5});
+        for (auto const use : uses) {
+            note(one_by_one, contributed{use, microbatch_id{5}});
+        }
+        CHECK(at_once.holds == one_by_one.holds);
+    }
 }
 
 TEST_CASE("stamps: only this generation, step and attempt")

@@ -62,15 +62,24 @@ train power 4
 same power $?
 expect "it did go on" 2 "$(grep -c '^going on after' power.out)"
 
-# A rank dies while it writes, at moments of its own part and of the whole: the others go on, and so does the next job.
-for fault in 1@60:weights_torn 1@60:part 0@60:manifest_torn 0@60:renamed 0@140:removing; do
+# A rank dies while it writes, at moments of its own part and of the whole: the others go on, and so does the next job. A checkpoint is left out
+# while the one before is being written, so those in which a rank dies are the first of their jobs.
+died() { # <run folder> <fault>
+  expect "it died at $2" 1 "$(grep -c "ends itself .* at '${2#*:}'" "$1.out")"
+}
+for fault in 1@60:weights_torn 1@60:part 0@60:manifest_torn 0@60:renamed; do
   rm -rf writing
-  train writing 4 --inject "kill:$fault"
+  train writing 4 --set checkpoint.every_steps=60 --inject "kill:$fault"
   same writing $?
-  expect "it died at $fault" 1 "$(grep -c "ends itself .* at '${fault#*:}'" writing.out)"
+  died writing $fault
   rm writing.out
   [[ $fault == *manifest_torn ]] && expect "what has no name is no checkpoint in the metrics" 0 "$(grep -c '"kind":"checkpoint","step":60,' writing/metrics.jsonl)"
 done
+train removes 4 --set plan.pipelines=[4] --set plan.min_ranks=4 --set checkpoint.every_steps=0 --inject kill:1@30:backward
+expect "a job ends with one checkpoint" "75 step-30" "$? $(cd removes && echo step-*)"
+train removes 4 --set checkpoint.every_steps=140 --set checkpoint.keep_last=1 --inject kill:0@140:removing
+same removes $?
+died removes 0@140:removing
 
 # The last copy of a layer is lost (nobody keeps a second one for no failures): the others go on from the checkpoint in the same job.
 train lost 3 --set plan.pipelines=[3] --set plan.failures=0 --inject kill:1@90:backward

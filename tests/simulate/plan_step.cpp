@@ -43,6 +43,23 @@ TEST_CASE("the programs are those of the workers, on the plan's ranks")
     CHECK(step.pipelines[1].ranks == std::vector{rank_id{0}, rank_id{4}, rank_id{2}});
 }
 
+TEST_CASE("messages between stages are of the storage type, sums of the type they are in")
+{
+    auto const m = small_gpt();
+    auto slow_link = machine;
+    slow_link.link = {seconds{0.0}, {1e6}};
+    auto const in = [&](dtype_policy const& policy) { return step_of(two_and_three(), m, shape, slow_link, policy); };
+    auto const plain = in(fp32);
+    auto const half = in(bf16);
+    CHECK(half.reductions == plain.reductions);
+    CHECK(in(bf16_i32).reductions[0].count * 2 == Approx(plain.reductions[0].count));
+    for (std::size_t p = 0; p < plain.pipelines.size(); ++p) {
+        for (std::size_t s = 0; s + 1 < plain.pipelines[p].costs.size(); ++s) {
+            CHECK(half.pipelines[p].costs[s].send_activation.count * 2 == Approx(plain.pipelines[p].costs[s].send_activation.count));
+        }
+    }
+}
+
 TEST_CASE("wherever the model is cut, its stages' times add up to the same")
 {
     auto const m = small_gpt();

@@ -65,7 +65,7 @@ int section(bool lazy, bool rendezvous_only)
     loss_sum unused;
     w.computed = [](instruction, seconds) {};
     w.run(whole.rows[static_cast<std::size_t>(w.place().position)], first.what.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
-          [](use_id, microbatch_id) { return true; }, [](use_id, microbatch_id) {}, unused);
+          [](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}, unused);
     std::filesystem::remove_all(folder);
     std::printf("done\n");
     return 0;

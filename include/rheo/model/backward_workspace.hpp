@@ -13,21 +13,34 @@
 
 namespace rheo::inline v0 {
 
-/// Bytes in which a backward works: the gradients of the slots of one layer at a time, and two gradients between layers.
-constexpr bytes backward_workspace_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+struct backward_workspace {
+    bytes gradients{};  ///< of the slots of one layer at a time
+    bytes boundary{};   ///< a gradient between two layers, of which there are two
+
+    friend constexpr bool operator==(backward_workspace, backward_workspace) = default;
+};
+
+/// What a backward of the layers works in.
+constexpr backward_workspace backward_workspace_of(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
-    bytes largest;
-    bytes widest;
+    backward_workspace room{};
     for (auto const& layer : stage) {
         bytes of_layer;
         for (auto const width : layer.slot_widths) {
             auto const one = matrix_bytes(width * rows(shape), policy.storage);
             of_layer += one;
-            widest = one > widest ? one : widest;
+            room.boundary = one > room.boundary ? one : room.boundary;
         }
-        largest = of_layer > largest ? of_layer : largest;
+        room.gradients = of_layer > room.gradients ? of_layer : room.gradients;
     }
-    return largest + widest * 2;
+    return room;
+}
+
+/// All of it.
+constexpr bytes backward_workspace_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    auto const room = backward_workspace_of(stage, shape, policy);
+    return room.gradients + room.boundary * 2;
 }
 
 }  // namespace rheo::inline v0

@@ -31,8 +31,9 @@ constexpr std::string_view name_of(made_again how)
     return names[static_cast<std::size_t>(how)];
 }
 
-/// True when the slot can be written again from slots that stay or that were, without a matrix product.
-constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_shape shape)
+/// True when the slot can be written again from slots that stay or that were, without a matrix product. What a product activates is the activation of
+/// what stays only where that is not rounded when it is stored: else it may be of the sum before (see kernels/linear).
+constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bool cheap = false;
     for (auto const& o : layer.ops) {
@@ -47,7 +48,7 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
             case op_kind::gelu:
             case op_kind::rope:
             case op_kind::swiglu: cheap = true; break;
-            case op_kind::linear_gelu: cheap = second; break;  // the activation of what stays
+            case op_kind::linear_gelu: cheap = second && policy.storage == policy.compute; break;
             default: break;
             }
         }
@@ -59,13 +60,27 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
 }
 
 /// True when the layer drops the slot. @pre whole layers are not dropped of a sequence in slices
-constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, made_again how)
+constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
 {
     expects(how != made_again::all || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
     if (how == made_again::nothing || slot == 0 || slot == layer.output) {
         return false;
     }
-    return how == made_again::all || is_cheap(layer, slot, shape);
+    return how == made_again::all || is_cheap(layer, slot, shape, policy);
+}
+
+/// True when the operation runs again, all of it or its activation, because the layer drops something that it wrote. @pre as is_dropped
+constexpr bool runs_again(layer_description const& layer, op const& o, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
+{
+    for (auto const z : o.z) {
+        if (z != no_slot && is_dropped(layer, z, shape, how, policy)) {
+            return true;
+        }
+    }
+    if (o.kind == op_kind::loss_gradient && is_dropped(layer, o.x[0], shape, how, policy)) {
+        return true;  // it leaves the gradient in what it reads
+    }
+    return how == made_again::all && saved_bytes(o, shape, policy) > bytes{};
 }
 
 /// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is made again in. @pre as is_dropped
@@ -73,7 +88,7 @@ constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape s
 {
     bytes sum;
     for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-        if (is_dropped(layer, static_cast<int>(s), shape, how)) {
+        if (is_dropped(layer, static_cast<int>(s), shape, how, policy)) {
             sum += matrix_bytes(layer.slot_widths[s] * rows(shape), policy.storage);
         }
     }

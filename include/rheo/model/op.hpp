@@ -93,13 +93,6 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
     }
 }
 
-/// The same where everything is float: one matrix, first what is computed, then what is stored.
-constexpr std::int64_t saved_floats(op const& o, microbatch_shape shape)
-{
-    auto const saved = saved_by(o, shape);
-    return saved.computed + saved.stored;
-}
-
 /// Floating-point operations of the forward pass (matrix products only; the rest is memory-bound).
 constexpr flops forward_flops(op const& o, microbatch_shape shape)
 {

@@ -24,6 +24,7 @@ struct layer_profile {
     bytes per_microbatch;               ///< activations kept from its forward to its backward
     bytes boundary;                     ///< the message when the model is cut after this layer
     std::vector<seconds> all_reduce{};  ///< entry d - 2: in each direction, when d devices of a node share the layer
+    bytes made_again{};                 ///< of an item in its backward, when not all that was computed is kept
 
     friend constexpr bool operator==(layer_profile const&, layer_profile const&) = default;
 };

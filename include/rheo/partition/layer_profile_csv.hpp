@@ -3,7 +3,7 @@
 
 // Profiles of layers as text: a header line, then a row per layer, from the first to the last,
 // `layer,forward,backward,parameters,activations,boundary` in s, s, numbers, bytes and bytes, and for nodes of
-// several devices `all_reduce_2`, `all_reduce_3`, ... in s. Every fault is one sentence with the file and the line, and
+// several devices `all_reduce_2`, `all_reduce_3`, ... in s. What parameters take in memory follows from the dtype policy. Every fault is one sentence with the file and the line, and
 // a profile with a fault is refused as a whole.
 
 #include <charconv>
@@ -35,6 +35,12 @@ namespace detail {
 
 inline constexpr std::string_view layer_columns[] = {"layer", "forward", "backward", "parameters", "activations", "boundary"};
 
+/// What ranks keep of a parameter, with accumulator and reduced gradient; what sums have per row is not counted.
+constexpr std::int64_t state_bytes_per_parameter(dtype_policy const& policy)
+{
+    return 4 * size_of(policy.master) + size_of(policy.accumulate) + (policy.storage == policy.master ? 0 : size_of(policy.storage));
+}
+
 /// Why a header is none; empty when it is one.
 inline std::string fault_of_layer_header(std::vector<std::string_view> const& header)
 {
@@ -54,7 +60,7 @@ inline std::string fault_of_layer_header(std::vector<std::string_view> const& he
 
 /// Reads a row into `layer`; returns why it is none, empty when it is one.
 inline std::string read_layer_row(std::vector<std::string_view> const& header, std::vector<std::string_view> const& cells, std::size_t number,
-                                  layer_profile& layer)
+                                  dtype_policy const& policy, layer_profile& layer)
 {
     if (cells.size() != header.size()) {
         return std::to_string(cells.size()) + " cells under a header of " + std::to_string(header.size());
@@ -87,7 +93,7 @@ inline std::string read_layer_row(std::vector<std::string_view> const& header, s
             return wrong(3 + k, not_count);
         }
     }
-    layer.persistent = {parameters * (committed_bytes_per_parameter + working_bytes_per_parameter)};
+    layer.persistent = {parameters * state_bytes_per_parameter(policy)};
     for (auto c = std::size(layer_columns); c < header.size(); ++c) {
         layer.all_reduce.emplace_back();
         if (!time(c, layer.all_reduce.back())) {
@@ -100,7 +106,7 @@ inline std::string read_layer_row(std::vector<std::string_view> const& header, s
 }  // namespace detail
 
 /// Reads a profile of layers; `name` is the file's, for the sentence. Cost: linear.
-inline parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name)
+inline parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
 {
     line_reader lines{text};
     auto const refused = [&](std::string const& why) {
@@ -118,7 +124,7 @@ inline parsed_layer_profile parse_layer_profile(std::string_view text, std::stri
             continue;
         }
         layer_profile layer{};
-        if (auto const fault = detail::read_layer_row(header, cells_of(line), result.layers.size(), layer); !fault.empty()) {
+        if (auto const fault = detail::read_layer_row(header, cells_of(line), result.layers.size(), policy, layer); !fault.empty()) {
             return refused(fault);
         }
         result.layers.push_back(layer);
@@ -130,8 +136,8 @@ inline parsed_layer_profile parse_layer_profile(std::string_view text, std::stri
 }
 
 /// The profile as text, numbers with the fewest digits that read back the same.
-/// @pre all layers have as many all_reduce entries; persistent memory is that of whole parameters
-inline std::string to_csv(std::vector<layer_profile> const& layers)
+/// @pre all layers have as many all_reduce entries; persistent memory is that of whole parameters in this policy
+inline std::string to_csv(std::vector<layer_profile> const& layers, dtype_policy const& policy = fp32)
 {
     auto const number = [](auto value) {
         char digits[32];
@@ -145,7 +151,7 @@ inline std::string to_csv(std::vector<layer_profile> const& layers)
     for (std::size_t l = 0; l < layers.size(); ++l) {
         auto const& layer = layers[l];
         text += std::to_string(l) + "," + number(layer.forward.count) + "," + number(layer.backward.count) + "," +
-                number(layer.persistent.count / (committed_bytes_per_parameter + working_bytes_per_parameter)) + "," +
+                number(layer.persistent.count / detail::state_bytes_per_parameter(policy)) + "," +
                 number(layer.per_microbatch.count) + "," + number(layer.boundary.count);
         for (auto const time : layer.all_reduce) {
             text += "," + number(time.count);

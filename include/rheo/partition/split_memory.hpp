@@ -43,15 +43,17 @@ constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program 
         return held;
     }
     std::vector<held_bytes> activations;
+    std::vector<bytes> regions(p.rows.size());
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         auto const span = layers_of(cuts, stage_id{static_cast<int>(s) % chain});
-        auto const state = prices.memory(span, 1, 0);
-        held[static_cast<std::size_t>(p.placement[s])] += state;
-        activations.push_back({{(prices.memory(span, 1, 1) - state).count / p.slices}, evicts ? prices.input(span) : bytes{}});
+        auto const rank = static_cast<std::size_t>(p.placement[s]);
+        held[rank] += prices.state(span);
+        regions[rank] = std::max(regions[rank], prices.region(span));
+        activations.push_back({{prices.activations(span).count / p.slices}, evicts ? prices.input(span) : bytes{}});
     }
     auto const peaks = peak_bytes_by_rank(p, activations);
     for (std::size_t r = 0; r < held.size(); ++r) {
-        held[r] += peaks[r];
+        held[r] += peaks[r] + regions[r] * (has_overlap(p, static_cast<int>(r)) ? 2 : 1);
     }
     return held;
 }

@@ -5,6 +5,7 @@
 // no order of additions can change a plan. A stage of d devices of a node computes each layer in a d-th of the time and
 // sums up after it; its state and activations are shared evenly.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,7 @@ struct stage_prices {
     std::vector<std::int64_t> persistent_before;             ///< bytes
     std::vector<std::int64_t> per_microbatch_before;
     std::vector<std::int64_t> boundary_after{};              ///< layer -> its message to the next one, bytes
+    std::vector<std::int64_t> made_again{};                  ///< layer -> bytes
 
     constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
     constexpr int devices_per_node() const { return static_cast<int>(forward_before.size()); }
@@ -38,11 +40,22 @@ struct stage_prices {
     /// The message from a stage to the next one.
     constexpr std::int64_t send_from(layer_span span) const { return send_after[at(span.end) - 1]; }
 
-    /// What each device of the stage keeps with so many microbatches in flight, rounded up.
+    /// What each device of the stage holds with so many microbatches in flight, rounded up.
     constexpr bytes memory(layer_span span, int devices, std::int64_t in_flight) const
     {
-        auto const whole = difference(persistent_before, span) + in_flight * difference(per_microbatch_before, span);
-        return {(whole + devices - 1) / devices};
+        auto const whole = state(span) + in_flight * activations(span) + (in_flight > 0 ? region(span) : bytes{});
+        return {(whole.count + devices - 1) / devices};
+    }
+
+    constexpr bytes state(layer_span span) const { return {difference(persistent_before, span)}; }
+    constexpr bytes activations(layer_span span) const { return {difference(per_microbatch_before, span)}; }  ///< of a microbatch
+
+    /// Where the stage makes again what it has not kept, one layer of one item at a time. It is as large as the largest of its layers' parts: that layer
+    /// drops it, or keeps as much for each item in flight.
+    constexpr bytes region(layer_span span) const
+    {
+        auto const layers = std::span{made_again}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        return {*std::max_element(layers.begin(), layers.end())};
     }
 
     /// What a stage keeps of an item that it computes again; tokens, which the first stage gets, are not counted.
@@ -81,9 +94,10 @@ constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, 
         prices.backward_before.push_back(backward);
     }
     for (auto const& layer : layers) {
-        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0, "a layer cannot have a negative size");
+        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0, "a layer cannot have a negative size");
         prices.send_after.push_back(in_whole_nanoseconds(transfer_time(between, layer.boundary)));
         prices.boundary_after.push_back(layer.boundary.count);
+        prices.made_again.push_back(layer.made_again.count);
         prices.persistent_before.push_back(prices.persistent_before.back() + layer.persistent.count);
         prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count);
     }

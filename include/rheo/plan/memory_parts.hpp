@@ -76,16 +76,16 @@ struct memory_terms {
     microbatch_shape shape{};
     dtype_policy policy = fp32;
     int pipelines = 1;                              ///< that hold each layer
-    gradient_buffer alone = gradient_buffer::none;  ///< of a tensor that no other pipeline holds and that has one use; host ranks: reduced
+    gradient_buffer alone = gradient_buffer::none;  ///< of a tensor that no other pipeline holds and that has one use; see terms_of_ranks
     bytes kernels{};                                ///< what kernels work in
 
     friend constexpr bool operator==(memory_terms const&, memory_terms const&) = default;
 };
 
-/// The terms of the host executor.
-constexpr memory_terms host_terms(microbatch_shape shape, int pipelines)
+/// The terms of ranks as they run, on processors and on devices: gradients have the buffer, but for those in sums of 32 bits, which are read where they were summed.
+constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const& policy, int pipelines)
 {
-    return {.shape = shape, .pipelines = pipelines, .alone = gradient_buffer::reduced};
+    return {.shape = shape, .policy = policy, .pipelines = pipelines, .alone = policy.accumulate == dtype::i32 ? gradient_buffer::none : gradient_buffer::reduced};
 }
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
@@ -126,17 +126,6 @@ constexpr parameter_bytes state_parts(model_description const& model, std::span<
         }
     }
     return sum;
-}
-
-/// True when the row runs a forward and a backward at once: each then has a region of its own for what is made again.
-constexpr bool has_overlap(program const& p, int position)
-{
-    for (auto const& i : p.rows[static_cast<std::size_t>(position)]) {
-        if (i.kind == instruction_kind::overlap) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /// What the memory of a position depends on while nothing but the choice of what is made again changes.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/model/made_again.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/schedule/any_schedule.hpp"
@@ -33,6 +34,7 @@ struct plan {
     clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
     int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
     std::vector<std::vector<bool>> recomputed{};    ///< pipeline -> its stages that `recompute`; none: all of them do
+    std::vector<std::vector<std::vector<made_again>>> again{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and makes again, see plan/memory_plan.hpp; none: nothing
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -91,6 +93,14 @@ constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipelin
     return p.recompute && pipeline < p.recomputed.size() ? p.recomputed[pipeline] : std::vector<bool>(stages, p.recompute);
 }
 
+/// What the rank at a position drops of each layer of the model and makes again; empty: nothing.
+constexpr std::span<made_again const> made_again_at(plan const& p, plan_position place)
+{
+    auto const i = at(place.pipeline);
+    auto const k = static_cast<std::size_t>(place.position);
+    return i < p.again.size() && k < p.again[i].size() ? std::span<made_again const>{p.again[i][k]} : std::span<made_again const>{};
+}
+
 /// A digest of everything in the plan; equal plans have equal digests.
 constexpr state_digest digest_of(plan const& p)
 {
@@ -131,6 +141,14 @@ constexpr state_digest digest_of(plan const& p)
     for (auto const& stages : p.recomputed) {
         for (bool const again : stages) {
             mix(again ? 2 : 3);  // slices are below zero
+        }
+    }
+    for (auto const& pipeline : p.again) {
+        mix(static_cast<std::int64_t>(pipeline.size()));
+        for (auto const& layers : pipeline) {
+            for (auto const how : layers) {
+                mix(16 + static_cast<std::int64_t>(how));
+            }
         }
     }
     if (!p.clocks.empty()) {

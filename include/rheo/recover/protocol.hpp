@@ -49,6 +49,7 @@
 // of its own in the last layer, and it is salvaged and made again like them.
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -92,16 +93,29 @@ constexpr transition<Plan> start_protocol(protocol_start from)
     return detail::begin_generation(std::move(state), std::move(from.members));
 }
 
-/// Books a contribution. @pre a section runs; the rank holds the use; the microbatch is not in it yet
+/// Books the contributions of a complete operation: a microbatch to these uses, which ascend. Cost: one pass over the uses that the rank holds.
+/// @pre a section runs; the rank holds the uses; the microbatch is in none of them yet
+template <RecoveryPlan Plan>
+constexpr void note(protocol_state<Plan>& state, std::span<use_id const> uses, microbatch_id microbatch)
+{
+    expects(state.phase == protocol_phase::section && state.work != section_work::closing, "contributions are made in a section");
+    auto const end = state.holds.uses.end();
+    auto place = uses.empty() ? end : std::lower_bound(state.holds.uses.begin(), end, uses.front(), [](use_holding const& held, use_id use) { return held.use < use; });
+    for (auto const use : uses) {
+        while (place != end && place->use < use) {
+            ++place;
+        }
+        expects(place != end && place->use == use, "a rank contributes to uses that it holds");
+        expects(!place->done.contains(microbatch), "a microbatch contributes once to a use");
+        place->done.insert(microbatch);
+    }
+}
+
+/// The same of one use.
 template <RecoveryPlan Plan>
 constexpr void note(protocol_state<Plan>& state, contributed what)
 {
-    expects(state.phase == protocol_phase::section && state.work != section_work::closing, "contributions are made in a section");
-    auto& uses = state.holds.uses;
-    auto const place = std::lower_bound(uses.begin(), uses.end(), what.use, [](use_holding const& held, use_id use) { return held.use < use; });
-    expects(place != uses.end() && place->use == what.use, "a rank contributes to uses that it holds");
-    expects(!place->done.contains(what.microbatch), "a microbatch contributes once to a use");
-    place->done.insert(what.microbatch);
+    note(state, std::span{&what.use, 1}, what.microbatch);
 }
 
 /// Books a copied layer. @pre a recovery copies, or a section, whose committed state it belongs to

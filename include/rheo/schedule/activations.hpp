@@ -140,4 +140,11 @@ constexpr int peak_activations(program const& p)
     return peak;
 }
 
+/// True when the row runs a forward and a backward at once: each then has a region of its own for what is made again.
+constexpr bool has_overlap(program const& p, int position)
+{
+    auto const& row = p.rows[static_cast<std::size_t>(position)];
+    return std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; });
+}
+
 }  // namespace rheo::inline v0

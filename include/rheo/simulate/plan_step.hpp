@@ -37,9 +37,9 @@ struct modelled_machine {
 };
 
 /// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
-/// forward, half for each of its parts. @pre cuts of this model, rates above zero
-constexpr stage_costs modelled_costs(
-    model_description const& model, microbatch_shape shape, std::span<layer_id const> cuts, modelled_machine const& machine)
+/// forward, half for each of its parts; messages are of the policy's storage type. @pre cuts of this model, rates above zero
+constexpr stage_costs modelled_costs(model_description const& model, microbatch_shape shape, std::span<layer_id const> cuts, modelled_machine const& machine,
+                                     dtype_policy const& policy = fp32)
 {
     expects(machine.compute.count > 0.0, "a modelled machine computes more than zero operations per second");
     expects(!cuts.empty() && at(cuts.back()) == model.layers.size(), "the cuts do not end with the model's last layer");
@@ -56,16 +56,16 @@ constexpr stage_costs modelled_costs(
         cost.weight_gradient = cost.backward / 2.0;
         costs.push_back(cost);
         if (s + 1 < stage_count(cuts)) {
-            boundary.push_back(boundary_bytes(model.layers[at(span.end) - 1], shape));
+            boundary.push_back(boundary_bytes(model.layers[at(span.end) - 1], shape, policy));
         }
     }
     return with_transfers(costs, boundary, machine.link);
 }
 
-/// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its int64 sums
+/// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its sums
 /// over all its holders; the update reads and writes the committed state of the rank with the largest.
 /// @pre the plan's cuts belong to the model, one rank per stage
-inline modelled_step step_of(plan const& p, model_description const& model, microbatch_shape shape, modelled_machine const& machine)
+inline modelled_step step_of(plan const& p, model_description const& model, microbatch_shape shape, modelled_machine const& machine, dtype_policy const& policy = fp32)
 {
     expects(machine.memory.count > 0.0, "a modelled machine moves more than zero bytes per second");
     auto const state = state_of(model);
@@ -76,7 +76,7 @@ inline modelled_step step_of(plan const& p, model_description const& model, micr
     bytes largest;
     for (std::size_t i = 0; i < programs.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
-        auto const of_copy = modelled_costs(model, shape, pipeline.cuts, machine);
+        auto const of_copy = modelled_costs(model, shape, pipeline.cuts, machine, policy);
         modelled_pipeline modelled{programs[i], ranks_of(pipeline), {}};
         for (int copy = 0; copy < programs[i].copies; ++copy) {
             modelled.costs.insert(modelled.costs.end(), of_copy.begin(), of_copy.end());
@@ -84,7 +84,7 @@ inline modelled_step step_of(plan const& p, model_description const& model, micr
         for (auto const rank : modelled.ranks) {
             bytes held;
             for (auto const l : layers_in(layers_of(pipeline, rank))) {
-                held += committed_bytes(model.layers[at(l)]);
+                held += committed_bytes(model.layers[at(l)], policy);
             }
             largest = std::max(largest, held);
         }
@@ -93,7 +93,7 @@ inline modelled_step step_of(plan const& p, model_description const& model, micr
     for (std::size_t u = 0; u < units.size(); ++u) {
         bytes sums;
         for (auto const tensor : units[u].tensors) {
-            sums += bytes{elements(state.tensors[at(tensor)].shape) * 8};
+            sums += bytes{elements(state.tensors[at(tensor)].shape) * size_of(policy.accumulate)};
         }
         auto const holders = static_cast<int>(holders_of(programs, reduction_id{static_cast<int>(u)}).size());
         step.reductions.push_back(holders == 0 ? seconds{0.0} : reduction_time(machine.link, sums, holders));

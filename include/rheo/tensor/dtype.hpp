@@ -57,7 +57,8 @@ struct dtype_policy {
 inline constexpr dtype_policy fp32{};
 /// Stored in bfloat16, computed in float, gradients summed exactly, the optimizer's copy in float: what devices run.
 inline constexpr dtype_policy bf16{.storage = dtype::bf16};
-/// As bf16, with gradients summed in 32 bits and a scale per row of the tensor: exact in half the memory. Planned for; kernels sum gradients of weights so, no training does.
+/// As fp32 and bf16, with gradients summed in 32 bits and a scale per row of the tensor: exact in half the memory.
+inline constexpr dtype_policy fp32_i32{.accumulate = dtype::i32};
 inline constexpr dtype_policy bf16_i32{.storage = dtype::bf16, .accumulate = dtype::i32};
 /// As fp32, with gradients summed in plain float: not exact, here to measure what exactness costs.
 inline constexpr dtype_policy fp32_inexact{.accumulate = dtype::f32};

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Floats into sums of 64-bit integers and back.
+// Floats into sums of integers and back.
 
 #include "kernels/detail/loops/lanes.hpp"
 
@@ -33,18 +33,21 @@ std::uint32_t largest_magnitude(count_t n, float const* g)
     return static_cast<std::uint32_t>(lane[0]);
 }
 
-void add_fixed(count_t n, float const* g, double scale, std::int64_t* sums)
+/// Adds the integers nearest to g * scale, which lie in the low bits of the shifted doubles. @pre they and the sums are within Sum
+template <class Sum>
+void add_fixed(count_t n, float const* g, double scale, Sum* sums)
 {
     RHEO_INDEPENDENT
     for (count_t i = 0; i < n; ++i) {
         double const shifted = static_cast<double>(g[i]) * scale + 6755399441055744.0;  // 1.5 * 2^52
         std::int64_t bits;
         memcpy(&bits, &shifted, sizeof bits);
-        sums[i] += bits - 0x4338000000000000;
+        sums[i] += static_cast<Sum>(bits - 0x4338000000000000);
     }
 }
 
-void add_integers(count_t n, std::int64_t const* source, std::int64_t* target)
+template <class Sum>
+void add_integers(count_t n, Sum const* source, Sum* target)
 {
     RHEO_INDEPENDENT
     for (count_t i = 0; i < n; ++i) {
@@ -52,7 +55,8 @@ void add_integers(count_t n, std::int64_t const* source, std::int64_t* target)
     }
 }
 
-void to_floats(count_t n, std::int64_t const* sums, double scale, float* out)
+template <class Sum>
+void to_floats(count_t n, Sum const* sums, double scale, float* out)
 {
     RHEO_INDEPENDENT
     for (count_t i = 0; i < n; ++i) {

@@ -70,11 +70,21 @@ TEMPLATE_TEST_CASE("cuda embedding: backward has the bits of the definition, in 
             definition::embedding_backward_weight<policy<T>>({.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = drop, .token_gradient = token_sums.target(), .position_gradient = position_sums.target()});
             for (std::size_t const offset : {0U, 1U}) {
                 same_in_every_order([&] {
-                    device::array<std::int32_t> const rows{order.rows}, first{order.first}, segment_tokens{order.tokens};
+                    // at the second offset as a launch that serves any tokens and any key: with as many segments as there can be, and the stream in memory
+                    auto segments = order;
+                    auto way = drop;
+                    device::array<random_stream> const stream{std::vector{stream_of(drop.key)}};
+                    if (offset == 1) {
+                        segments.first.resize(size(s.rows() + 1), static_cast<std::int32_t>(s.rows()));
+                        segments.tokens.resize(size(s.rows()), 0);
+                        way.key = {};
+                        way.stream = drops ? stream.data() : nullptr;
+                    }
+                    device::array<std::int32_t> const rows{segments.rows}, first{segments.first}, segment_tokens{segments.tokens};
                     device::array<T> const gradient{dy, offset};
                     device_sums const to_tokens{exact_buffer{s.vocabulary * s.width}}, to_positions{exact_buffer{(s.first + s.length) * s.width, 28}};
-                    cuda::token_order_on_device const on_device{.segments = std::ssize(order.tokens), .rows = rows.data(), .first = first.data(), .tokens = segment_tokens.data()};
-                    cuda::embedding_backward_weight<policy<T>>(device::queue(), on_device, {.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = nullptr, .output_gradient = gradient.data(), .drop = drop, .token_gradient = to_tokens.target(), .position_gradient = to_positions.target()});
+                    cuda::token_order_on_device const on_device{.segments = std::ssize(segments.tokens), .rows = rows.data(), .first = first.data(), .tokens = segment_tokens.data()};
+                    cuda::embedding_backward_weight<policy<T>>(device::queue(), on_device, {.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = nullptr, .output_gradient = gradient.data(), .drop = way, .token_gradient = to_tokens.target(), .position_gradient = to_positions.target()});
                     CHECK(to_tokens.host() == token_sums);
                     CHECK(to_positions.host() == position_sums);
                     CHECK(gradient.margins_kept());

@@ -15,40 +15,6 @@ struct shape {
 // rows of a warp, of several, of several tiles, and of no whole chunks
 constexpr shape shapes[] = {{1, 1}, {3, 7}, {300, 8}, {5, 264}, {2, 1000}, {1, 5000}, {2, 9000}};
 
-/// Sums of 32 bits on the host, with a scale of its own for each row.
-struct row_buffer {
-    std::int64_t width;
-    std::vector<std::int32_t> sums;
-    std::vector<row_sum_state> states;
-    int contributions = 8;
-
-    explicit row_buffer(shape s) : width{s.width}, sums(size(s.rows * s.width)), states(size(s.rows))
-    {
-        for (std::size_t r = 0; r < states.size(); ++r) {
-            states[r].scale_log2 = 10 + static_cast<int>(r % 5);
-        }
-    }
-    gradient_sum_of<dtype::i32> target() { return {.sums = sums.data(), .states = states.data(), .width = width, .contributions = contributions}; }
-    friend bool operator==(row_buffer const&, row_buffer const&) = default;
-};
-
-struct device_rows {
-    device::array<std::int32_t> sums;
-    device::array<row_sum_state> states;
-    row_buffer like;
-
-    explicit device_rows(row_buffer const& buffer, std::size_t offset = 0) : sums{buffer.sums, offset}, states{buffer.states}, like{buffer} {}
-    gradient_sum_of<dtype::i32> target() const { return {.sums = sums.data(), .states = states.data(), .width = like.width, .contributions = like.contributions}; }
-    row_buffer host() const
-    {
-        CHECK((sums.margins_kept() && states.margins_kept()));
-        auto result = like;
-        result.sums = sums.host();
-        result.states = states.host();
-        return result;
-    }
-};
-
 /// Where there is trouble, a row in the middle has a value beyond its bound (1), and the last row one that is not finite (2).
 template <class T>
 std::vector<T> gradient(shape s, int trouble)
@@ -72,14 +38,14 @@ TEMPLATE_TEST_CASE("cuda exact rows: accumulation is the definition, rows of tro
         for (int const trouble : {0, 1, 2, 3}) {
             INFO(s.rows << " x " << s.width << ", trouble " << trouble);
             auto const g = gradient<T>(s, trouble);
-            row_buffer expected{s};
+            row_buffer expected{s.rows, s.width};
             exact_rows_accumulate_arguments<T> const once{.rows = s.rows, .gradient = g.data(), .target = expected.target()};
             definition::exact_rows_accumulate(once);
             definition::exact_rows_accumulate(once);
             for (std::size_t const offset : {0U, 1U}) {
                 auto const d = same_in_every_order([&] {
                     device::array<T> const from{g, offset};
-                    device_rows const to{row_buffer{s}, offset};
+                    device_rows const to{row_buffer{s.rows, s.width}, offset};
                     exact_rows_accumulate_arguments<T> const a{.rows = s.rows, .gradient = from.data(), .target = to.target()};
                     cuda::exact_rows_accumulate(device::queue(), a);
                     cuda::exact_rows_accumulate(device::queue(), a);
@@ -99,7 +65,7 @@ TEST_CASE("cuda exact rows: sums of sums, floats, verdicts and the scales of the
             INFO(s.rows << " x " << s.width << ", trouble " << trouble);
             auto const g = gradient<float>(s, trouble);
             auto const more = gradient<float>({s.rows, s.width}, 0);
-            row_buffer first{s}, second{s};
+            row_buffer first{s.rows, s.width}, second{s.rows, s.width};
             definition::exact_rows_accumulate<float>({.rows = s.rows, .gradient = g.data(), .target = first.target()});
             definition::exact_rows_accumulate<float>({.rows = s.rows, .gradient = more.data(), .target = second.target()});
             for (std::size_t const offset : {0U, 1U}) {

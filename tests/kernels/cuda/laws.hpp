@@ -94,6 +94,24 @@ struct device_sums {
     }
 };
 
+/// The same in 32 bits.
+struct device_rows {
+    device::array<std::int32_t> sums;
+    device::array<rheo::row_sum_state> states;
+    row_buffer like;
+
+    explicit device_rows(row_buffer const& buffer, std::size_t offset = 0) : sums{buffer.sums, offset}, states{buffer.states}, like{buffer} {}
+    rheo::gradient_sum_of<dtype::i32> target() const { return {.sums = sums.data(), .states = states.data(), .width = like.width, .contributions = like.contributions}; }
+    row_buffer host() const
+    {
+        CHECK((sums.margins_kept() && states.margins_kept()));
+        auto result = like;
+        result.sums = sums.host();
+        result.states = states.host();
+        return result;
+    }
+};
+
 /// f() gives the same in every order of blocks and threads, and twice in a row; what it gives is returned.
 template <class F>
 auto same_in_every_order(F f)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cublasLt.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "kernels/gelu/gelu.hpp"
 #include "rheo/tensor/bfloat16.hpp"
@@ -32,7 +34,14 @@ struct cublasLtWishes {
 
 namespace {
 
-constexpr cublasLtMatmulAlgo_t plain_loops{{1}};
+/// The terms of a sum from the first to the last, or, where RHEO_EMULATED_ALGORITHM is 2, from the last to the first: as another machine may choose.
+constexpr cublasLtMatmulAlgo_t algorithms[] = {{{1}}, {{2}}};
+
+cublasLtMatmulAlgo_t chosen()
+{
+    auto const* const wish = std::getenv("RHEO_EMULATED_ALGORITHM");
+    return algorithms[wish != nullptr && std::string_view{wish} == "2" ? 1 : 0];
+}
 
 template <class T>
 cublasStatus_t made(T** handle, T value)
@@ -114,6 +123,7 @@ struct product {
     void const* b;
     void const* c;
     void* d;
+    bool from_the_last = false;
     float scale = 0;
     float kept = 0;
 };
@@ -126,7 +136,8 @@ void multiply(product const& x)
     for (std::int64_t column = 0; column < x.size.n; ++column) {
         for (std::int64_t row = 0; row < x.size.m; ++row) {
             float sum = 0;
-            for (std::int64_t term = 0; term < x.size.k; ++term) {
+            for (std::int64_t k = 0; k < x.size.k; ++k) {
+                auto const term = x.from_the_last ? x.size.k - 1 - k : k;
                 sum += in_a(row, term) * in_b(term, column);
             }
             sum *= x.scale;
@@ -195,7 +206,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     }
     auto const answer = allowed(*p, *a, *d);
     if (answer == CUBLAS_STATUS_SUCCESS) {
-        *results = {.algo = plain_loops, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS, .wavesCount = 1, .reserved = {}};
+        *results = {.algo = chosen(), .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS, .wavesCount = 1, .reserved = {}};
         *found = 1;
     }
     return answer;
@@ -205,13 +216,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void con
                               void const* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t)
 {
     auto const size = extents_of(*p, *a_layout, *b_layout, *d_layout);
-    if (!size || algorithm->data[0] != plain_loops.data[0] || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) || !aligned(b) || !aligned(d)) {
+    if (!size || (algorithm->data[0] != 1 && algorithm->data[0] != 2) || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) || !aligned(b) || !aligned(d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    product todo{*p, *a_layout, *b_layout, *c_layout, *d_layout, *size, a, b, c, d};
+    product todo{*p, *a_layout, *b_layout, *c_layout, *d_layout, *size, a, b, c, d, algorithm->data[0] == 2};
     std::memcpy(&todo.scale, alpha, sizeof todo.scale);
     std::memcpy(&todo.kept, beta, sizeof todo.kept);
-    emulated::count_launch();
-    emulated::put([todo] { multiply(todo); });
+    emulated::put([todo] {
+        emulated::count_launch();
+        multiply(todo);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -287,6 +287,7 @@ void set_order(unsigned order)
 work_done work() { return state().done; }
 
 void count_launch() { ++state().done.launches; }
+void count_graph() { ++state().done.graphs; }
 
 void run_grid(extent grid, extent block, std::size_t shared_bytes, void (*kernel)(void*), void* arguments)
 {

@@ -41,8 +41,10 @@ struct work_done {
     std::uint64_t launches = 0;
     std::uint64_t blocks = 0;
     std::uint64_t threads = 0;
+    std::uint64_t graphs = 0;  ///< that were launched; their kernels count as launches, too
 };
 work_done work();
+void count_graph();
 /// A library's product, which is computed without a kernel, counts as the launch that it would be.
 void count_launch();
 

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cuda_runtime.h"
 
@@ -25,17 +27,38 @@ cudaError_t said(cudaError_t code)
     return code;
 }
 
+}  // namespace
+
+/// What is done, in this order, when it is launched.
+struct CUgraph_st {
+    std::vector<std::function<void()>> nodes;
+};
+struct CUgraphExec_st {
+    std::vector<std::function<void()>> nodes;
+};
+
+namespace {
+
 /// What waits to be done, and memory that such work may still read or write after the call that named it.
 struct pending {
     bool late = std::getenv("RHEO_EMULATED_LATE") != nullptr;
     std::deque<std::function<void()>> work;
     std::map<std::byte const*, std::size_t> devices;  ///< memory that the device addresses: its own, managed and page-locked
+    std::unique_ptr<CUgraph_st> captured;             ///< of the capture in progress
+    bool capture_failed = false;
 };
 
 pending& waiting()
 {
     static pending all;
     return all;
+}
+
+/// What CUDA forbids while a stream is captured, and what it says then; the capture comes to nothing.
+bool forbidden()
+{
+    waiting().capture_failed = waiting().captured != nullptr;
+    return waiting().capture_failed;
 }
 
 void finish_all()
@@ -68,6 +91,10 @@ char const* cudaGetErrorName(cudaError_t code)
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
     }
     return "unknown";
 }
@@ -79,6 +106,10 @@ char const* cudaGetErrorString(cudaError_t code)
     case cudaErrorInvalidValue: return "invalid argument";
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
     }
     return "unknown";
 }
@@ -92,8 +123,9 @@ cudaError_t cudaGetLastError()
 
 cudaError_t cudaGetDeviceCount(int* count)
 {
-    *count = 1;
-    return cudaSuccess;
+    char const* const absent = std::getenv("RHEO_EMULATED_ABSENT");  // the driver, or the device
+    *count = absent == nullptr ? 1 : 0;
+    return absent == nullptr ? cudaSuccess : said(std::string_view{absent} == "driver" ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
@@ -126,6 +158,10 @@ cudaError_t cudaRuntimeGetVersion(int* version)
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
 {
+    if (forbidden()) {
+        *pointer = nullptr;
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
     *pointer = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
     if (*pointer == nullptr) {
         return said(cudaErrorMemoryAllocation);
@@ -137,6 +173,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
 
 cudaError_t cudaFree(void* pointer)
 {
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
     finish_all();
     waiting().devices.erase(static_cast<std::byte*>(pointer));
     ::operator delete(pointer, std::align_val_t{alignment});
@@ -154,6 +193,9 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaM
     if (bytes == 0) {
         return cudaSuccess;
     }
+    if (!(the_device_addresses(from) && the_device_addresses(to)) && forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
     if (waiting().late && !the_device_addresses(from)) {
         auto const read = std::make_shared<std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
         std::memcpy(read->get(), from, bytes);
@@ -169,6 +211,9 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes)
 {
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
     cudaMemsetAsync(to, value, bytes);
     finish_all();
     return cudaSuccess;
@@ -191,6 +236,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return c
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
     finish_all();
     return cudaSuccess;
 }
@@ -210,6 +258,62 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t)
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+{
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
+    waiting().captured = std::make_unique<CUgraph_st>();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph)
+{
+    *graph = nullptr;
+    auto captured = std::exchange(waiting().captured, nullptr);
+    if (captured == nullptr) {
+        return said(cudaErrorInvalidValue);
+    }
+    if (std::exchange(waiting().capture_failed, false)) {
+        return said(cudaErrorStreamCaptureInvalidated);
+    }
+    *graph = captured.release();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long)
+{
+    *ready = new CUgraphExec_st{graph->nodes};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready)
+{
+    if (waiting().captured == nullptr) {
+        finish_all();  // what was launched is done before it goes
+    }
+    delete ready;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t)
+{
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
+    emulated::count_graph();
+    for (auto const& node : ready->nodes) {
+        emulated::put(node);
+    }
+    return cudaSuccess;
+}
+
 namespace emulated {
 
 void set_late(bool late)
@@ -220,7 +324,9 @@ void set_late(bool late)
 
 void put(std::function<void()> work)
 {
-    if (waiting().late) {
+    if (waiting().captured != nullptr) {
+        waiting().captured->nodes.push_back(std::move(work));
+    } else if (waiting().late) {
         waiting().work.push_back(std::move(work));
     } else {
         work();

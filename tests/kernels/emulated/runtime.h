@@ -3,18 +3,26 @@
 
 // The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there, and the launch of a kernel with
 // the device's limits. What is put into a stream is done at once or, as late as CUDA allows, when somebody waits (set_late): then
-// who does not wait sees what was there before. There is one order for all streams. Included by cuda_runtime.h.
+// who does not wait sees what was there before. There is one order for all streams. While a stream is captured, what is put there becomes a graph; what
+// CUDA forbids then ends the capture. Included by cuda_runtime.h.
 
 enum cudaError_t {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
 struct cudaLaunchAttribute {};
 struct cudaDeviceProp {
     char name[256];
@@ -61,6 +69,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream);
 
 namespace emulated {
 /// What the launch of a kernel returns; the limits are those of compute capability 9.0.
@@ -68,7 +82,7 @@ cudaError_t checked_launch(cudaLaunchConfig_t const& config, void const* kernel)
 cudaError_t allow_shared_memory(void const* kernel, int bytes);
 /// From now on things are done when somebody waits, or again at once; at first as the variable RHEO_EMULATED_LATE says.
 void set_late(bool late);
-/// Does it now, or later.
+/// Does it now, or later, or whenever the graph is launched that is being captured.
 void put(std::function<void()> work);
 }  // namespace emulated
 

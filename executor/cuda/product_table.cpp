@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/product_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "kernels/linear/linear_products.hpp"
+#include "rheo/tensor/digest.hpp"
+#include "runtime/back_end.hpp"
+
+namespace rheo::inline v0::cuda {
+
+namespace {
+
+/// The shape's sizes, one word of what else it says, and the algorithm.
+constexpr std::size_t words_of_choice = 12;
+constexpr dtype elements[] = {dtype::bf16, dtype::f32};
+
+std::uint64_t word_of(product_shape const& s)
+{
+    auto const bits = {s.left_transposed, s.right_transposed, s.has_bias, s.adds, s.gelu, s.element == dtype::f32, s.result == dtype::f32};
+    std::uint64_t word = 0;
+    for (bool const bit : bits) {
+        word = word << 1 | (bit ? 1 : 0);
+    }
+    return word;
+}
+
+product_shape shape_from(std::span<std::uint64_t const> words)
+{
+    auto const bit = [&](int place) { return (words[3] >> place & 1) != 0; };
+    return {.rows = static_cast<std::int64_t>(words[0]), .columns = static_cast<std::int64_t>(words[1]), .terms = static_cast<std::int64_t>(words[2]),
+            .left_transposed = bit(6), .right_transposed = bit(5), .element = elements[bit(1) ? 1 : 0], .result = elements[bit(0) ? 1 : 0],
+            .has_bias = bit(4), .adds = bit(3), .gelu = bit(2)};
+}
+
+/// Whether a backward adds to the gradient of this slot: an operation above has read it, too, and gave its part.
+bool is_read_above(layer_description const& layer, std::size_t index, int slot)
+{
+    return std::any_of(layer.ops.begin() + static_cast<std::ptrdiff_t>(index) + 1, layer.ops.end(), [&](op const& o) { return o.x[0] == slot || o.x[1] == slot; });
+}
+
+}  // namespace
+
+std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage)
+{
+    auto const rows = rheo::rows(shape);
+    std::set<product_shape> all;
+    for (auto const& layer : layers) {
+        for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+            auto const& o = layer.ops[i];
+            if (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed) {
+                continue;
+            }
+            auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
+            all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
+                                              o.kind == op_kind::linear_gelu && gelu_in_product(storage)));
+            all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0])));
+            all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
+        }
+    }
+    return {all.begin(), all.end()};
+}
+
+std::string to_text(std::span<product_choice const> table)
+{
+    std::string words;
+    for (auto const& [shape, algorithm] : table) {
+        words += fmt::format(" {:x} {:x} {:x} {:x} {:x}", shape.rows, shape.columns, shape.terms, word_of(shape), fmt::join(algorithm, " "));
+    }
+    return fmt::format("{} products, {:016x}:{}", table.size(), hash_text(words), words);
+}
+
+std::vector<product_choice> table_from(std::string_view text)
+{
+    std::vector<std::uint64_t> words;
+    auto const colon = text.find(':');
+    auto rest = colon == text.npos ? std::string_view{} : text.substr(colon + 1);
+    while (rest.starts_with(' ')) {
+        std::uint64_t word = 0;
+        auto const [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), word, 16);
+        if (error != std::errc{}) {
+            break;
+        }
+        words.push_back(word);
+        rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    }
+    std::vector<product_choice> table;
+    for (std::size_t w = 0; w + words_of_choice <= words.size(); w += words_of_choice) {
+        product_choice choice{shape_from(std::span{words}.subspan(w, 4)), {}};
+        std::copy_n(words.begin() + static_cast<std::ptrdiff_t>(w) + 4, choice.algorithm.size(), choice.algorithm.begin());
+        table.push_back(choice);
+    }
+    if (to_text(table) != text) {
+        throw back_end_error{fmt::format("the table of products' algorithms is none: '{}' is where a word of it was expected", text.substr(0, 40))};
+    }
+    return table;
+}
+
+}  // namespace rheo::inline v0::cuda

@@ -1,0 +1,26 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The table of products' algorithms of a whole model, as text: ranks that have the same compute a product with the same bits. One rank chooses
+// for all, and a job that goes on keeps what the run began with.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cuda/product.hpp"
+#include "rheo/model/layer.hpp"
+#include "rheo/tensor/shape.hpp"
+
+namespace rheo::inline v0::cuda {
+
+/// Of the forwards and backwards of these layers, in order and once each.
+std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage);
+
+/// "15 products, <digest>: " and twelve numbers in hexadecimal digits for each.
+std::string to_text(std::span<product_choice const> table);
+/// @throws back_end_error when it is no text of a table
+std::vector<product_choice> table_from(std::string_view text);
+
+}  // namespace rheo::inline v0::cuda

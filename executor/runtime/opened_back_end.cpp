@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/opened_back_end.hpp"
+
+#include "cuda/back_end.hpp"
+#include "runtime/host_back_end.hpp"
+#include "runtime/rank_device.hpp"
+
+namespace rheo::inline v0 {
+
+std::unique_ptr<back_end> open_back_end(run_config const& config)
+{
+    if (config.run.device == "cuda") {
+        return cuda::make_back_end(policy_of(config), place_on_host(), config.run.graphs);
+    }
+    return std::make_unique<host_back_end>(config.run.threads, policy_of(config));
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,34 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Which products a linear operation is on a device: what its kernels put into the queue, and what a table for a whole model is made from.
+
+#include <cstdint>
+
+#include "kernels/cuda/product.hpp"
+#include "kernels/linear/linear.hpp"
+
+namespace rheo::inline v0::cuda {
+
+/// output = input weight, and what the epilogue does besides.
+constexpr product_shape linear_forward_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool has_bias, bool gelu)
+{
+    return {.rows = rows, .columns = out, .terms = in, .right_transposed = order == weight_order::out_in, .element = storage, .result = storage, .has_bias = has_bias, .gelu = gelu};
+}
+
+constexpr product_shape linear_backward_input_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool accumulates)
+{
+    return {.rows = rows, .columns = in, .terms = out, .right_transposed = order == weight_order::in_out, .element = storage, .result = storage, .adds = accumulates};
+}
+
+/// The gradient of the weight, as the weight lies.
+constexpr product_shape linear_backward_weight_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage)
+{
+    bool const in_out = order == weight_order::in_out;
+    return {.rows = in_out ? in : out, .columns = in_out ? out : in, .terms = rows, .left_transposed = true, .element = storage, .result = dtype::f32};
+}
+
+/// cuBLASLt's epilogue has a GELU for what is stored in bf16; what it takes for a hyperbolic tangent in fp32 is not known.
+constexpr bool gelu_in_product(dtype storage) { return storage == dtype::bf16; }
+
+}  // namespace rheo::inline v0::cuda
