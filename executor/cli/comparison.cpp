@@ -14,6 +14,10 @@
 #include "cli/schedule.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/optimal.hpp"
+#include "rheo/partition/split_memory.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/plan/layer_memory.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "rheo/schedule/lowering.hpp"
@@ -33,7 +37,9 @@ constexpr cluster_description machine{1, {{50e9}, {1e18}, {}}, {{10e-6}, {5e9}},
 std::vector<layer_profile> layers_for(model_description const& model, run_config const& config, comparison_options const& options)
 {
     if (options.profile.empty()) {
-        return profile_of(model, config.train.microbatch, machine, policy_of(config));
+        auto layers = profile_of(model, config.train.microbatch, machine, policy_of(config));
+        set_memory(layers, model, terms_of_ranks(config.train.microbatch, policy_of(config), config.plan.failures + 1));
+        return layers;
     }
     return read_layer_profile(options.profile, model.layers.size(), policy_of(config));
 }
@@ -75,21 +81,12 @@ compared figures_for(std::string const& name, program const& p, std::vector<laye
         return result;
     }
     stage_costs costs;
-    std::vector<bytes> activations;
-    std::vector<bytes> memory(p.rows.size());
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         auto const stage = s % static_cast<std::size_t>(stages);
         costs.push_back(cost_of_stage(layers, cuts[stage], cuts[stage + 1], p.slices));
-        activations.emplace_back();
-        for (auto l = cuts[stage]; l < cuts[stage + 1]; ++l) {
-            activations.back() += bytes{layers[at(l)].per_microbatch.count / p.slices};
-            memory[static_cast<std::size_t>(p.placement[s])] += layers[at(l)].persistent;
-        }
     }
-    auto const peaks = peak_bytes_by_rank(p, activations);
-    for (std::size_t r = 0; r < memory.size(); ++r) {
-        result.memory = std::max(result.memory, memory[r] + peaks[r]);
-    }
+    std::vector<int> const devices(static_cast<std::size_t>(stages), 1);
+    result.memory = fullest_device(make_stage_prices(layers, machine.between_nodes), p, cuts, devices);
     auto const f = figures_of(p, costs);
     auto const buffers = receive_buffers_by_rank(lower(p));
     result.makespan = f.makespan;

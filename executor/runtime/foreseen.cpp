@@ -83,7 +83,7 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
     auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
     auto const layers = options.layers.empty() ? modelled_layers(model, config, options.node_size) : options.layers;
 
-    foreseen result{.microbatches = (config.train.microbatches + config.plan.failures) / (config.plan.failures + 1),
+    foreseen result{.microbatches = even_share(config),
                     .node_size = rules.node_size,
                     .profiled = !options.layers.empty()};
     result.templates = templates_for(layers, config, {smallest, all}, 1, options.device_memory);

@@ -12,6 +12,7 @@
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/schedule/recomputation.hpp"
@@ -89,11 +90,16 @@ std::vector<layer_profile> modelled_layers(model_description const& model, run_c
     auto const policy = policy_of(config);
     auto const shape = config.train.microbatch;
     auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
-    for (std::size_t l = 0; l < layers.size() && config.plan.recompute == recomputing::by_layers; ++l) {  // what stays when all is dropped that can be
-        layers[l].made_again = dropped_bytes(model.layers[l], shape, shape.slices == 1 ? made_again::all : made_again::cheap, policy);
-        layers[l].per_microbatch = std::max(bytes{}, layers[l].per_microbatch - layers[l].made_again * shape.slices);  // which are whole cache lines
-    }
+    bool const by_layers = config.plan.recompute == recomputing::by_layers;
+    auto const pipelines = config.plan.pipelines.size() == 1 ? 1 : 2;  // or more; without plan.pipelines it may come to be one, but nobody knows that yet
+    set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
     return layers;
+}
+
+int even_share(run_config const& config)
+{
+    auto const pipelines = config.plan.pipelines.empty() ? config.plan.failures + 1 : static_cast<int>(config.plan.pipelines.size());
+    return (config.train.microbatches + pipelines - 1) / pipelines;
 }
 
 std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
@@ -106,25 +112,34 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
     if (nodes.to < nodes.from) {
         return {};
     }
-    auto const pipelines = config.plan.failures + 1;
     return plan_makespan_templates(make_stage_prices(layers, link_between_ranks, devices_per_node),
                                    {.schedule = *schedule.schedule,
                                     .nodes = nodes,
-                                    .microbatches = (config.train.microbatches + pipelines - 1) / pipelines,
+                                    .microbatches = even_share(config),
                                     .most_microbatches = config.train.microbatches,
                                     .device_memory = device_memory,
                                     .effort = effort,
                                     .otherwise = one_f_one_b{},
-                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1});
+                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
+                                    .slices = config.train.microbatch.slices});
 }
 
-template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
+namespace {
+
+template_set_value templates_within(std::optional<bytes> device_memory, model_description const& model, run_config const& config, int ranks)
 {
     int from = config.plan.min_ranks;
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}, 1, memory_limit(config)));
+    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}, 1, device_memory));
+}
+
+}  // namespace
+
+template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
+{
+    return templates_within(memory_limit(config), model, config, ranks);
 }
 
 namespace {
@@ -175,7 +190,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
 {
     first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute == recomputing::always, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
     auto const layers = static_cast<int>(model.layers.size());
-    auto const ready = ready_templates(model, config, ranks);
+    auto const ready = templates_within(config.plan.layers.empty() ? memory_limit(config) : std::nullopt, model, config, ranks);  // what is cut by hand is judged as it is
     auto sizes = config.plan.pipelines;
     auto shares = config.plan.shares;
     if (sizes.empty()) {
@@ -206,7 +221,9 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     }
     auto const costs = costs_of_sizes(ready, sizes);
     if (shares.empty()) {
-        shares = split_batch(costs, config.train.microbatches).shares;
+        auto split = split_batch(costs, config.train.microbatches);
+        expects(split.unplaced == 0, "a template has memory for an even share");
+        shares = std::move(split.shares);
     }
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         result.time = std::max(result.time, time_of(costs[i], shares[i]));

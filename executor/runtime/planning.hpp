@@ -33,6 +33,9 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
 /// The layers as modelled on nodes of so many devices, which are processes of one machine. Only ratios count.
 std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node = 1);
 
+/// The microbatches of a step that a pipeline runs, of those asked for or of as many as are wanted, when all run as many; rounded up.
+int even_share(run_config const& config);
+
 /// Templates of 1 .. devices_per_node devices per stage for so many nodes, as far as there are layers: cuts with the least makespan
 /// of plan.schedule at an even share of the microbatches. @param device_memory of one device; none: not looked at
 std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node = 1,

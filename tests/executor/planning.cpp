@@ -101,28 +101,34 @@ TEST_CASE("memory, limits, templates and messages follow the config's dtype")
     }
 }
 
-TEST_CASE("a pipeline whose layers are made again is cut only where its exact plan fits")
+TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more memory, too")
 {
-    auto config = config_of({});
-    config.model.tied = false;  // a table on two ranks of one pipeline counts in both stages
-    config.plan.failures = 0;
-    config.plan.recompute = recomputing::by_layers;
-    config.train.microbatch = {8, 64};
-    for (int const ranks : {1, 2, 4}) {
-        config.plan.pipelines = {ranks};
-        int refused = 0;
-        int cut = 0;
-        for (config.plan.memory_mib = 1; cut < 30; config.plan.memory_mib *= 1.02) {
-            REQUIRE(config.plan.memory_mib < 1000);
-            if (auto const first = first_of(config, ranks)) {
-                ++cut;
-            } else {
-                ++refused;
-                CHECK(cut == 0);
-                CHECK(first.cannot.starts_with("no pipeline of"));  // and nothing about what a rank would hold
+    for (auto const how : {recomputing::never, recomputing::by_layers}) {
+        for (auto const* family : {"1f1b", "gpipe", "zb-h1", "zb-h2", "interleaved", "zb-v", "seq1f1b"}) {
+            for (int const ranks : {1, 2, 4}) {
+                for (int const slices : {1, 2}) {
+                    auto config = config_of({ranks});
+                    config.plan.failures = 0;
+                    config.plan.schedule = family;
+                    config.plan.recompute = how;
+                    config.train.microbatch = {8, 64, slices};
+                    INFO(family << " on " << ranks << " in " << slices << (how == recomputing::never ? "" : ", made again"));
+                    int refused = 0;
+                    int cut = 0;
+                    for (config.plan.memory_mib = 1; cut < 20; config.plan.memory_mib *= 1.03) {
+                        REQUIRE(config.plan.memory_mib < 1000);
+                        if (auto const first = first_of(config, ranks)) {
+                            ++cut;
+                        } else {
+                            ++refused;
+                            CHECK(cut == 0);
+                            CHECK(first.cannot.starts_with("no pipeline of "));  // and nothing about what a rank would hold
+                        }
+                    }
+                    CHECK(refused > 0);
+                }
             }
         }
-        CHECK(refused > 0);
     }
 }
 

@@ -28,6 +28,25 @@ static_assert(by_hand().memory(last_two, 1, 3) == bytes{500 + 3 * 18});
 static_assert(by_hand().memory(last_two, 2, 1) == bytes{259});
 static_assert(by_hand().memory({layer_id{0}, layer_id{1}}, 2, 1) == bytes{54});  // 107 bytes, rounded up
 
+// The last two layers: the second one's input is what the first computed, and both have 60 bytes of parameters in common, as have the first and the last of all.
+constexpr stage_prices with_parts_in_common()
+{
+    std::vector<layer_profile> layers{{{}, {}, {100}, {7}, {50}}, {{}, {}, {200}, {8}, {60}}, {{}, {}, {300}, {10}, {70}}, {{}, {}, {400}, {20}, {80}}};
+    layers[1].input = {2};
+    layers[2].input = {4};
+    layers[2].kept_gradients = {5};
+    layers[2].tied_to = 1;
+    layers[2].tied = {60};
+    layers[3].tied_to = 0;
+    layers[3].tied = {90};
+    return make_stage_prices(layers, {microseconds(5), {1e6}});
+}
+static_assert(with_parts_in_common().activations(last_two) == bytes{8 + 6} && with_parts_in_common().kept_gradients(last_two) == bytes{5});
+static_assert(with_parts_in_common().state(last_two) == bytes{200 + 300 - 60} && with_parts_in_common().state({layer_id{2}, layer_id{4}}) == bytes{700});
+static_assert(with_parts_in_common().state(std::vector{layer_span{layer_id{0}, layer_id{1}}, layer_span{layer_id{3}, layer_id{4}}}) == bytes{500 - 90});
+constexpr held_items two_moments[] = {{3, 0}, {2, 3}};
+static_assert(with_parts_in_common().memory(last_two, 1, two_moments) == bytes{440 + 2 * 14 + 3 * 5});
+
 }  // namespace
 
 TEST_CASE("prices need layers, devices, and what sharing takes")

@@ -25,6 +25,15 @@ struct layer_span {
 constexpr int size(layer_span span) { return span.end.value - span.begin.value; }
 constexpr bool contains(layer_span span, layer_id layer) { return span.begin <= layer && layer < span.end; }
 
+constexpr bool contains(std::span<layer_span const> spans, layer_id layer)
+{
+    bool found = false;
+    for (auto const span : spans) {
+        found = found || contains(span, layer);
+    }
+    return found;
+}
+
 /// True when the values ascend strictly from 0, so that each stage has at least one layer.
 constexpr bool are_cuts(std::span<layer_id const> bounds)
 {

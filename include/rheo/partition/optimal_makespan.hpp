@@ -15,6 +15,7 @@
 #include "rheo/partition/detail/makespan_search.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -26,6 +27,7 @@ struct makespan_request {
     int microbatches;                      ///< that the pipeline runs in a step
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< most instructions that the search replays: some 0.1 s
+    int slices = 0;                        ///< of sequences, for families that cut them; 0: their own choice
 };
 
 struct makespan_split {
@@ -57,7 +59,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
     makespan_split answer;
     bool possible = false;
     for (int ranks = request.nodes; ranks <= devices; ++ranks) {
-        schedule_shape const shape{.ranks = ranks, .microbatches = request.microbatches};
+        auto const shape = on_slices(request.schedule, {.ranks = ranks, .microbatches = request.microbatches}, request.slices);
         if (auto const fault = fault_of(request.schedule, shape); fault != shape_fault::none) {
             answer.cannot = sentence_of(fault);
             continue;

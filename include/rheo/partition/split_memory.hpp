@@ -1,9 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the devices of a cut pipeline have to hold under a schedule: state, and the activations of the microbatches that its
-// program has in flight, stage by stage or, where a rank has several stages or computes activations again, at the worst moment of all
-// together. From it follows how many microbatches fit.
+// What the devices of a cut pipeline have to hold under a schedule: state, and at the worst moment of a rank the activations of the microbatches that
+// its program has in flight and the gradients that split backwards keep, of all its stages together. From it follows how many microbatches fit.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/recomputation.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -26,34 +26,29 @@ constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program 
 {
     auto const chain = stages_per_copy(p);
     expects(stage_count(cuts) == chain && devices.size() == static_cast<std::size_t>(chain), "the cuts are not those of the program's stages");
-    std::vector<bytes> held(p.rows.size());
     bool evicts = false;
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
             evicts = evicts || i.kind == instruction_kind::evict;
         }
     }
-    if (p.placement.size() == p.rows.size() && !evicts) {
-        auto const peaks = peak_activations_by_rank(p);
-        for (std::size_t s = 0; s < p.placement.size(); ++s) {
-            auto const rank = static_cast<std::size_t>(p.placement[s]);
-            auto const stage = static_cast<int>(s) % chain;
-            held[rank] = prices.memory(layers_of(cuts, stage_id{stage}), devices[static_cast<std::size_t>(stage)], (peaks[rank] + p.slices - 1) / p.slices);
-        }
-        return held;
-    }
-    std::vector<held_bytes> activations;
+    std::vector<held_bytes> items;
+    std::vector<std::vector<layer_span>> layers(p.rows.size());
     std::vector<bytes> regions(p.rows.size());
+    std::vector<int> sharing(p.rows.size(), 1);
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
-        auto const span = layers_of(cuts, stage_id{static_cast<int>(s) % chain});
+        auto const stage = static_cast<int>(s) % chain;
+        auto const span = layers_of(cuts, stage_id{stage});
         auto const rank = static_cast<std::size_t>(p.placement[s]);
-        held[rank] += prices.state(span);
+        layers[rank].push_back(span);
         regions[rank] = std::max(regions[rank], prices.region(span));
-        activations.push_back({{prices.activations(span).count / p.slices}, evicts ? prices.input(span) : bytes{}});
+        sharing[rank] = devices[static_cast<std::size_t>(stage)];
+        items.push_back({prices.activations(span) / p.slices, evicts ? prices.input(span) / p.slices : bytes{}, prices.kept_gradients(span) / p.slices});
     }
-    auto const peaks = peak_bytes_by_rank(p, activations);
+    auto held = peak_bytes_by_rank(p, items);
     for (std::size_t r = 0; r < held.size(); ++r) {
-        held[r] += peaks[r] + regions[r] * (has_overlap(p, static_cast<int>(r)) ? 2 : 1);
+        held[r] += prices.state(layers[r]) + regions[r] * (has_overlap(p, static_cast<int>(r)) ? 2 : 1);
+        held[r] = prices.shared_by(sharing[r], held[r]);
     }
     return held;
 }
@@ -72,13 +67,15 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, std
 /// `most`; 0: not even one. Numbers that the schedule cannot have are passed over. Found by bisection where a further microbatch
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
 /// log2(most) programs, or of so many as fit. @param recompute all stages may compute activations again; programs are not on a grid of slices then
+/// @param slices of sequences, for families that cut them; 0: their own choice
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, std::span<layer_id const> cuts, std::span<int const> devices,
-                                    int ranks, bytes device_memory, int most, bool recompute = false)
+                                    int ranks, bytes device_memory, int most, bool recompute = false, int slices = 0)
 {
     expects(most >= 1, "a step needs at least one microbatch");
-    auto const possible = [&](int m) { return fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none; };
+    auto const shape_of = [&](int m) { return on_slices(schedule, {.ranks = ranks, .microbatches = m}, slices); };
+    auto const possible = [&](int m) { return fault_of(schedule, shape_of(m)) == shape_fault::none; };
     auto const fits_in = [&](int m) {
-        auto const p = make_program(schedule, {.ranks = ranks, .microbatches = m});
+        auto const p = make_program(schedule, shape_of(m));
         return fullest_device(prices, p, cuts, devices) <= device_memory ||
                (recompute && fullest_device(prices, with_recomputation(p), cuts, devices) <= device_memory);
     };

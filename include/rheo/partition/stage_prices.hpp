@@ -3,7 +3,7 @@
 
 // What any stage takes, at once: differences of sums over the layers before. In whole nanoseconds and bytes, so that
 // no order of additions can change a plan. A stage of d devices of a node computes each layer in a d-th of the time and
-// sums up after it; its state and activations are shared evenly.
+// sums up after it; its state and activations are shared evenly. What two layers of a stage have in common counts once.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,20 +13,33 @@
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/layer_profile.hpp"
+#include "rheo/schedule/activations.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
+/// What two layers have in common.
+struct tied_state {
+    layer_id first;
+    layer_id second;
+    bytes size;
+
+    friend constexpr bool operator==(tied_state const&, tied_state const&) = default;
+};
+
 struct stage_prices {
     std::vector<std::vector<std::int64_t>> forward_before;   ///< [devices - 1][layer], nanoseconds
     std::vector<std::vector<std::int64_t>> backward_before;
     std::vector<std::int64_t> send_after;                    ///< layer -> its message to the next one, nanoseconds
     std::vector<std::int64_t> persistent_before;             ///< bytes
-    std::vector<std::int64_t> per_microbatch_before;
+    std::vector<std::int64_t> per_microbatch_before;         ///< without the layers' inputs
     std::vector<std::int64_t> boundary_after{};              ///< layer -> its message to the next one, bytes
+    std::vector<std::int64_t> input_of{};                    ///< layer -> of its activations, what a stage that begins with it keeps besides, bytes
+    std::vector<std::int64_t> kept_gradients_before{};
     std::vector<std::int64_t> made_again{};                  ///< layer -> bytes
+    std::vector<tied_state> ties{};
 
     constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
     constexpr int devices_per_node() const { return static_cast<int>(forward_before.size()); }
@@ -40,15 +53,42 @@ struct stage_prices {
     /// The message from a stage to the next one.
     constexpr std::int64_t send_from(layer_span span) const { return send_after[at(span.end) - 1]; }
 
-    /// What each device of the stage holds with so many microbatches in flight, rounded up.
-    constexpr bytes memory(layer_span span, int devices, std::int64_t in_flight) const
+    /// What each device of the stage holds at the worst of these moments (held_at_once), rounded up; items are slices of a microbatch.
+    constexpr bytes memory(layer_span span, int devices, std::span<held_items const> moments, int slices = 1, int regions = 1) const
     {
-        auto const whole = state(span) + in_flight * activations(span) + (in_flight > 0 ? region(span) : bytes{});
-        return {(whole.count + devices - 1) / devices};
+        bytes flowing{};
+        for (auto const& held : moments) {
+            flowing = std::max(flowing, activations(span) / slices * held.activations + kept_gradients(span) / slices * held.gradients);
+        }
+        return shared_by(devices, state(span) + flowing + region(span) * (moments.empty() ? 0 : regions));
     }
 
-    constexpr bytes state(layer_span span) const { return {difference(persistent_before, span)}; }
-    constexpr bytes activations(layer_span span) const { return {difference(per_microbatch_before, span)}; }  ///< of a microbatch
+    /// The same with so many microbatches in flight, whose backwards are whole.
+    constexpr bytes memory(layer_span span, int devices, std::int64_t in_flight) const
+    {
+        held_items const held{in_flight, 0};
+        return memory(span, devices, std::span{&held, static_cast<std::size_t>(in_flight > 0 ? 1 : 0)});
+    }
+
+    constexpr bytes state(layer_span span) const { return state(std::span{&span, 1}); }
+    constexpr bytes activations(layer_span span) const { return {difference(per_microbatch_before, span) + input_of[at(span.begin)]}; }  ///< of a microbatch
+    constexpr bytes kept_gradients(layer_span span) const { return {difference(kept_gradients_before, span)}; }                        ///< the same
+
+    /// Of a device that holds all these layers.
+    constexpr bytes state(std::span<layer_span const> held) const
+    {
+        bytes sum{};
+        for (auto const span : held) {
+            sum += {difference(persistent_before, span)};
+        }
+        for (auto const& tie : ties) {
+            sum -= contains(held, tie.first) && contains(held, tie.second) ? tie.size : bytes{};
+        }
+        return sum;
+    }
+
+    /// A part of what so many devices share, rounded up.
+    static constexpr bytes shared_by(int devices, bytes whole) { return {(whole.count + devices - 1) / devices}; }
 
     /// Where the stage makes again what it has not kept, one layer of one item at a time. It is as large as the largest of its layers' parts: that layer
     /// drops it, or keeps as much for each item in flight.
@@ -58,8 +98,11 @@ struct stage_prices {
         return {*std::max_element(layers.begin(), layers.end())};
     }
 
-    /// What a stage keeps of an item that it computes again; tokens, which the first stage gets, are not counted.
-    constexpr bytes input(layer_span span) const { return {span.begin.value == 0 ? 0 : boundary_after[at(span.begin) - 1]}; }
+    /// What a stage keeps of a microbatch that it computes again; tokens, which the first stage gets, are not counted.
+    constexpr bytes input(layer_span span) const
+    {
+        return {span.begin.value == 0 ? 0 : std::max(boundary_after[at(span.begin) - 1], input_of[at(span.begin)])};
+    }
 
 private:
     static constexpr std::size_t place(int devices) { return static_cast<std::size_t>(devices) - 1; }
@@ -76,7 +119,7 @@ constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, 
 {
     expects(!layers.empty(), "a model without layers has no stages");
     expects(devices_per_node >= 1, "a node has at least one device");
-    stage_prices prices{{}, {}, {}, {0}, {0}};
+    stage_prices prices{{}, {}, {}, {0}, {0}, {}, {}, {0}, {}, {}};
     for (int devices = 1; devices <= devices_per_node; ++devices) {
         std::vector<std::int64_t> forward{0};
         std::vector<std::int64_t> backward{0};
@@ -94,12 +137,22 @@ constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, 
         prices.backward_before.push_back(backward);
     }
     for (auto const& layer : layers) {
-        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0, "a layer cannot have a negative size");
+        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0 && layer.input.count >= 0 &&
+                    layer.kept_gradients.count >= 0 && layer.tied.count >= 0,
+                "a layer cannot have a negative size");
+        expects(layer.input <= layer.per_microbatch, "the input of a layer is a part of what it keeps");
+        auto const number = static_cast<int>(prices.made_again.size());
+        expects(layer.tied_to < number, "a layer is tied to an earlier one");
+        if (layer.tied_to >= 0) {
+            prices.ties.push_back({layer_id{layer.tied_to}, layer_id{number}, layer.tied});
+        }
+        prices.input_of.push_back(layer.input.count);
+        prices.kept_gradients_before.push_back(prices.kept_gradients_before.back() + layer.kept_gradients.count);
         prices.send_after.push_back(in_whole_nanoseconds(transfer_time(between, layer.boundary)));
         prices.boundary_after.push_back(layer.boundary.count);
         prices.made_again.push_back(layer.made_again.count);
         prices.persistent_before.push_back(prices.persistent_before.back() + layer.persistent.count);
-        prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count);
+        prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count - layer.input.count);
     }
     return prices;
 }

@@ -90,15 +90,6 @@ constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, r
     return layers_at(pipeline.cuts, placement_of(pipeline), static_cast<int>(place - ranks.begin()));
 }
 
-constexpr bool contains(std::span<layer_span const> spans, layer_id layer)
-{
-    bool found = false;
-    for (auto const span : spans) {
-        found = found || contains(span, layer);
-    }
-    return found;
-}
-
 /// How many layers the spans have together.
 constexpr int layer_count(std::span<layer_span const> spans)
 {

@@ -25,6 +25,7 @@
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
+#include "rheo/schedule/slices.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -37,7 +38,7 @@ struct makespan_template {
     std::string instead{};    ///< why that is not the one asked for; empty when it is
     pipeline_cost cost{};
     bytes fullest{};          ///< of the devices, with the microbatches asked for
-    int most_microbatches{};  ///< that fit, at most as many as were asked about; 0: memory was not looked at
+    int most_microbatches{};  ///< that fit, and any fewer, at least those it is cut for and at most as many as were asked about; 0: memory was not looked at
 
     friend constexpr bool operator==(makespan_template const&, makespan_template const&) = default;
 };
@@ -49,17 +50,23 @@ struct makespan_templates_request {
     int most_microbatches;                 ///< the step's: no pipeline runs more
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
-    std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule cannot have; none: these have no template
+    std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule, with other stages than one per rank, cannot have; none: these have no template
     bool recompute = false;                   ///< what does not fit into the memory may compute activations again; stages have one device then
+    int slices = 0;                           ///< of sequences, for families that cut them; 0: their own choice
 };
 
 namespace detail {
+
+constexpr schedule_shape shape_of(any_schedule schedule, int ranks, int microbatches, makespan_templates_request const& request)
+{
+    return on_slices(schedule, {.ranks = ranks, .microbatches = microbatches}, request.slices);
+}
 
 /// The fewest microbatches, from those asked for on, for which the family can be made on so many ranks; those asked for when it cannot.
 constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan_templates_request const& request)
 {
     for (int m = request.microbatches; m <= request.most_microbatches; ++m) {
-        if (fault_of(schedule, {.ranks = ranks, .microbatches = m}) == shape_fault::none) {
+        if (fault_of(schedule, shape_of(schedule, ranks, m, request)) == shape_fault::none) {
             return m;
         }
     }
@@ -67,9 +74,10 @@ constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan
 }
 
 /// The line through the makespans at m and at 2 m microbatches; where the schedule cannot have twice as many, through none.
-constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule schedule, int microbatches)
+constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule schedule, int microbatches,
+                                      makespan_templates_request const& request)
 {
-    schedule_shape const twice{.ranks = split.ranks, .microbatches = 2 * microbatches};
+    auto const twice = shape_of(schedule, split.ranks, 2 * microbatches, request);
     if (fault_of(schedule, twice) != shape_fault::none) {
         return {seconds{0.0}, split.makespan / static_cast<double>(microbatches)};
     }
@@ -86,15 +94,15 @@ namespace detail {
 constexpr makespan_template make_makespan_template(stage_prices const& prices, makespan_templates_request const& request, any_schedule schedule, int nodes)
 {
     auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
-    makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort}), schedule};
+    makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices}), schedule};
     bool const again = !made.split && request.recompute && request.device_memory;
     if (again) {  // the cuts that would be taken if there was room, when they fit without what can be computed again
-        made.split = optimal_makespan(prices, {schedule, nodes, microbatches, {}, request.effort});
+        made.split = optimal_makespan(prices, {schedule, nodes, microbatches, {}, request.effort, request.slices});
     }
     if (!made.split) {
         return made;
     }
-    auto p = make_program(schedule, {.ranks = made.split.ranks, .microbatches = microbatches});
+    auto p = make_program(schedule, shape_of(schedule, made.split.ranks, microbatches, request));
     if (again) {
         p = with_recomputation(p);
         if (fullest_device(prices, p, made.split.cuts, made.split.devices) > *request.device_memory) {
@@ -103,10 +111,14 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
         }
     }
     made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
-    made.cost = cost_of_split(prices, made.split, schedule, microbatches);
+    made.cost = cost_of_split(prices, made.split, schedule, microbatches, request);
     if (request.device_memory) {
         made.most_microbatches = microbatches_that_fit(prices, schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
-                                                       request.most_microbatches, request.recompute);
+                                                       request.most_microbatches, request.recompute, request.slices);
+        if (made.most_microbatches < microbatches) {  // orders of some families hold more of fewer
+            made.split = {.cannot = "no cuts found whose stages fit into the memory of their devices with any fewer microbatches, too"};
+            return made;
+        }
         if (made.most_microbatches < request.most_microbatches) {
             made.cost.most_microbatches = made.most_microbatches;
         }
@@ -125,7 +137,9 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
     std::vector<makespan_template> result;
     for (int nodes = request.nodes.from; nodes <= request.nodes.to; ++nodes) {
         auto made = detail::make_makespan_template(prices, request, request.schedule, nodes);
-        if (!made.split && request.otherwise && !(*request.otherwise == request.schedule)) {
+        auto const form = form_of(request.schedule, nodes);  // a pipeline with the family's stages runs the family
+        bool const replaced = !form || !is_one_each(form->where);
+        if (!made.split && replaced && request.otherwise && !(*request.otherwise == request.schedule)) {
             auto other = detail::make_makespan_template(prices, request, *request.otherwise, nodes);
             other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.cannot;
             made = std::move(other);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rheo/schedule/pipeline_facts.hpp"
@@ -31,9 +32,9 @@ using held_bytes = holding<bytes>;
 
 namespace detail {
 
-/// The most that a rank holds at once, per position, when a stage keeps `of(stage)`, a holding<Amount>, for an item.
-template <class Amount, class Of>
-constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
+/// Calls visit(position, held) after every computation that changes what the position holds, when a stage keeps `of(stage)`, a holding<Amount>, for an item.
+template <class Amount, class Of, class Visit>
+constexpr void for_each_moment(program const& p, Of const& of, Visit const& visit)
 {
     auto kept = facts_of(p, 0);
     auto const ends = [](instruction i) {
@@ -46,11 +47,9 @@ constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
             }
         }
     }
-    std::vector<Amount> peaks;
-    for (auto const& row : p.rows) {
+    for (std::size_t r = 0; r < p.rows.size(); ++r) {
         Amount held{};
-        Amount peak{};
-        for (auto const& i : row) {
+        for (auto const& i : p.rows[r]) {
             if (is_reduction(i.kind) || !kept.holds(i.stage, i.item, weight_done)) {
                 continue;
             }
@@ -64,10 +63,17 @@ constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
             case instruction_kind::weight_gradient: held -= amount.activation + amount.gradients; break;
             default: break;
             }
-            peak = std::max(peak, held);
+            visit(r, held);
         }
-        peaks.push_back(peak);
     }
+}
+
+/// The most that a rank holds at once, per position.
+template <class Amount, class Of>
+constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
+{
+    std::vector<Amount> peaks(p.rows.size());
+    for_each_moment<Amount>(p, of, [&](std::size_t r, Amount const& held) { peaks[r] = std::max(peaks[r], held); });
     return peaks;
 }
 
@@ -86,28 +92,52 @@ constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<he
     return detail::peaks_by_rank<bytes>(p, [&](int stage) { return held[static_cast<std::size_t>(stage)]; });
 }
 
-/// What a rank holds when it holds most.
-struct held_peak {
-    bytes activations;
-    bytes gradients;  ///< kept between the halves of split backwards
+/// What is held at one moment.
+template <class Amount>
+struct held_parts {
+    Amount activations{};
+    Amount gradients{};  ///< kept between the halves of split backwards
 
-    constexpr held_peak& operator+=(held_peak const& other)
+    constexpr held_parts& operator+=(held_parts const& other)
     {
         activations += other.activations;
         gradients += other.gradients;
         return *this;
     }
-    constexpr held_peak& operator-=(held_peak const& other)
+    constexpr held_parts& operator-=(held_parts const& other)
     {
         activations -= other.activations;
         gradients -= other.gradients;
         return *this;
     }
-    friend constexpr held_peak operator+(held_peak a, held_peak const& b) { return a += b; }
-    friend constexpr held_peak operator-(held_peak a, held_peak const& b) { return a -= b; }
-    friend constexpr bool operator<(held_peak const& a, held_peak const& b) { return a.activations + a.gradients < b.activations + b.gradients; }
-    friend constexpr bool operator==(held_peak const&, held_peak const&) = default;
+    friend constexpr held_parts operator+(held_parts a, held_parts const& b) { return a += b; }
+    friend constexpr held_parts operator-(held_parts a, held_parts const& b) { return a -= b; }
+    friend constexpr bool operator<(held_parts const& a, held_parts const& b) { return a.activations + a.gradients < b.activations + b.gradients; }
+    friend constexpr bool operator==(held_parts const&, held_parts const&) = default;
 };
+
+using held_peak = held_parts<bytes>;          ///< by a rank when it holds most
+using held_items = held_parts<std::int64_t>;  ///< of a stage, in items
+
+/// Stage -> the moments at which most is held of it, whatever an activation and a kept gradient take: no other has as many of both. Stages that are
+/// copies of each other are one. @pre nothing is evicted. Cost: stages times instructions.
+constexpr std::vector<std::vector<held_items>> held_at_once(program const& p)
+{
+    auto const chain = static_cast<std::size_t>(stages_per_copy(p));
+    std::vector<std::vector<held_items>> result(chain);
+    for (std::size_t stage = 0; stage < chain; ++stage) {
+        auto& most = result[stage];
+        auto const one = [&](int s) { return static_cast<std::size_t>(s) % chain == stage ? holding<held_items>{{1, 0}, {}, {0, 1}} : holding<held_items>{}; };
+        detail::for_each_moment<held_items>(p, one, [&](std::size_t, held_items const& held) {
+            auto const covers = [](held_items const& a, held_items const& b) { return a.activations >= b.activations && a.gradients >= b.gradients; };
+            if (std::none_of(most.begin(), most.end(), [&](held_items const& other) { return covers(other, held); })) {
+                std::erase_if(most, [&](held_items const& other) { return covers(held, other); });
+                most.push_back(held);
+            }
+        });
+    }
+    return result;
+}
 
 /// The same, and of what it is made. @pre one entry per stage
 constexpr std::vector<held_peak> peak_parts_by_rank(program const& p, std::vector<held_bytes> const& held)

@@ -49,7 +49,14 @@ public:
     {
         count_items();
         if (memory_) {
-            count_in_flight();
+            moments_ = held_at_once(program_);
+            for (std::size_t stage = 0; stage < moments_.size(); ++stage) {
+                int least = 2;
+                for (auto s = stage; s < program_.placement.size(); s += moments_.size()) {
+                    least = has_overlap(program_, program_.placement[s]) ? least : 1;
+                }
+                regions_.push_back(least);
+            }
         }
         slowest_ = make_slowest_table(prices_, stages_, all_devices_, per_node_,
                                       [this](layer_span span, int devices, int stage) { return fits(span, devices, stage); });
@@ -123,7 +130,8 @@ private:
 
     constexpr bool fits(layer_span span, int devices, int stage) const
     {
-        return !memory_ || prices_.memory(span, devices, in_flight_[static_cast<std::size_t>(stage)]) <= *memory_;
+        auto const s = static_cast<std::size_t>(stage);
+        return !memory_ || prices_.memory(span, devices, moments_[s], program_.slices, regions_[s]) <= *memory_;
     }
 
     /// What the row of a stage takes at least, with all layers and messages before and behind it at their least. @pre whole_
@@ -150,18 +158,6 @@ private:
             }
         }
         items_ = program_.slices > 1 ? 0 : *std::min_element(forwards.begin(), forwards.end());
-    }
-
-    /// Stage -> the microbatches in flight on it, whatever else its rank holds.
-    constexpr void count_in_flight()
-    {
-        for (int stage = 0; stage < stages_; ++stage) {
-            std::int64_t most = 0;
-            for (auto const peak : peaks_by_rank<std::int64_t>(program_, [&](int s) { return holding<std::int64_t>{s % stages_ == stage ? 1 : 0}; })) {
-                most = std::max(most, (peak + program_.slices - 1) / program_.slices);
-            }
-            in_flight_.push_back(most);
-        }
     }
 
     /// Whether all that a rank holds fits; only asked where ranks hold several stages.
@@ -355,7 +351,8 @@ private:
     bool whole_;              ///< one stage per rank and whole backwards: what is left after a stage's last backward counts, too
     std::int64_t size_ = 0;   ///< instructions of the program
     std::int64_t items_ = 0;  ///< that each stage runs at least, with all of a microbatch
-    std::vector<std::int64_t> in_flight_;
+    std::vector<std::vector<held_items>> moments_;  ///< of each stage, whatever else its rank holds
+    std::vector<int> regions_;                      ///< that the rank of each stage has for what is made again
     std::vector<std::vector<row_window>> windows_;  ///< of the stages' rows
     slowest_table slowest_;
     slowest_table worst_row_;  ///< where whole_
