@@ -176,19 +176,6 @@ memory_terms terms_in(plan const& p, run_config const& config)
     return terms_of_ranks(config.train.microbatch, policy_of(config), static_cast<int>(p.pipelines.size()));
 }
 
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, run_config const& config)
-{
-    auto const shape = config.train.microbatch;
-    auto const policy = policy_of(config);
-    std::vector<held_bytes> held;
-    for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
-        auto const span = layers_of(pipeline, stage_id{s});
-        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        held.push_back({activation_bytes(layers, shape, policy), input_bytes(layers, shape, policy), kept_gradient_bytes(layers, shape, policy)});
-    }
-    return held;
-}
-
 bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
     auto const parts = memory_parts_of(p, model, config, rank);

@@ -10,15 +10,11 @@
 #include "rheo/model/model.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
-#include "rheo/schedule/activations.hpp"
 #include "rheo/units/units.hpp"
 #include "runtime/config.hpp"
 #include "runtime/foreseen.hpp"
 
 namespace rheo::inline v0 {
-
-/// What each stage of a pipeline keeps for an item, in the config's microbatches and dtypes.
-std::vector<held_bytes> held_by_stages(pipeline_instance const& pipeline, model_description const& model, run_config const& config);
 
 /// What the memory of the plan's ranks depends on besides.
 memory_terms terms_in(plan const& p, run_config const& config);

@@ -292,7 +292,7 @@ void choose_recomputation(plan& p, model_description const& model, run_config co
     p.recompute = false;
     p.recomputed.clear();
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        auto const held = held_by_stages(p.pipelines[i], model, config);
+        auto const held = held_by_stages(model, p.pipelines[i], terms_in(p, config));
         std::vector<bytes> caps;
         for (auto const rank : ranks_of(p.pipelines[i])) {
             caps.push_back(*limit - state_bytes_of(p, model, config, rank));

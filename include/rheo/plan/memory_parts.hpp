@@ -128,12 +128,25 @@ constexpr parameter_bytes state_parts(model_description const& model, std::span<
     return sum;
 }
 
+/// What each stage of the pipeline keeps for an item when nothing is made again.
+constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms)
+{
+    std::vector<held_bytes> held;
+    for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
+        auto const span = layers_of(pipeline, stage_id{s});
+        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        held.push_back({activation_bytes(layers, terms.shape, terms.policy), input_bytes(layers, terms.shape, terms.policy),
+                        kept_gradient_bytes(layers, terms.shape, terms.policy)});
+    }
+    return held;
+}
+
 /// What the memory of a position depends on while nothing but the choice of what is made again changes.
 struct rank_flow {
     program const& run;
     pipeline_instance const& pipeline;
     int position;
-    std::vector<held_bytes> held{};                 ///< of each stage, when nothing is made again
+    std::vector<held_bytes> held{};                 ///< by each stage, when nothing is made again
     std::vector<std::array<bytes, 3>> dropped{};    ///< layer -> what it drops under each made_again
     bytes workspace{};
 };
@@ -143,17 +156,16 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
 {
     expects(pipeline.stages.size() == p.placement.size(), "the program has other stages than the pipeline");
     expects(terms.shape.slices == p.slices, "the program has other slices than the microbatches");
-    rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .workspace = terms.kernels};
+    rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .held = held_by_stages(model, pipeline, terms), .workspace = terms.kernels};
     for (auto const& layer : model.layers) {
         flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, made_again::cheap, terms.policy),
                                 terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, made_again::all, terms.policy) : bytes{}});
     }
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
-        auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
-        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        flow.held.push_back({activation_bytes(layers, terms.shape, terms.policy), input_bytes(layers, terms.shape, terms.policy),
-                             kept_gradient_bytes(layers, terms.shape, terms.policy)});
-        flow.workspace += p.placement[s] == position ? backward_workspace_bytes(layers, terms.shape, terms.policy) : bytes{};
+        if (p.placement[s] == position) {
+            auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
+            flow.workspace += backward_workspace_bytes(std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
+        }
     }
     return flow;
 }
