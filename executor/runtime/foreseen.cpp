@@ -86,9 +86,10 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
     foreseen result{.microbatches = even_share(config),
                     .node_size = rules.node_size,
                     .profiled = !options.layers.empty()};
-    result.templates = templates_for(layers, config, {smallest, all}, 1, options.device_memory);
+    auto const device_memory = options.device_memory ? options.device_memory : memory_limit(config);
+    result.templates = templates_for(layers, config, {smallest, all}, 1, device_memory);
     if (options.node_size > 1 && all >= options.node_size) {
-        result.node_templates = templates_for(layers, config, {1, all / options.node_size}, options.node_size, options.device_memory);
+        result.node_templates = templates_for(layers, config, {1, all / options.node_size}, options.node_size, device_memory);
     }
     for (int n = all; n >= 1; --n) {
         result.instantiations.push_back(instantiate(known.ready, {n, known.wanted.failures, known.wanted.microbatches}));

@@ -26,7 +26,7 @@ namespace rheo::inline v0 {
 struct plan_report_options {
     int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
     std::vector<layer_profile> layers{};   ///< measured, as parse_layer_profile reads them, for the templates; none: as modelled
-    std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit
+    std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit; none: plan.memory_mib
 };
 
 /// What goes on after the loss of these ranks at once.

@@ -234,7 +234,9 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const shape = config.train.microbatch;
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
-    text += fmt::format("\ntemplates ({}, at {} microbatches)\n", what.profiled ? "as profiled" : "as modelled", what.microbatches);
+    bool const dropped = !what.profiled && config.plan.recompute == recomputing::by_layers;
+    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", what.profiled ? "as profiled" : "as modelled", what.microbatches,
+                        dropped ? "; the fullest where all is made again that can be" : "");
     text += templates_for_people(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);

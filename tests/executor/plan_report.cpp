@@ -91,6 +91,12 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
 
     auto const tight = plan_for_people(first.what, model, config, foresee(first.what, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
+    auto limited = config;
+    limited.plan.memory_mib = 64;
+    CHECK(foresee(first.what, model, limited, {}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
+    CHECK(foresee(first.what, model, limited, {.device_memory = mebibytes(1)}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
+    limited.plan.recompute = recomputing::by_layers;
+    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest where all is made again that can be)") != std::string::npos);
 }
 
 TEST_CASE("the same as JSON, in the file that training reads")
