@@ -105,38 +105,44 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
     CHECK(ties);
 }
 
-TEST_CASE("a search finds cuts within just the memory that the best ones need, and not with a byte less")
+TEST_CASE("a search finds cuts within just the memory that the best ones need, and not with a byte less, with activations kept and computed again")
 {
     auto const model = fused(gpt_model(small));
     microbatch_shape const shape{.sequences = 2, .tokens = 16};
     auto const prices = prices_of(model, terms_of_ranks(shape, fp32, 2), made_again::nothing);
     for (auto const family : schedule_families) {
         for (int const ranks : {1, 2}) {
-            schedule_shape const asked{.ranks = ranks, .microbatches = 4};
+            auto const asked = on_slices(family, {.ranks = ranks, .microbatches = 4}, 1);
             if (fault_of(family, asked) != shape_fault::none || stages_per_copy(make_program(family, asked)) > prices.layers()) {
                 continue;
             }
-            auto const p = make_program(family, asked);
-            auto const chain = stages_per_copy(p);
-            bytes least{std::int64_t{1} << 60};
-            std::vector<layer_id> cuts{layer_id{0}};
-            std::vector<int> const devices(static_cast<std::size_t>(chain), 1);
-            auto const visit = [&](auto const& again) -> void {  // all cuts
-                if (static_cast<int>(cuts.size()) == chain + 1 && cuts.back().value == prices.layers()) {
-                    least = std::min(least, fullest_device(prices, p, cuts, devices));
-                }
-                for (int next = cuts.back().value + 1; next <= prices.layers() && static_cast<int>(cuts.size()) <= chain; ++next) {
-                    cuts.push_back(layer_id{next});
-                    again(again);
-                    cuts.pop_back();
-                }
-            };
-            visit(visit);
-            CAPTURE(name_of(family), ranks);
-            auto const found = optimal_makespan(prices, {family, ranks, 4, least});
-            REQUIRE(found);
-            CHECK(fullest_device(prices, p, found.cuts, found.devices) == least);
-            CHECK_FALSE(optimal_makespan(prices, {family, ranks, 4, least - bytes{1}}));
+            for (bool const recompute : {false, true}) {
+                auto const kept = make_program(family, asked);
+                auto const p = recompute ? with_recomputation(kept) : kept;
+                auto const chain = stages_per_copy(p);
+                bytes least{std::int64_t{1} << 60};
+                std::vector<layer_id> cuts{layer_id{0}};
+                std::vector<int> const devices(static_cast<std::size_t>(chain), 1);
+                auto const visit = [&](auto const& again) -> void {  // all cuts
+                    if (static_cast<int>(cuts.size()) == chain + 1 && cuts.back().value == prices.layers()) {
+                        least = std::min(least, fullest_device(prices, p, cuts, devices));
+                    }
+                    for (int next = cuts.back().value + 1; next <= prices.layers() && static_cast<int>(cuts.size()) <= chain; ++next) {
+                        cuts.push_back(layer_id{next});
+                        again(again);
+                        cuts.pop_back();
+                    }
+                };
+                visit(visit);
+                CAPTURE(name_of(family), ranks, recompute);
+                auto const within = [&](bytes memory) {
+                    return optimal_makespan(prices, {.schedule = family, .nodes = ranks, .microbatches = 4, .device_memory = memory, .slices = 1, .recompute = recompute});
+                };
+                auto const found = within(least);
+                REQUIRE(found);
+                CHECK(fullest_device(prices, p, found.cuts, found.devices) == least);
+                CHECK_FALSE(within(least - bytes{1}));
+            }
         }
     }
 }

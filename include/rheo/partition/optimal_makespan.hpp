@@ -15,6 +15,7 @@
 #include "rheo/partition/detail/makespan_search.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/slices.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
@@ -28,6 +29,7 @@ struct makespan_request {
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< most instructions that the search replays: some 0.1 s
     int slices = 0;                        ///< of sequences, for families that cut them; 0: their own choice
+    bool recompute = false;                ///< the memory is for stages that all compute activations again; the time that takes is not counted
 };
 
 struct makespan_split {
@@ -46,7 +48,7 @@ struct makespan_split {
 
 /// Ties go to the lexicographically smallest cuts, then devices. Schedules that put several stages on a rank, or two copies of
 /// the model, take one device per rank.
-/// @pre nodes, microbatches and effort are positive
+/// @pre nodes, microbatches and effort are positive; recompute: nodes have one device
 /// @return a split, or why there is none. Cost: that of `effort`, some more to close up (at most stages x layers x devices replays), and
 /// O(stages x layers^2 x devices^2).
 constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_request const& request)
@@ -73,7 +75,11 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
             answer.cannot = "there are more stages than layers";
             continue;
         }
-        detail::makespan_search search{prices, program, one_each && prices.devices_per_node() > 1 ? request.nodes : 0, request.device_memory, best};
+        auto held = program;
+        if (request.recompute) {
+            held = with_recomputation(program);
+        }
+        detail::makespan_search search{prices, program, one_each && prices.devices_per_node() > 1 ? request.nodes : 0, request.device_memory, held, best};
         if (search.possible()) {
             search.run();
             possible = true;
@@ -82,6 +88,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
     if (best.makespan == detail::no_partition) {
         if (possible || answer.cannot.empty()) {
             answer.cannot = "no cuts found whose stages fit into the memory of their devices";
+            answer.cannot += request.recompute ? ", not even when all activations are computed again" : "";
         }
         return answer;
     }

@@ -58,7 +58,7 @@ struct stage_prices {
     {
         bytes flowing{};
         for (auto const& held : moments) {
-            flowing = std::max(flowing, activations(span) / slices * held.activations + kept_gradients(span) / slices * held.gradients);
+            flowing = std::max(flowing, activations(span) / slices * held.activations + kept_gradients(span) / slices * held.gradients + input(span) / slices * held.inputs);
         }
         return shared_by(devices, state(span) + flowing + region(span) * (moments.empty() ? 0 : regions));
     }

@@ -96,8 +96,8 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
     auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
     makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices}), schedule};
     bool const again = !made.split && request.recompute && request.device_memory;
-    if (again) {  // the cuts that would be taken if there was room, when they fit without what can be computed again
-        made.split = optimal_makespan(prices, {schedule, nodes, microbatches, {}, request.effort, request.slices});
+    if (again) {
+        made.split = optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices, true});
     }
     if (!made.split) {
         return made;
@@ -105,10 +105,6 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
     auto p = make_program(schedule, shape_of(schedule, made.split.ranks, microbatches, request));
     if (again) {
         p = with_recomputation(p);
-        if (fullest_device(prices, p, made.split.cuts, made.split.devices) > *request.device_memory) {
-            made.split = {.cannot = "no cuts found whose stages fit into the memory of their devices, not even when all activations are computed again"};
-            return made;
-        }
     }
     made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
     made.cost = cost_of_split(prices, made.split, schedule, microbatches, request);

@@ -97,43 +97,54 @@ template <class Amount>
 struct held_parts {
     Amount activations{};
     Amount gradients{};  ///< kept between the halves of split backwards
+    Amount inputs{};     ///< of evicted activations, where these are counted apart
 
     constexpr held_parts& operator+=(held_parts const& other)
     {
         activations += other.activations;
         gradients += other.gradients;
+        inputs += other.inputs;
         return *this;
     }
     constexpr held_parts& operator-=(held_parts const& other)
     {
         activations -= other.activations;
         gradients -= other.gradients;
+        inputs -= other.inputs;
         return *this;
     }
+    constexpr Amount sum() const { return activations + gradients + inputs; }
     friend constexpr held_parts operator+(held_parts a, held_parts const& b) { return a += b; }
     friend constexpr held_parts operator-(held_parts a, held_parts const& b) { return a -= b; }
-    friend constexpr bool operator<(held_parts const& a, held_parts const& b) { return a.activations + a.gradients < b.activations + b.gradients; }
+    friend constexpr bool operator<(held_parts const& a, held_parts const& b) { return a.sum() < b.sum(); }
     friend constexpr bool operator==(held_parts const&, held_parts const&) = default;
 };
 
 using held_peak = held_parts<bytes>;          ///< by a rank when it holds most
 using held_items = held_parts<std::int64_t>;  ///< of a stage, in items
 
-/// Stage -> the moments at which most is held of it, whatever an activation and a kept gradient take: no other has as many of both. Stages that are
-/// copies of each other are one. @pre nothing is evicted. Cost: stages times instructions.
+/// Stage -> the moments at which most is held of it, whatever an activation, a kept gradient and an input take: no other has as many of all. Stages
+/// that are copies of each other are one. Cost: stages times instructions.
 constexpr std::vector<std::vector<held_items>> held_at_once(program const& p)
 {
     auto const chain = static_cast<std::size_t>(stages_per_copy(p));
     std::vector<std::vector<held_items>> result(chain);
     for (std::size_t stage = 0; stage < chain; ++stage) {
         auto& most = result[stage];
-        auto const one = [&](int s) { return static_cast<std::size_t>(s) % chain == stage ? holding<held_items>{{1, 0}, {}, {0, 1}} : holding<held_items>{}; };
+        auto const one = [&](int s) { return static_cast<std::size_t>(s) % chain == stage ? holding<held_items>{{1, 0, 0}, {0, 0, 1}, {0, 1, 0}} : holding<held_items>{}; };
         detail::for_each_moment<held_items>(p, one, [&](std::size_t, held_items const& held) {
-            auto const covers = [](held_items const& a, held_items const& b) { return a.activations >= b.activations && a.gradients >= b.gradients; };
-            if (std::none_of(most.begin(), most.end(), [&](held_items const& other) { return covers(other, held); })) {
-                std::erase_if(most, [&](held_items const& other) { return covers(held, other); });
-                most.push_back(held);
+            auto const covers = [](held_items const& a, held_items const& b) { return a.activations >= b.activations && a.gradients >= b.gradients && a.inputs >= b.inputs; };
+            std::size_t others = 0;  // that are not covered
+            for (auto const& other : most) {
+                if (covers(other, held)) {
+                    return;
+                }
+                if (!covers(held, other)) {
+                    most[others++] = other;
+                }
             }
+            most.resize(others);
+            most.push_back(held);
         });
     }
     return result;

@@ -41,15 +41,15 @@ struct best_split {
 
 class makespan_search {
 public:
-    /// @param nodes whose devices are all used; 0: one device per stage
-    constexpr makespan_search(stage_prices const& prices, program const& p, int nodes, std::optional<bytes> device_memory, best_split& best)
-        : prices_{prices}, program_{p}, best_{best}, replay_{p}, memory_{device_memory}, layers_{prices.layers()}, stages_{stages_per_copy(p)},
+    /// @param nodes whose devices are all used; 0: one device per stage @param held what is held like the program's, with evictions or without
+    constexpr makespan_search(stage_prices const& prices, program const& p, int nodes, std::optional<bytes> device_memory, program const& held, best_split& best)
+        : prices_{prices}, program_{p}, held_{held}, best_{best}, replay_{p}, memory_{device_memory}, layers_{prices.layers()}, stages_{stages_per_copy(p)},
           per_node_{nodes > 0 ? prices.devices_per_node() : 1}, all_devices_{nodes > 0 ? nodes * per_node_ : stages_},
           whole_{static_cast<std::size_t>(stages_) == p.rows.size() && p.copies == 1 && p.slices == 1}
     {
         count_items();
         if (memory_) {
-            moments_ = held_at_once(program_);
+            moments_ = held_at_once(held_);
             for (std::size_t stage = 0; stage < moments_.size(); ++stage) {
                 int least = 2;
                 for (auto s = stage; s < program_.placement.size(); s += moments_.size()) {
@@ -163,7 +163,7 @@ private:
     /// Whether all that a rank holds fits; only asked where ranks hold several stages.
     constexpr bool ranks_fit() const
     {
-        return !memory_ || program_.placement.size() == program_.rows.size() || fullest_device(prices_, program_, cuts_, devices_) <= *memory_;
+        return !memory_ || program_.placement.size() == program_.rows.size() || fullest_device(prices_, held_, cuts_, devices_) <= *memory_;
     }
 
     constexpr void set_stage(int stage, layer_span span, int devices)
@@ -341,6 +341,7 @@ private:
 
     stage_prices const& prices_;
     program const& program_;
+    program const& held_;
     best_split& best_;
     replay replay_;
     std::optional<bytes> memory_;
