@@ -85,13 +85,12 @@ std::vector<seconds> modelled_layer_times(model_description const& model, microb
     return times;
 }
 
-std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node)
+std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
 {
     auto const policy = policy_of(config);
     auto const shape = config.train.microbatch;
     auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
     bool const by_layers = config.plan.recompute == recomputing::by_layers;
-    auto const pipelines = config.plan.pipelines.size() == 1 ? 1 : 2;  // or more; without plan.pipelines it may come to be one, but nobody knows that yet
     set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
     return layers;
 }
@@ -126,13 +125,13 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
 
 namespace {
 
-template_set_value templates_within(std::optional<bytes> device_memory, model_description const& model, run_config const& config, int ranks)
+template_set_value templates_within(std::optional<bytes> device_memory, model_description const& model, run_config const& config, int ranks, int pipelines = 2)
 {
     int from = config.plan.min_ranks;
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return to_template_set(templates_for(modelled_layers(model, config), config, {from, std::max(from, ranks)}, 1, device_memory));
+    return to_template_set(templates_for(modelled_layers(model, config, 1, pipelines), config, {from, std::max(from, ranks)}, 1, device_memory));
 }
 
 }  // namespace
@@ -190,7 +189,9 @@ first_plan make_first_plan(model_description const& model, run_config const& con
 {
     first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute == recomputing::always, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
     auto const layers = static_cast<int>(model.layers.size());
-    auto const ready = templates_within(config.plan.layers.empty() ? memory_limit(config) : std::nullopt, model, config, ranks);  // what is cut by hand is judged as it is
+    bool const alone = ranks - config.plan.spares == 1 || config.plan.pipelines.size() == 1;
+    auto const limit = config.plan.layers.empty() ? memory_limit(config) : std::nullopt;  // what is cut by hand is judged as it is
+    auto const ready = templates_within(limit, model, config, ranks, alone ? 1 : 2);
     auto sizes = config.plan.pipelines;
     auto shares = config.plan.shares;
     if (sizes.empty()) {

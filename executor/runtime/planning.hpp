@@ -30,8 +30,9 @@ inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 /// ratios count: no measurement enters, or ranks could plan differently.
 std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape);
 
-/// The layers as modelled on nodes of so many devices, which are processes of one machine. Only ratios count.
-std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node = 1);
+/// The layers as modelled on nodes of so many devices, which are processes of one machine: of times only ratios count, bytes are those that ranks allocate.
+/// @param pipelines that hold each layer, one or more
+std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node = 1, int pipelines = 2);
 
 /// The microbatches of a step that a pipeline runs, of those asked for or of as many as are wanted, when all run as many; rounded up.
 int even_share(run_config const& config);

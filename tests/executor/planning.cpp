@@ -101,6 +101,24 @@ TEST_CASE("memory, limits, templates and messages follow the config's dtype")
     }
 }
 
+TEST_CASE("a pipeline that is alone has memory for just what its ranks hold")
+{
+    for (int const ranks : {1, 2}) {
+        auto config = config_of({ranks});
+        config.train.sums = "int32";  // no gradients beside the sums of what nobody else holds
+        config.plan.failures = 0;
+        auto const model = gpt_model(config.model);
+        auto const plain = first_of(config, ranks);
+        REQUIRE(plain);
+        bytes most;
+        for (rank_id r{0}; r.value < ranks; ++r) {
+            most = std::max(most, memory_of(plain.what, model, config, r));
+        }
+        config.plan.memory_mib = in_mebibytes(most);
+        CHECK(first_of(config, ranks).what == plain.what);
+    }
+}
+
 TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more memory, too")
 {
     for (auto const how : {recomputing::never, recomputing::by_layers, recomputing::as_needed}) {
