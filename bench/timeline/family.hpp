@@ -26,6 +26,7 @@
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/figures.hpp"
 #include "runtime/host_back_end.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/worker.hpp"
 

@@ -7,6 +7,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/recover/replan.hpp"
 #include "runtime/plan_report.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/planning.hpp"
 
 namespace rheo::inline v0 {

@@ -8,16 +8,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/model/footprint.hpp"
-#include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
-#include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/plan_report.hpp"
 #include "runtime/schedule_file.hpp"
 
@@ -73,76 +71,6 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
     return {};
 }
 
-}  // namespace
-
-std::vector<seconds> modelled_layer_times(model_description const& model, microbatch_shape shape)
-{
-    constexpr double flops_per_second = 50e9;
-    std::vector<seconds> times;
-    for (auto const& layer : model.layers) {
-        times.push_back({static_cast<double>((forward_flops(layer, shape) + backward_flops(layer, shape)).count) / flops_per_second});
-    }
-    return times;
-}
-
-std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
-{
-    auto const policy = policy_of(config);
-    auto const shape = config.train.microbatch;
-    auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
-    bool const by_layers = config.plan.recompute == recomputing::by_layers;
-    set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
-    return layers;
-}
-
-int even_share(run_config const& config)
-{
-    auto const pipelines = config.plan.pipelines.empty() ? config.plan.failures + 1 : static_cast<int>(config.plan.pipelines.size());
-    return (config.train.microbatches + pipelines - 1) / pipelines;
-}
-
-std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
-                                             std::optional<bytes> device_memory)
-{
-    constexpr std::int64_t effort = 2'000'000;  // counted, not timed, so that every rank finds the same cuts
-    auto const schedule = schedule_of(config.plan);
-    expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
-    nodes.to = std::min(nodes.to, static_cast<int>(layers.size()));
-    if (nodes.to < nodes.from) {
-        return {};
-    }
-    return plan_makespan_templates(make_stage_prices(layers, link_between_ranks, devices_per_node),
-                                   {.schedule = *schedule.schedule,
-                                    .nodes = nodes,
-                                    .microbatches = even_share(config),
-                                    .most_microbatches = config.train.microbatches,
-                                    .device_memory = device_memory,
-                                    .effort = effort,
-                                    .otherwise = one_f_one_b{},
-                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
-                                    .slices = config.train.microbatch.slices});
-}
-
-namespace {
-
-template_set_value templates_within(std::optional<bytes> device_memory, model_description const& model, run_config const& config, int ranks, int pipelines = 2)
-{
-    int from = config.plan.min_ranks;
-    for (auto const n : config.plan.pipelines) {
-        from = std::min(from, n);
-    }
-    return to_template_set(templates_for(modelled_layers(model, config, 1, pipelines), config, {from, std::max(from, ranks)}, 1, device_memory));
-}
-
-}  // namespace
-
-template_set_value ready_templates(model_description const& model, run_config const& config, int ranks)
-{
-    return templates_within(memory_limit(config), model, config, ranks);
-}
-
-namespace {
-
 /// Pipelines of whole nodes in place of those of the planner's choice, if they survive more losses of nodes and there are enough of them.
 std::optional<recomposition> of_whole_nodes(template_set_value const& ready, run_config const& config, int ranks, std::span<pipeline_instance const> chosen)
 {
@@ -191,7 +119,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     auto const layers = static_cast<int>(model.layers.size());
     bool const alone = ranks - config.plan.spares == 1 || config.plan.pipelines.size() == 1;
     auto const limit = config.plan.layers.empty() ? memory_limit(config) : std::nullopt;  // what is cut by hand is judged as it is
-    auto const ready = templates_within(limit, model, config, ranks, alone ? 1 : 2);
+    auto const ready = ready_templates(model, config, ranks, limit, alone ? 1 : 2);
     auto sizes = config.plan.pipelines;
     auto shares = config.plan.shares;
     if (sizes.empty()) {
@@ -308,11 +236,6 @@ void choose_recomputation(plan& p, model_description const& model, run_config co
     }
 }
 
-std::optional<bytes> memory_limit(run_config const& config)
-{
-    return config.plan.memory_mib > 0 ? std::optional{bytes{static_cast<std::int64_t>(config.plan.memory_mib * 1048576.0)}} : std::nullopt;
-}
-
 int stages_per_rank(plan_config const& config, int ranks)
 {
     auto const found = schedule_of(config);
@@ -335,7 +258,7 @@ replanning what_ranks_know(model_description const& model, collection const& sta
 {
     return {.state = state,
             .layers = static_cast<int>(model.layers.size()),
-            .ready = ready_templates(model, config, ranks),
+            .ready = ready_templates(model, config, ranks, memory_limit(config)),
             .wanted = {.failures = config.plan.failures, .microbatches = config.train.microbatches},
             .element_bytes = bytes{committed_bytes_per_parameter},
             .round_budget = mebibytes(256),

@@ -99,7 +99,7 @@ void resident_state::begin(gradient_accumulator& sums, tensor_id t)
 
 std::int64_t resident_state::accumulator_bytes(tensor_id t) const
 {
-    return sums_in_rows(info(t)) ? elements(info(t).shape) * size_of(dtype::i32) + info(t).shape.rows * scale_bytes_per_row : elements(info(t).shape) * size_of(dtype::i64);
+    return parameter_bytes_of(info(t).shape, sums_in_rows(info(t)) ? on_->policy() : fp32).accumulators.count;
 }
 
 void resident_state::begin_scales(int microbatches)

@@ -14,7 +14,7 @@
 #include "rheo/simulate/plan_step.hpp"
 #include "rheo/trace/svg_lanes.hpp"
 #include "runtime/html_parts.hpp"
-#include "runtime/planning.hpp"
+#include "runtime/job_templates.hpp"
 
 namespace rheo::inline v0 {
 

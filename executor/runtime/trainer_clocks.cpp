@@ -11,7 +11,7 @@
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "runtime/collectives.hpp"
-#include "runtime/planning.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/plans_ahead.hpp"
 #include "runtime/record_files.hpp"
 

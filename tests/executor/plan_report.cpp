@@ -11,6 +11,7 @@
 #include "executor/temporary_folder.hpp"
 #include "runtime/plan_file.hpp"
 #include "runtime/plan_json.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/planning.hpp"
 
 using namespace rheo;

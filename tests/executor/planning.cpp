@@ -13,6 +13,7 @@
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/plan_file.hpp"
 #include "runtime/plan_report.hpp"
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/job_templates.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/plan/layer_memory.hpp"
+#include "rheo/plan/memory_parts.hpp"
+#include "rheo/units/expects.hpp"
+#include "runtime/schedule_file.hpp"
+
+namespace rheo::inline v0 {
+
+std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
+{
+    auto const policy = policy_of(config);
+    auto const shape = config.train.microbatch;
+    auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
+    bool const by_layers = config.plan.recompute == recomputing::by_layers;
+    set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
+    return layers;
+}
+
+std::optional<bytes> memory_limit(run_config const& config)
+{
+    return config.plan.memory_mib > 0 ? std::optional{bytes{static_cast<std::int64_t>(config.plan.memory_mib * 1048576.0)}} : std::nullopt;
+}
+
+int even_share(run_config const& config)
+{
+    auto const pipelines = config.plan.pipelines.empty() ? config.plan.failures + 1 : static_cast<int>(config.plan.pipelines.size());
+    return (config.train.microbatches + pipelines - 1) / pipelines;
+}
+
+std::vector<makespan_template> templates_for(std::span<layer_profile const> layers, run_config const& config, size_range nodes, int devices_per_node,
+                                             std::optional<bytes> device_memory)
+{
+    constexpr std::int64_t effort = 2'000'000;  // counted, not timed, so that every rank finds the same cuts
+    auto const schedule = schedule_of(config.plan);
+    expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
+    nodes.to = std::min(nodes.to, static_cast<int>(layers.size()));
+    if (nodes.to < nodes.from) {
+        return {};
+    }
+    return plan_makespan_templates(make_stage_prices(layers, link_between_ranks, devices_per_node),
+                                   {.schedule = *schedule.schedule,
+                                    .nodes = nodes,
+                                    .microbatches = even_share(config),
+                                    .most_microbatches = config.train.microbatches,
+                                    .device_memory = device_memory,
+                                    .effort = effort,
+                                    .otherwise = one_f_one_b{},
+                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
+                                    .slices = config.train.microbatch.slices});
+}
+
+template_set_value ready_templates(model_description const& model, run_config const& config, int ranks, std::optional<bytes> device_memory, int pipelines)
+{
+    int from = config.plan.min_ranks;
+    for (auto const n : config.plan.pipelines) {
+        from = std::min(from, n);
+    }
+    return to_template_set(templates_for(modelled_layers(model, config, 1, pipelines), config, {from, std::max(from, ranks)}, 1, device_memory));
+}
+
+}  // namespace rheo::inline v0
