@@ -7,6 +7,13 @@
 
 namespace rheo::inline v0 {
 
+namespace {
+
+/// Elements of a tied tensor whose uses are joined at a time.
+constexpr std::int64_t tied_piece = 1 << 18;
+
+}  // namespace
+
 reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
     : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()},
       in_rows_{on_->policy().accumulate == dtype::i32}, size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)}, mine_{on_->shared()}, total_{on_->shared()}, values_{on_->own()},
@@ -51,12 +58,24 @@ std::int64_t reduction::offset_of(tensor_id tensor) const
     return offsets_[static_cast<std::size_t>(place)];
 }
 
+std::byte const* reduction::sums_of(use_id use) const
+{
+    auto const& from = state_->accumulator(use);
+    return in_rows_ ? reinterpret_cast<std::byte const*>(from.sums_in_32.data()) : reinterpret_cast<std::byte const*>(from.sums.data());
+}
+
+/// `count` elements of a tensor from `first` on, summed over its uses here. @pre there is one
+void reduction::sum_uses(std::vector<use_id> const& uses, std::int64_t first, std::int64_t count, std::byte* target)
+{
+    auto const from = [&](use_id use) { return sums_of(use) + static_cast<std::size_t>(first) * size_; };
+    on_->copy(target, from(uses.front()), static_cast<std::size_t>(count) * size_);
+    for (std::size_t u = 1; u < uses.size(); ++u) {
+        add(from(uses[u]), target, count);
+    }
+}
+
 void reduction::sum_mine()
 {
-    auto const sums_of = [&](use_id use) {
-        auto const& from = state_->accumulator(use);
-        return in_rows_ ? reinterpret_cast<std::byte const*>(from.sums_in_32.data()) : reinterpret_cast<std::byte const*>(from.sums.data());
-    };
     if (unit_->tensors.size() == 1) {
         if (auto const only = mine_of(unit_->tensors.front()); only.size() == 1) {
             sums_ = sums_of(only.front());
@@ -65,18 +84,31 @@ void reduction::sum_mine()
     }
     mine_.resize(static_cast<std::size_t>(offsets_.back()) * size_);
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
-        auto* const target = mine_.data() + static_cast<std::size_t>(offsets_[i]) * size_;
-        auto const count = offsets_[i + 1] - offsets_[i];
-        bool first = true;
-        for (auto const use : mine_of(unit_->tensors[i])) {
-            if (std::exchange(first, false)) {
-                on_->copy(target, sums_of(use), static_cast<std::size_t>(count) * size_);
-            } else {
-                add(sums_of(use), target, count);
-            }
-        }
+        sum_uses(mine_of(unit_->tensors[i]), 0, offsets_[i + 1] - offsets_[i], mine_.data() + static_cast<std::size_t>(offsets_[i]) * size_);
     }
     sums_ = mine_.data();
+}
+
+/// What nobody else holds becomes floats from where it was summed; the uses of a tie are joined piece by piece, which stay in the cache.
+void reduction::convert_alone()
+{
+    for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
+        auto const uses = mine_of(unit_->tensors[i]);
+        auto const end = offsets_[i + 1];
+        if (uses.size() == 1) {
+            convert(sums_of(uses.front()), {offsets_[i], end});
+            continue;
+        }
+        if (auto const room = static_cast<std::size_t>(std::min(tied_piece, end - offsets_[i])) * size_; mine_.size() < room) {
+            on_->wait();
+            mine_.resize(room);
+        }
+        for (auto begin = offsets_[i]; begin < end; begin += tied_piece) {
+            slice const part{begin, std::min(begin + tied_piece, end)};
+            sum_uses(uses, begin - offsets_[i], part.end - part.begin, mine_.data());
+            convert(mine_.data(), part);
+        }
+    }
 }
 
 void reduction::add(std::byte const* source, std::byte* target, std::int64_t count)
@@ -150,8 +182,7 @@ void reduction::post(mpi::messenger& messages)
         return;
     }
     if (holders_.size() == 1) {
-        sum_mine();
-        convert(sums_, {0, offsets_.back()});
+        convert_alone();
         phase_ = phase::done;
         return;
     }

@@ -4,7 +4,7 @@
 // The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it
 // receives everybody's integers of that slice, adds them, turns the sum into floats once, and sends these to
 // the others (a reduce-scatter and an all-gather; integers add up in any order). Accumulators are
-// only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. Sums in 32 bits are summed as such, and each
+// only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one rank holds alone becomes floats from where it was summed. Sums in 32 bits are summed as such, and each
 // row is turned into floats by its own scale. What of these is on one rank alone, in one accumulator, needs no buffer: its gradient is read from there piece by
 // piece, and takes its place when the step is committed.
 
@@ -56,7 +56,10 @@ private:
     slice slice_of(std::size_t holder) const;
     std::vector<use_id> mine_of(tensor_id tensor) const;
     std::int64_t offset_of(tensor_id tensor) const;
+    std::byte const* sums_of(use_id use) const;
+    void sum_uses(std::vector<use_id> const& uses, std::int64_t first, std::int64_t count, std::byte* target);
     void sum_mine();
+    void convert_alone();
     void add(std::byte const* source, std::byte* target, std::int64_t count);
     void convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const;
     std::span<float> values_for_messages() { return on_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()}; }
@@ -74,8 +77,8 @@ private:
     bool in_rows_;                       ///< sums in 32 bits
     bool in_place_ = false;
     std::size_t size_;                   ///< bytes of a sum; those below are arrays of sums
-    array<std::byte> mine_;              ///< my integers of the whole unit, empty when they can be read in place
-    std::byte const* sums_ = nullptr;    ///< mine_, or the one accumulator that the unit has here
+    array<std::byte> mine_;              ///< my integers of the whole unit, empty when they can be read in place; alone, a piece of a tie
+    std::byte const* sums_ = nullptr;    ///< of several holders: mine_, or the one accumulator that the unit has here
     array<std::byte> total_;             ///< of my slice
     array<float> values_;                ///< of the whole unit, but for what is in place
     array<std::byte> outgoing_;          ///< my integers in messages, where that is another memory

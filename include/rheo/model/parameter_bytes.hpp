@@ -4,9 +4,9 @@
 // What a rank keeps of a parameter tensor under a dtype policy, part by part. Three parts are committed state: the optimizer's copy and its two
 // moments; the others belong to the step in progress. Accumulators count once per use on the rank; sums in 32 bits have a scale
 // and a maximum per row of the tensor. The reduced gradient is a buffer of its own wherever sums must be joined before the update can
-// read them. The host executor always has it; besides it keeps the integers that it adds up and receives while it
+// read them. The host executor always has it; where h > 1 ranks hold a layer it besides keeps the integers that it adds up and receives while it
 // reduces, which count as no part here: 8 bytes per parameter of a layer with several tensors or of a tensor with several uses on the
-// rank, and (h - 1) / h of 8 bytes where h ranks hold the layer.
+// rank, and (h - 1) / h of 8 bytes.
 
 #include <cstdint>
 
