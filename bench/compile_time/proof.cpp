@@ -46,7 +46,7 @@ constexpr bool planned_and_proved()
             return false;
         }
     }
-    return programs.size() >= 2 && rheo::deadlock_free<rheo::rendezvous>(std::span<rheo::program const>{programs}).ok;
+    return programs.size() >= 2 && rheo::deadlock_free<rheo::rendezvous>(rheo::array_view<rheo::program const>{programs}).ok;
 }
 
 static_assert(rheo::proved<rheo::one_f_one_b, rheo::schedule_shape{.ranks = RANKS, .microbatches = MICROBATCHES}>);

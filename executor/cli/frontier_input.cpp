@@ -84,7 +84,7 @@ frontier_input read_input(frontier_options const& options)
 
 made_project project_for(program const& p, frontier_input const& input, frontier_options const& options)
 {
-    auto network = make_event_network(std::span{&p, 1}, {{transfer_times(input.measured, p)}, {}});
+    auto network = make_event_network(array_view{&p, 1}, {{transfer_times(input.measured, p)}, {}});
     auto made = make_project(std::move(network.network), input.measured, input.request);
     if (!made) {
         bool whole = false;

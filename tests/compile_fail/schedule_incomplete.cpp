@@ -10,7 +10,7 @@ struct forgetful {
     {
         return program(shape.ranks, rheo::whole_step(shape.microbatches));
     }
-    static constexpr rheo::program program(int ranks, std::span<rheo::stage_work const> work)
+    static constexpr rheo::program program(int ranks, rheo::array_view<rheo::stage_work const> work)
     {
         auto result = rheo::gpipe::program(ranks, work);
 #ifdef RHEO_MISTAKE

@@ -20,7 +20,7 @@ constexpr bool holds()
     auto const planned = highest_clocks(step, clocks, 4);
     constexpr instruction rest[] = {{receive_activation, 1, 7}, {forward, 1, 7}, {backward, 1, 7}, {forward, 3, 7}, {weight_gradient, 1, 7}, {forward, 7, 7}};
     std::vector<megahertz> const wanted{{1200}, {1410}, {700}, {1410}, {700}};
-    return carried_clocks(planned, rest, 4) == wanted && carried_clocks({}, rest, 4).empty() && carried_clocks(planned, std::span{rest}.first(1), 4).empty();
+    return carried_clocks(planned, rest, 4) == wanted && carried_clocks({}, rest, 4).empty() && carried_clocks(planned, array_view{rest}.first(1), 4).empty();
 }
 static_assert(holds());
 
@@ -59,6 +59,6 @@ TEST_CASE("of any row, a carried clock is one of the plan's, and the highest of 
 
 TEST_CASE("clocks that are not those of the row are refused")
 {
-    CHECK_THROWS(highest_clocks(step, std::span{clocks}.first(4), 4));
-    CHECK_THROWS(highest_clocks(std::span{step}.first(4), clocks, 4));
+    CHECK_THROWS(highest_clocks(step, array_view{clocks}.first(4), 4));
+    CHECK_THROWS(highest_clocks(array_view{step}.first(4), clocks, 4));
 }

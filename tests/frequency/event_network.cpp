@@ -38,8 +38,8 @@ void compare(program const& p, std::mt19937& draw)
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         costs.pipelines[0].push_back({random_time(draw), random_time(draw), random_time(draw), random_time(draw), random_time(draw), random_time(draw)});
     }
-    auto const made = make_event_network<Transport>(std::span{&p, 1}, costs);
-    auto const times = make_timeline<Transport>(std::span{&p, 1}, costs);
+    auto const made = make_event_network<Transport>(array_view{&p, 1}, costs);
+    auto const times = make_timeline<Transport>(array_view{&p, 1}, costs);
     REQUIRE(made.sound.ok);
     REQUIRE(times.sound.ok);
     REQUIRE(end_of(made.network, costs.pipelines[0]) == in_whole_nanoseconds(makespan(times)));
@@ -82,7 +82,7 @@ TEST_CASE("reductions are arcs from their last post to their await")
 TEST_CASE("a program that hangs has no network, and an empty one ends at once")
 {
     auto const hangs = lower_lazily(one_f_one_b::program({.ranks = 2, .microbatches = 4}));
-    CHECK_FALSE(make_event_network<rendezvous>(std::span{&hangs, 1}));
+    CHECK_FALSE(make_event_network<rendezvous>(array_view{&hangs, 1}));
     CHECK_THROWS_WITH(make_event_network<rendezvous>(hangs), "a program that hangs has no network");
     CHECK(make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 0})).events == 2);
 }

@@ -41,7 +41,7 @@ inline project random_project(std::mt19937& draw, program const& p, int pieces)
         c.send_activation = {static_cast<double>(below(draw, 3))};
         c.send_gradient = {static_cast<double>(below(draw, 3))};
     }
-    auto made = make_event_network<shared_memory>(std::span{&p, 1}, {{fixed}, {}});
+    auto made = make_event_network<shared_memory>(array_view{&p, 1}, {{fixed}, {}});
     project result{std::move(made.network), {}, {}, seconds{1.0}};
     for (std::size_t k = 0; k < result.network.operations.size(); ++k) {
         result.curves.push_back(random_curve(draw, pieces));

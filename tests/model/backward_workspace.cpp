@@ -19,12 +19,12 @@ constexpr std::int64_t w = 768;
 // The gradients of a block's slots (19 widths) and twice its widest (4); more blocks work in the same memory.
 constexpr std::array one{block_layer(gpt2_124m)};
 constexpr std::array two{one[0], one[0]};
-static_assert(backward_workspace_bytes(std::span{one}, shape) == bytes{4 * r * (19 + 2 * 4) * w});
-static_assert(backward_workspace_bytes(std::span{two}, shape) == backward_workspace_bytes(std::span{one}, shape));
-static_assert(backward_workspace_bytes(std::span{one}, shape, bf16) * 2 == backward_workspace_bytes(std::span{one}, shape));
+static_assert(backward_workspace_bytes(array_view{one}, shape) == bytes{4 * r * (19 + 2 * 4) * w});
+static_assert(backward_workspace_bytes(array_view{two}, shape) == backward_workspace_bytes(array_view{one}, shape));
+static_assert(backward_workspace_bytes(array_view{one}, shape, bf16) * 2 == backward_workspace_bytes(array_view{one}, shape));
 
 // With a classifier the widest are logits, and its slots are the most, too.
 constexpr std::array last{one[0], classifier_layer(gpt2_124m)};
-static_assert(backward_workspace_bytes(std::span{last}, shape) == bytes{4 * r * (2 * w + 3 * 50257)});
+static_assert(backward_workspace_bytes(array_view{last}, shape) == bytes{4 * r * (2 * w + 3 * 50257)});
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t w8[] = {11, 15, 4, 4, 12, 15, 15, 14};
 constexpr std::int64_t even[] = {2, 4, 6, 8, 10, 12};
 
-constexpr std::vector<std::int64_t> stage_times(std::span<std::int64_t const> costs, std::span<layer_id const> bounds)
+constexpr std::vector<std::int64_t> stage_times(array_view<std::int64_t const> costs, array_view<layer_id const> bounds)
 {
     std::vector<std::int64_t> times;
     for (int s = 0; s < stage_count(bounds); ++s) {
@@ -40,7 +40,7 @@ constexpr std::vector<layer_id> cuts_at(std::initializer_list<int> values)
 }
 
 /// Whether the optimum at 4 S microbatches has these cuts and this time.
-constexpr bool planned(std::span<std::int64_t const> costs, std::initializer_list<int> cuts, std::int64_t time)
+constexpr bool planned(array_view<std::int64_t const> costs, std::initializer_list<int> cuts, std::int64_t time)
 {
     auto const stages = static_cast<int>(cuts.size()) - 1;
     auto const found = estimate_optimal_cuts(costs, stages, usual_microbatches(stages));

@@ -86,7 +86,7 @@ TEST_CASE("what can be lost is what no set of losses ends")
         auto const copies = safety_copies(ranks, tensors, nodes);
         auto safer = ranks;
         for (auto const& c : copies) {
-            REQUIRE(detail::holds_any(ranks[at(c.from)], std::span{&c.layer, 1}));
+            REQUIRE(detail::holds_any(ranks[at(c.from)], array_view{&c.layer, 1}));
             REQUIRE(nodes[at(c.from)] != nodes[at(c.to)]);
             safer[at(c.to)].layers.push_back(c.layer);
         }

@@ -57,7 +57,7 @@ held_peak most_held(model_description const& model, pipeline_instance const& pip
     held_peak most;
     for (auto const& i : p.rows[static_cast<std::size_t>(position)]) {
         auto const span = layers_of(pipeline, stage_of(i));
-        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
         auto& mine = held[{i.stage, i.item}];
         switch (i.kind) {
         case instruction_kind::forward:

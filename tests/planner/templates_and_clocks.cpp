@@ -41,13 +41,14 @@ template_set_value templates(int from, int to)
 
 program in_1f1b(int ranks, int microbatches) { return one_f_one_b::program({.ranks = ranks, .microbatches = microbatches}); }
 
-template_frontiers frontiers_of(template_set_value const& ready)
+auto frontiers_of(template_set_value const& ready)
 {
-    return {ready, layers(), in_1f1b, {blocking, cost_fit::hull, milliseconds(0.01)}};
+    return template_frontiers{ready, layers(), in_1f1b, {blocking, cost_fit::hull, milliseconds(0.01)}};
 }
 
 /// The least energy of all sets with at least so many pipelines that are done in time.
-double least_of_all(template_set_value const& ready, joint_request request, seconds time, template_frontiers& frontiers)
+template <class ProgramOf>
+double least_of_all(template_set_value const& ready, joint_request request, seconds time, template_frontiers<ProgramOf>& frontiers)
 {
     double least = std::numeric_limits<double>::infinity();
     joint_choice chosen{{}, time, {}, {}};

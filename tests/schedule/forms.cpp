@@ -56,7 +56,7 @@ TEST_CASE("an overlapped pair begins when both inputs are there and takes both t
     CHECK(f.makespan == seconds{2.0 + 4.0 + 5.0});
     CHECK(f.largest_work == f.makespan);
     CHECK(f.peaks == std::vector{2});
-    auto const times = make_timeline<shared_memory>(std::span{&p, 1}, {{costs}, {}});
+    auto const times = make_timeline<shared_memory>(array_view{&p, 1}, {{costs}, {}});
     CHECK(times.rows[0].instructions[2].start == times.rows[0].instructions[3].start);
     CHECK(times.rows[0].instructions[2].end == times.rows[0].instructions[3].end);
     auto const early = from_text("(0F0;0B1)OVERLAP_F_B,0B0,0F1\n", {0});

@@ -78,7 +78,7 @@ TEST_CASE("under rendezvous a transfer holds both ranks; posted, it only delays 
     auto const p = test::from_text("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1\n", {0, 1});
     stage_costs costs(2, {{1.0}, {}, {}, {}, {5.0}, {}});
     auto const times = [&]<class Transport>(Transport) {
-        return make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+        return make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     };
     auto const held = times(rendezvous{});
     CHECK(held.rows[0].instructions
@@ -111,7 +111,7 @@ TEST_CASE("a reduction ends its time after the last post, and only the await wai
 TEST_CASE("a timeline of what hangs shows what ran before")
 {
     auto const p = lower_lazily(one_f_one_b::program({2, 2}));
-    auto const times = make_timeline<rendezvous>(std::span{&p, 1}, {{unit_costs(2)}, {}});
+    auto const times = make_timeline<rendezvous>(array_view{&p, 1}, {{unit_costs(2)}, {}});
     CHECK(times.sound.fault == program_fault::hang);
     CHECK(times.rows[0].instructions.size() == 3);
     CHECK_THROWS_WITH(makespan<rendezvous>(p, unit_costs(2)), "a program that hangs has no makespan");

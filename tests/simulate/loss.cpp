@@ -39,7 +39,7 @@ TEST_CASE("a loss at any moment of the step, of any rank")
         for (double t = 0.25; t < 21.0; t += 0.5) {
             INFO("rank " << victim << " at " << t);
             modelled_loss const loss{rank_id{victim}, step.begin + seconds{t}};
-            auto const result = rehearse_losses(step, std::span{&loss, 1}, phases);
+            auto const result = rehearse_losses(step, array_view{&loss, 1}, phases);
             CHECK(result.survivors.size() == 4);
             CHECK(result.generation == generation_id{1});
             for (auto const& e : result.events) {
@@ -75,7 +75,7 @@ TEST_CASE("survivors do not use what the lost rank had not sent")
     modelled_loss const loss{rank_id{0}, step.begin + seconds{1.5}};  // after F0 of stage 0, in the middle of F1
     auto slow = phases;
     slow.detect = seconds{100.0};
-    auto const result = rehearse_losses(step, std::span{&loss, 1}, slow);
+    auto const result = rehearse_losses(step, array_view{&loss, 1}, slow);
     for (auto const& e : result.events) {
         if (e.rank == rank_id{1} && (e.what == activity::forward || e.what == activity::backward)) {
             CHECK(e.item == 0);
@@ -88,7 +88,7 @@ TEST_CASE("the phases of a recovery follow each other on every survivor, without
 {
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{3}, step.begin + seconds{7.25}};
-    auto const result = rehearse_losses(step, std::span{&loss, 1}, phases);
+    auto const result = rehearse_losses(step, array_view{&loss, 1}, phases);
     std::vector const order{activity::detect, activity::revoke, activity::decide, activity::shrink, activity::link, activity::tell,
         activity::plan, activity::copy, activity::merge};
     for (auto const rank : result.survivors) {
@@ -129,7 +129,7 @@ TEST_CASE("the second part follows the recovery and completes the step")
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{1}, step.begin + seconds{10.0}};
     int salvaged = 0;
-    auto const result = rehearse(step, std::span{&loss, 1}, phases, [&](interrupted_step const& first) {
+    auto const result = rehearse(step, array_view{&loss, 1}, phases, [&](interrupted_step const& first) {
         // One pipeline of the surviving ranks of the second; it runs what none of the survivors has finished on all its stages.
         auto second = step;
         std::vector<stage_work> work;

@@ -62,7 +62,7 @@ TEST_CASE("the digest of a tensor is the sum over its parts, in any order")
         state_digest sum;
         for (auto const i : order) {
             sum += digest_of("wte.weight", tensor_role::parameter, static_cast<std::int64_t>(bounds[i]),
-                             std::span{bits}.subspan(bounds[i], bounds[i + 1] - bounds[i]));
+                             array_view{bits}.subspan(bounds[i], bounds[i + 1] - bounds[i]));
         }
         REQUIRE(sum == whole);
     }

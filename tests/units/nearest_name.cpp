@@ -12,7 +12,7 @@ using namespace rheo;
 static_assert(edit_distance("kitten", "sitting") == 3);
 static_assert(edit_distance("", "abc") == 3 && edit_distance("abc", "abc") == 0);
 static_assert(nearest_name("shedule", std::array<std::string_view, 3>{"steps", "schedule", "seed"}) == "schedule");
-static_assert(nearest_name("x", std::span<std::string_view const>{}).empty());
+static_assert(nearest_name("x", array_view<std::string_view const>{}).empty());
 
 TEST_CASE("the edit distance is symmetric and satisfies the triangle inequality")
 {

@@ -6,10 +6,10 @@
 // on this rank: a stage that the step never waits for stays calm, and what is on the longest path of the step is as quick as there.
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/schedule/instruction.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -25,7 +25,7 @@ struct kind_clock {
 };
 
 /// The highest clock of each stage and kind in a row. @param clocks of its computations, in their order @pre as many @param stages of one copy of the model
-constexpr std::vector<kind_clock> highest_clocks(std::span<instruction const> row, std::span<megahertz const> clocks, int stages)
+constexpr std::vector<kind_clock> highest_clocks(array_view<instruction const> row, array_view<megahertz const> clocks, int stages)
 {
     std::vector<kind_clock> result;
     std::size_t next = 0;
@@ -52,7 +52,7 @@ constexpr std::vector<kind_clock> highest_clocks(std::span<instruction const> ro
 
 /// Clocks for the computations of another row on the same stages; what the plan does not compute here runs at the highest clock that it has here.
 /// @return one for each computation; empty when the plan has none
-constexpr std::vector<megahertz> carried_clocks(std::span<kind_clock const> planned, std::span<instruction const> row, int stages)
+constexpr std::vector<megahertz> carried_clocks(array_view<kind_clock const> planned, array_view<instruction const> row, int stages)
 {
     megahertz highest{};
     for (auto const& one : planned) {

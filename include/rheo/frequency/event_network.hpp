@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "rheo/schedule/cost.hpp"
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/program.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -60,7 +60,7 @@ namespace detail {
 template <class Transport>
 class event_recorder {
 public:
-    constexpr event_recorder(std::span<program const> programs, step_cost const& fixed) : programs_{programs}, fixed_{&fixed}
+    constexpr event_recorder(array_view<program const> programs, step_cost const& fixed) : programs_{programs}, fixed_{&fixed}
     {
         network.events = 1;
         for (auto const& p : programs) {
@@ -245,7 +245,7 @@ private:
         return network.events++;
     }
 
-    std::span<program const> programs_;
+    array_view<program const> programs_;
     step_cost const* fixed_;
     std::vector<table> tables_;
     std::vector<int> clocks_;        ///< row -> the event at which it is free
@@ -267,7 +267,7 @@ struct made_event_network {
 /// The network of a product of programs under a transport; `fixed` holds the times of transfers and reductions
 /// (its times of computations are not looked at; no pipelines: transfers take no time). Cost: that of the deadlock check.
 template <class Transport = shared_memory>
-constexpr made_event_network make_event_network(std::span<program const> programs, step_cost const& fixed = {})
+constexpr made_event_network make_event_network(array_view<program const> programs, step_cost const& fixed = {})
 {
     expects(fixed.pipelines.empty() || fixed.pipelines.size() == programs.size(), "a network needs the transfer times of every pipeline");
     detail::event_recorder<Transport> recorder{programs, fixed};
@@ -280,7 +280,7 @@ constexpr made_event_network make_event_network(std::span<program const> program
 template <class Transport = shared_memory>
 constexpr event_network make_event_network(program const& p)
 {
-    auto made = make_event_network<Transport>(std::span{&p, 1});
+    auto made = make_event_network<Transport>(array_view{&p, 1});
     expects(made.sound.ok, "a program that hangs has no network");
     return made.network;
 }

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rheo/frequency/trade_off.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -180,7 +180,7 @@ constexpr frontier_answer at(frontier const& f, seconds deadline)
 
 /// The time that pipelines which work together take at least: that of the slowest of their fastest plans.
 /// Each then runs its own plan for it. @pre at least one frontier
-constexpr seconds common_deadline(std::span<frontier const> frontiers)
+constexpr seconds common_deadline(array_view<frontier const> frontiers)
 {
     expects(!frontiers.empty(), "pipelines that work together are at least one");
     seconds longest{0.0};

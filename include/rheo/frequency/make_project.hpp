@@ -5,7 +5,6 @@
 // runs on and the stage it belongs to. What the profile lacks is an answer, not an error of the caller.
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 // was asked for; such a clock cannot be planned with, so its options are left out.
 
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 #include <vector>
 

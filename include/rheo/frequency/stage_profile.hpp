@@ -6,12 +6,12 @@
 // templates of every size.
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "rheo/frequency/profile.hpp"
 #include "rheo/partition/cuts.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -80,7 +80,7 @@ constexpr bool add_stage(std::vector<std::vector<profile_row>> const& rows, laye
 /// The profile of the stages between the cuts; the layers are the stages of `layers`. A clock that a layer could not hold
 /// is throttled for its whole stage; transfers are those of the layers on either side of a cut.
 /// @pre the cuts end with the number of layers. Cost: rows x clocks of a layer.
-constexpr stage_profile profile_of_stages(profile const& layers, std::span<layer_id const> cuts)
+constexpr stage_profile profile_of_stages(profile const& layers, array_view<layer_id const> cuts)
 {
     expects(are_cuts(cuts) && cuts.back().value == stages_of(layers), "cuts of a profile must ascend from its first stage to the number of its stages");
     for (auto const& row : layers.rows) {

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -63,7 +63,7 @@ constexpr std::vector<slow_rank> slow_ranks(stragglers const& all)
 /// Takes note of a step. Ranks that are gone are forgotten. @param slowness of each of the ranks: how many times as long it took as by the
 /// profile; 0: not known, and nothing changes @pre as many as there are ranks
 /// @return whether anybody's factor in force has changed
-constexpr bool observe(stragglers& all, std::span<rank_id const> ranks, std::span<double const> slowness, straggler_rule rule = {})
+constexpr bool observe(stragglers& all, array_view<rank_id const> ranks, array_view<double const> slowness, straggler_rule rule = {})
 {
     expects(ranks.size() == slowness.size(), "every rank tells how slow it was");
     std::vector<double> known;

@@ -5,10 +5,10 @@
 // computed one after the other.
 
 #include <cstdint>
-#include <span>
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -21,7 +21,7 @@ struct backward_workspace {
 };
 
 /// What a backward of the layers works in.
-constexpr backward_workspace backward_workspace_of(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr backward_workspace backward_workspace_of(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     backward_workspace room{};
     for (auto const& layer : stage) {
@@ -37,7 +37,7 @@ constexpr backward_workspace backward_workspace_of(std::span<layer_description c
 }
 
 /// All of it.
-constexpr bytes backward_workspace_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes backward_workspace_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     auto const room = backward_workspace_of(stage, shape, policy);
     return room.gradients + room.boundary * 2;

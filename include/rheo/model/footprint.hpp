@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "rheo/model/layer.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/tensor/dtype.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -97,7 +97,7 @@ constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
 
 /// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
 /// slot between two of them once, every matrix from a cache line on.
-constexpr bytes activation_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes activation_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bytes sum;
     for (std::size_t l = 0; l < stage.size(); ++l) {
@@ -112,13 +112,13 @@ constexpr bytes activation_bytes(std::span<layer_description const> stage, micro
 }
 
 /// Of these, its input: what stays while the activation is evicted.
-constexpr bytes input_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes input_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     return stage.empty() ? bytes{} : matrix_bytes(stage.front().slot_widths[0] * rows(shape), policy.storage);
 }
 
 /// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
-constexpr bytes kept_gradient_bytes(std::span<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bytes sum;
     for (auto const& layer : stage) {

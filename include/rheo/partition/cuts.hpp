@@ -6,10 +6,10 @@
 // template's name; as a value it is a vector of layers, because plans are made at run time, too.
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -25,7 +25,7 @@ struct layer_span {
 constexpr int size(layer_span span) { return span.end.value - span.begin.value; }
 constexpr bool contains(layer_span span, layer_id layer) { return span.begin <= layer && layer < span.end; }
 
-constexpr bool contains(std::span<layer_span const> spans, layer_id layer)
+constexpr bool contains(array_view<layer_span const> spans, layer_id layer)
 {
     bool found = false;
     for (auto const span : spans) {
@@ -35,7 +35,7 @@ constexpr bool contains(std::span<layer_span const> spans, layer_id layer)
 }
 
 /// True when the values ascend strictly from 0, so that each stage has at least one layer.
-constexpr bool are_cuts(std::span<layer_id const> bounds)
+constexpr bool are_cuts(array_view<layer_id const> bounds)
 {
     if (bounds.size() < 2 || bounds[0] != layer_id{0}) {
         return false;
@@ -49,14 +49,14 @@ constexpr bool are_cuts(std::span<layer_id const> bounds)
 }
 
 /// The number of stages between the cuts. @pre there are at least two values.
-constexpr int stage_count(std::span<layer_id const> bounds)
+constexpr int stage_count(array_view<layer_id const> bounds)
 {
     expects(bounds.size() >= 2, "cuts need a beginning and an end");
     return static_cast<int>(bounds.size()) - 1;
 }
 
 /// The layers of a stage. @pre the stage is one of the cuts' stages.
-constexpr layer_span layers_of(std::span<layer_id const> bounds, stage_id stage)
+constexpr layer_span layers_of(array_view<layer_id const> bounds, stage_id stage)
 {
     expects(stage.value >= 0 && at(stage) + 1 < bounds.size(), "there is no such stage between these cuts");
     return {bounds[at(stage)], bounds[at(stage) + 1]};

@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -40,7 +40,7 @@ constexpr layer_span span_of(std::size_t begin, std::size_t end)
 }
 
 template <class Rule>
-constexpr partition_table partition_up_to(std::span<std::int64_t const> layer_costs, int most_stages, Rule const& allows)
+constexpr partition_table partition_up_to(array_view<std::int64_t const> layer_costs, int most_stages, Rule const& allows)
 {
     expects(!layer_costs.empty(), "a model without layers has no partition");
     expects(most_stages >= 1, "a partition needs at least one stage");
@@ -97,7 +97,7 @@ constexpr std::vector<layer_id> cuts_from(partition_table const& table, int stag
     return bounds;
 }
 
-constexpr std::vector<std::int64_t> in_whole_nanoseconds(std::span<seconds const> times)
+constexpr std::vector<std::int64_t> in_whole_nanoseconds(array_view<seconds const> times)
 {
     std::vector<std::int64_t> result;
     for (auto const time : times) {
@@ -114,24 +114,24 @@ constexpr std::vector<std::int64_t> in_whole_nanoseconds(std::span<seconds const
 /// @return stages + 1 layers; none when no partition is allowed (more stages than layers, or no memory)
 /// Cost: O(stages x layers^2).
 template <class Rule = any_stage>
-constexpr std::vector<layer_id> optimal_cuts(std::span<std::int64_t const> layer_costs, int stages, Rule const& allows = {})
+constexpr std::vector<layer_id> optimal_cuts(array_view<std::int64_t const> layer_costs, int stages, Rule const& allows = {})
 {
     return detail::cuts_from(detail::partition_up_to(layer_costs, stages, allows), stages, allows);
 }
 
 /// The same for times, compared as whole nanoseconds.
 template <class Rule = any_stage>
-constexpr std::vector<layer_id> optimal_cuts(std::span<seconds const> layer_times, int stages, Rule const& allows = {})
+constexpr std::vector<layer_id> optimal_cuts(array_view<seconds const> layer_times, int stages, Rule const& allows = {})
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);
-    return optimal_cuts(std::span<std::int64_t const>{costs}, stages, allows);
+    return optimal_cuts(array_view<std::int64_t const>{costs}, stages, allows);
 }
 
 /// Optimal cuts for 1 .. most_stages stages from one table; entry s - 1 has s stages, and none where
 /// nothing is allowed.
 /// @pre as optimal_cuts. Cost: O(most_stages x layers^2).
 template <class Rule = any_stage>
-constexpr std::vector<std::vector<layer_id>> optimal_cuts_up_to(std::span<seconds const> layer_times, int most_stages,
+constexpr std::vector<std::vector<layer_id>> optimal_cuts_up_to(array_view<seconds const> layer_times, int most_stages,
                                                                 Rule const& allows = {})
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);

@@ -7,9 +7,9 @@
 // layers before a can be cut into stages of at most L and those from b on into stages of less, and two tables of least
 // slowest stages know that. So all slowest stages are tried.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/pipeline_estimate.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -53,12 +54,14 @@ struct estimate_tables {
     std::vector<std::vector<std::int64_t>> up_to;      ///< [stages][layer]: of the layers before it
 };
 
-constexpr estimate_tables make_estimate_tables(std::span<std::int64_t const> layer_costs, int most_stages)
+constexpr estimate_tables make_estimate_tables(array_view<std::int64_t const> layer_costs, int most_stages)
 {
-    std::vector<std::int64_t> const mirrored(layer_costs.rbegin(), layer_costs.rend());
+    std::vector<std::int64_t> mirrored(layer_costs.begin(), layer_costs.end());
+    std::reverse(mirrored.begin(), mirrored.end());
     estimate_tables tables{partition_up_to(layer_costs, most_stages, any_stage{}), {}};
     for (auto& row : partition_up_to(mirrored, most_stages, any_stage{}).slowest) {
-        tables.up_to.emplace_back(row.rbegin(), row.rend());
+        std::reverse(row.begin(), row.end());
+        tables.up_to.push_back(std::move(row));
     }
     return tables;
 }
@@ -114,22 +117,22 @@ constexpr std::vector<layer_id> estimate_cuts_from(estimate_tables const& tables
 /// Cuts of the layers into `stages` stages with the least pipeline_estimate at so many microbatches, ties to the
 /// lexicographically smallest cuts. @pre there is a layer, no cost is negative, stages >= 1, microbatches >= 1
 /// @return stages + 1 layers; none when there are more stages than layers. Cost: O(stages x layers^2).
-constexpr std::vector<layer_id> estimate_optimal_cuts(std::span<std::int64_t const> layer_costs, int stages, int microbatches)
+constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<std::int64_t const> layer_costs, int stages, int microbatches)
 {
     expects(microbatches >= 1, "a step needs at least one microbatch");
     return detail::estimate_cuts_from(detail::make_estimate_tables(layer_costs, stages), static_cast<std::size_t>(stages), microbatches);
 }
 
 /// The same for times, compared as whole nanoseconds.
-constexpr std::vector<layer_id> estimate_optimal_cuts(std::span<seconds const> layer_times, int stages, int microbatches)
+constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<seconds const> layer_times, int stages, int microbatches)
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);
-    return estimate_optimal_cuts(std::span<std::int64_t const>{costs}, stages, microbatches);
+    return estimate_optimal_cuts(array_view<std::int64_t const>{costs}, stages, microbatches);
 }
 
 /// Cuts for 1 .. most_stages stages, each at its usual number of microbatches, from the same tables; entry s - 1 has s
 /// stages. @pre as estimate_optimal_cuts. Cost: O(most_stages x layers^2) and, at worst, most_stages times that.
-constexpr std::vector<std::vector<layer_id>> estimate_optimal_cuts_up_to(std::span<seconds const> layer_times, int most_stages)
+constexpr std::vector<std::vector<layer_id>> estimate_optimal_cuts_up_to(array_view<seconds const> layer_times, int most_stages)
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);
     auto const tables = detail::make_estimate_tables(costs, most_stages);

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 constexpr int usual_microbatches(int stages) { return 4 * stages; }
 
 /// The estimate, in the unit of the times. @pre there is a stage, microbatches >= 1
-constexpr std::int64_t pipeline_estimate(std::span<std::int64_t const> stage_times, int microbatches)
+constexpr std::int64_t pipeline_estimate(array_view<std::int64_t const> stage_times, int microbatches)
 {
     expects(!stage_times.empty(), "a pipeline has at least one stage");
     expects(microbatches >= 1, "a step needs at least one microbatch");

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
@@ -16,13 +15,14 @@
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/slices.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
 /// Rank -> what each of its devices holds at most. @pre cuts and devices of the program's stages, one device where activations are evicted
-constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
+constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     auto const chain = stages_per_copy(p);
     expects(stage_count(cuts) == chain && devices.size() == static_cast<std::size_t>(chain), "the cuts are not those of the program's stages");
@@ -54,7 +54,7 @@ constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program 
 }
 
 /// The largest of them.
-constexpr bytes fullest_device(stage_prices const& prices, program const& p, std::span<layer_id const> cuts, std::span<int const> devices)
+constexpr bytes fullest_device(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     bytes most;
     for (auto const held : memory_by_rank(prices, p, cuts, devices)) {
@@ -68,7 +68,7 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, std
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
 /// log2(most) programs, or of so many as fit. @param recompute all stages may compute activations again; programs are not on a grid of slices then
 /// @param slices of sequences, for families that cut them; 0: their own choice
-constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, std::span<layer_id const> cuts, std::span<int const> devices,
+constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, array_view<layer_id const> cuts, array_view<int const> devices,
                                     int ranks, bytes device_memory, int most, bool recompute = false, int slices = 0)
 {
     expects(most >= 1, "a step needs at least one microbatch");

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -54,7 +54,7 @@ struct stage_memory {
 };
 
 /// The rule that a stage takes at most `limit`. A tensor that two layers share counts in both.
-constexpr stage_memory stage_memory_limit(std::span<layer_memory const> layers, in_flight flight, bytes limit)
+constexpr stage_memory stage_memory_limit(array_view<layer_memory const> layers, in_flight flight, bytes limit)
 {
     stage_memory rule{{0}, {0}, flight, limit};
     for (std::size_t l = 0; l < layers.size(); ++l) {

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/schedule/activations.hpp"
 #include "rheo/topology/link.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -54,7 +54,7 @@ struct stage_prices {
     constexpr std::int64_t send_from(layer_span span) const { return send_after[at(span.end) - 1]; }
 
     /// What each device of the stage holds at the worst of these moments (held_at_once), rounded up; items are slices of a microbatch.
-    constexpr bytes memory(layer_span span, int devices, std::span<held_items const> moments, int slices = 1, int regions = 1) const
+    constexpr bytes memory(layer_span span, int devices, array_view<held_items const> moments, int slices = 1, int regions = 1) const
     {
         bytes flowing{};
         for (auto const& held : moments) {
@@ -67,15 +67,15 @@ struct stage_prices {
     constexpr bytes memory(layer_span span, int devices, std::int64_t in_flight) const
     {
         held_items const held{in_flight, 0};
-        return memory(span, devices, std::span{&held, static_cast<std::size_t>(in_flight > 0 ? 1 : 0)});
+        return memory(span, devices, array_view{&held, static_cast<std::size_t>(in_flight > 0 ? 1 : 0)});
     }
 
-    constexpr bytes state(layer_span span) const { return state(std::span{&span, 1}); }
+    constexpr bytes state(layer_span span) const { return state(array_view{&span, 1}); }
     constexpr bytes activations(layer_span span) const { return {difference(per_microbatch_before, span) + input_of[at(span.begin)]}; }  ///< of a microbatch
     constexpr bytes kept_gradients(layer_span span) const { return {difference(kept_gradients_before, span)}; }                        ///< the same
 
     /// Of a device that holds all these layers.
-    constexpr bytes state(std::span<layer_span const> held) const
+    constexpr bytes state(array_view<layer_span const> held) const
     {
         bytes sum{};
         for (auto const span : held) {
@@ -94,7 +94,7 @@ struct stage_prices {
     /// drops it, or keeps as much for each item in flight.
     constexpr bytes region(layer_span span) const
     {
-        auto const layers = std::span{made_again}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        auto const layers = array_view{made_again}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
         return {*std::max_element(layers.begin(), layers.end())};
     }
 
@@ -115,7 +115,7 @@ private:
 
 /// The prices of all stages on 1 .. devices_per_node devices, messages going over one link.
 /// @pre there is a layer; no time and no size is negative; each layer says what sharing it takes for every number of devices
-constexpr stage_prices make_stage_prices(std::span<layer_profile const> layers, modelled_link between, int devices_per_node = 1)
+constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers, modelled_link between, int devices_per_node = 1)
 {
     expects(!layers.empty(), "a model without layers has no stages");
     expects(devices_per_node >= 1, "a node has at least one device");

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -29,7 +29,7 @@ public:
         missing_ = static_cast<int>(layers) * wanted;
     }
 
-    constexpr void add(std::span<layer_span const> spans, std::size_t node)
+    constexpr void add(array_view<layer_span const> spans, std::size_t node)
     {
         for (auto const l : layers_in(spans)) {
             if (held_[at(l) * nodes_ + node]++ == 0) {
@@ -38,7 +38,7 @@ public:
         }
     }
 
-    constexpr void remove(std::span<layer_span const> spans, std::size_t node)
+    constexpr void remove(array_view<layer_span const> spans, std::size_t node)
     {
         for (auto const l : layers_in(spans)) {
             if (--held_[at(l) * nodes_ + node] == 0) {
@@ -65,7 +65,7 @@ struct arranged_place {
 
 constexpr std::size_t node_of_place(arranged_place const& place, int node_size) { return static_cast<std::size_t>(place.rank.value / node_size); }
 
-constexpr std::vector<arranged_place> places_of(std::span<pipeline_instance const> pipelines)
+constexpr std::vector<arranged_place> places_of(array_view<pipeline_instance const> pipelines)
 {
     std::vector<arranged_place> places;
     for (auto const& pipeline : pipelines) {
@@ -95,7 +95,7 @@ constexpr node_copies copies_on_nodes(std::vector<arranged_place> const& places,
 
 /// Over all layers, how many of `wanted` nodes do not hold it. Nodes have so many ranks each, numbered through.
 /// @pre pipelines of the same model, node_size >= 1
-constexpr int missing_nodes(std::span<pipeline_instance const> pipelines, int node_size, int wanted)
+constexpr int missing_nodes(array_view<pipeline_instance const> pipelines, int node_size, int wanted)
 {
     expects(node_size >= 1, "a node has at least one rank");
     return pipelines.empty() ? 0

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
 
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -25,7 +25,7 @@ struct pipeline_cost {
 
 /// The estimate of a pipeline from what its stages take per microbatch, forward and backward together:
 /// the time of m microbatches is the sum of all stages + (m - 1) x the slowest.
-constexpr pipeline_cost cost_of_stages(std::span<seconds const> stage_times)
+constexpr pipeline_cost cost_of_stages(array_view<seconds const> stage_times)
 {
     seconds sum;
     seconds slowest;

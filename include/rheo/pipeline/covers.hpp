@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "rheo/pipeline/template_set.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -36,7 +36,7 @@ struct coverage_verdict {
 
 /// True when some choice of at least `pipelines` of these sizes has exactly this total.
 /// @pre sizes ascend strictly from 1. Cost: O(1) for consecutive sizes, else O(total x sizes).
-constexpr bool covers_total(std::span<int const> sizes, int total, int pipelines)
+constexpr bool covers_total(array_view<int const> sizes, int total, int pipelines)
 {
     expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
     if (sizes.empty() || total < sizes.front()) {
@@ -81,7 +81,7 @@ constexpr int largest_size(int ranks, int smallest, int failures)
 
 /// Whether templates of these sizes cover every number of ranks in the range by at least f + 1 pipelines.
 /// @pre sizes ascend strictly from 1; 1 <= from <= to; failures >= 0
-constexpr coverage_verdict covers(std::span<int const> sizes, coverage_request request)
+constexpr coverage_verdict covers(array_view<int const> sizes, coverage_request request)
 {
     expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
     expects(1 <= request.from && request.from <= request.to, "a range of ranks must go from at least 1 upwards");
@@ -98,14 +98,14 @@ constexpr coverage_verdict covers(std::span<int const> sizes, coverage_request r
 constexpr coverage_verdict covers(template_set_value const& ready, coverage_request request)
 {
     auto const sizes = sizes_of(ready);
-    return covers(std::span<int const>{sizes}, request);
+    return covers(array_view<int const>{sizes}, request);
 }
 
 /// The same for a type: a predicate of the compiler.
 template <class Set>
 constexpr coverage_verdict covers(coverage_request request)
 {
-    return covers(std::span<int const>{Set::sizes}, request);
+    return covers(array_view<int const>{Set::sizes}, request);
 }
 
 /// The verdict as a sentence; empty when all is covered.

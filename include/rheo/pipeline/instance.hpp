@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/schedule/stage_placement.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -60,7 +60,7 @@ constexpr stage_placement placement_of(pipeline_instance const& pipeline)
 
 /// The layers of a position under cuts, ascending, each once: the union of its stages, of all copies.
 /// @pre the cuts are those of the placement's stages
-constexpr std::vector<layer_span> layers_at(std::span<layer_id const> cuts, stage_placement const& where, int position)
+constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, stage_placement const& where, int position)
 {
     auto const chain = stage_count(cuts);
     std::vector<layer_span> spans;
@@ -91,7 +91,7 @@ constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, r
 }
 
 /// How many layers the spans have together.
-constexpr int layer_count(std::span<layer_span const> spans)
+constexpr int layer_count(array_view<layer_span const> spans)
 {
     int count = 0;
     for (auto const span : spans) {
@@ -101,7 +101,7 @@ constexpr int layer_count(std::span<layer_span const> spans)
 }
 
 /// All layers of the spans, in their order.
-constexpr std::vector<layer_id> layers_in(std::span<layer_span const> spans)
+constexpr std::vector<layer_id> layers_in(array_view<layer_span const> spans)
 {
     std::vector<layer_id> layers;
     for (auto const span : spans) {
@@ -113,7 +113,7 @@ constexpr std::vector<layer_id> layers_in(std::span<layer_span const> spans)
 }
 
 /// The ranks of the pipeline that hold one of the layers, by their position: one per copy of the model at most for one layer.
-constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, std::span<layer_id const> layers)
+constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, array_view<layer_id const> layers)
 {
     auto const ranks = ranks_of(pipeline);
     std::vector<char> holds(ranks.size(), 0);

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "rheo/schedule/recomputation.hpp"
 #include "rheo/schedule/schedule_form.hpp"
 #include "rheo/schedule/slices.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -146,7 +146,7 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
 }
 
 /// Those that ranks can run, one device per rank, as instantiation and recomposition take them: counted in ranks.
-constexpr template_set_value to_template_set(std::span<makespan_template const> made)
+constexpr template_set_value to_template_set(array_view<makespan_template const> made)
 {
     template_set_value ready;
     for (auto const& one : made) {

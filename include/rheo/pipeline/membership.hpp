@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/topology/holdings.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -28,13 +28,13 @@ enum class membership_action {
 };
 
 struct membership_request {
-    std::span<pipeline_instance const> before;  ///< the pipelines so far
-    std::span<rank_holdings const> members;     ///< all that are there now, ranks that leave and ranks that wait included
-    std::span<rank_id const> leaving;           ///< members that are to have no place
+    array_view<pipeline_instance const> before;  ///< the pipelines so far
+    array_view<rank_holdings const> members;     ///< all that are there now, ranks that leave and ranks that wait included
+    array_view<rank_id const> leaving;           ///< members that are to have no place
     template_set_value const* ready;
-    std::span<tensor_bytes const> tensors;
+    array_view<tensor_bytes const> tensors;
     recomposition_request wanted;
-    std::span<node_id const> nodes{};           ///< of each member; none: a node is a rank
+    array_view<node_id const> nodes{};           ///< of each member; none: a node is a rank
     int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
     int kept_waiting = 0;                       ///< so many ranks wait for a loss, and are taken in before only to make f + 1 pipelines
 };
@@ -51,7 +51,7 @@ struct membership_decision {
 };
 
 /// The layers that ranks hold when they have taken up their places, in the order of `members`.
-constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std::span<rank_holdings const> members)
+constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, array_view<rank_holdings const> members)
 {
     std::vector<rank_holdings> result;
     for (auto const& member : members) {
@@ -67,7 +67,7 @@ constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, std:
 
 namespace detail {
 
-constexpr bool contains_rank(std::span<rank_id const> list, rank_id rank)
+constexpr bool contains_rank(array_view<rank_id const> list, rank_id rank)
 {
     bool found = false;
     for (auto const one : list) {
@@ -77,7 +77,7 @@ constexpr bool contains_rank(std::span<rank_id const> list, rank_id rank)
 }
 
 /// Whether some rank of the pipelines is no member any more.
-constexpr bool any_lost(std::span<pipeline_instance const> before, std::span<rank_holdings const> members)
+constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<rank_holdings const> members)
 {
     bool lost = false;
     for (auto const& pipeline : before) {
@@ -96,7 +96,7 @@ constexpr bool any_lost(std::span<pipeline_instance const> before, std::span<ran
 
 /// Nobody is gone: pipelines of all ranks, when they make f + 1 where there are fewer, or, without those that are kept waiting, a
 /// shorter step.
-inline void take_in_waiting(recomposition& next, std::span<rank_holdings const> staying, membership_request const& of)
+inline void take_in_waiting(recomposition& next, array_view<rank_holdings const> staying, membership_request const& of)
 {
     auto const wanted = static_cast<std::size_t>(of.wanted.failures) + 1;
     auto all = recompose(staying, *of.ready, of.tensors, of.wanted);
@@ -105,7 +105,7 @@ inline void take_in_waiting(recomposition& next, std::span<rank_holdings const> 
         return;
     }
     auto const kept = std::min(next.spares.size(), static_cast<std::size_t>(of.kept_waiting));
-    std::span<rank_id const> const waits{next.spares.data() + (next.spares.size() - kept), kept};
+    array_view<rank_id const> const waits{next.spares.data() + (next.spares.size() - kept), kept};
     std::vector<rank_holdings> others;
     for (auto const& member : staying) {
         if (!contains_rank(waits, member.rank)) {

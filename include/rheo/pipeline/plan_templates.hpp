@@ -5,10 +5,10 @@
 // exactly optimal cuts.
 
 #include <algorithm>
-#include <span>
 
 #include "rheo/partition/optimal.hpp"
 #include "rheo/pipeline/template_set.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -28,7 +28,7 @@ struct size_range {
 /// @pre 1 <= from <= to, there is a layer, no time is negative
 /// @return possibly no template: then nothing of these sizes is allowed. Cost: O(to x layers^2).
 template <class Rule = any_stage>
-constexpr template_set_value plan_templates(std::span<seconds const> layer_times, size_range sizes, Rule const& allows = {})
+constexpr template_set_value plan_templates(array_view<seconds const> layer_times, size_range sizes, Rule const& allows = {})
 {
     expects(1 <= sizes.from && sizes.from <= sizes.to, "template sizes must be a range from at least 1");
     auto const largest = std::min(sizes.to, static_cast<int>(layer_times.size()));

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "rheo/reshard/assignment.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -30,7 +30,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The survivors by their ranks. @pre no rank is named twice
-constexpr std::vector<rank_holdings const*> ascending(std::span<rank_holdings const> survivors)
+constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings const> survivors)
 {
     std::vector<rank_holdings const*> by_rank;
     for (auto const& survivor : survivors) {
@@ -123,8 +123,8 @@ constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, p
 /// That state is lost (a tensor that nobody holds) is for copy_plan to say.
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
-constexpr recomposition recompose(std::span<rank_holdings const> survivors, template_set_value const& ready,
-                                  std::span<tensor_bytes const> tensors, recomposition_request request)
+constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready,
+                                  array_view<tensor_bytes const> tensors, recomposition_request request)
 {
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");

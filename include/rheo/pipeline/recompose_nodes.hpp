@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "rheo/pipeline/recomposition.hpp"
 #include "rheo/reshard/assignment.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The devices of each node that lost none, as places in the list of survivors, nodes by their lowest rank.
-constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdings const* const> by_rank, std::span<node_id const> node_of, int devices_per_node)
+constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_holdings const* const> by_rank, array_view<node_id const> node_of, int devices_per_node)
 {
     std::vector<std::vector<std::size_t>> nodes;
     std::size_t node = 0;
@@ -44,7 +44,7 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(std::span<rank_holdi
 }
 
 /// What each device of a node misses for each of the places from `first` on. In a matrix that may have had others before.
-constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices, std::span<std::vector<layer_span> const> places, int first)
+constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices, array_view<std::vector<layer_span> const> places, int first)
 {
     auto const n = static_cast<int>(devices.size());
     matrix.rows = n;
@@ -59,7 +59,7 @@ constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs,
 
 /// The costs of the places of one pipeline: place by place, node by node.
 constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& costs, std::vector<std::vector<std::size_t>> const& nodes,
-                                                         std::span<std::vector<layer_span> const> places, int devices_per_node)
+                                                         array_view<std::vector<layer_span> const> places, int devices_per_node)
 {
     std::vector<std::int64_t> values;
     assignment_costs matrix{};
@@ -98,8 +98,8 @@ constexpr size_problem make_node_problem(template_set_value const& ready, int no
 /// @param node_of of each survivor, in the order of `survivors`
 /// @pre as recompose; a node for each survivor, devices_per_node >= 1, and no node has more
 /// Cost: that of recompose, and an assignment of a node's devices for each node and place of a size.
-constexpr recomposition recompose_nodes(std::span<rank_holdings const> survivors, std::span<node_id const> node_of, int devices_per_node,
-                                        template_set_value const& ready, std::span<tensor_bytes const> tensors, recomposition_request request)
+constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivors, array_view<node_id const> node_of, int devices_per_node,
+                                        template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request)
 {
     expects(devices_per_node >= 1, "a node has at least one device");
     expects(node_of.size() == survivors.size(), "every rank has a node");

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/pipeline/local_rules.hpp"
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The survivors of each pipeline, with ranks that waited in the places of those that are gone.
-constexpr rank_groups refilled(std::span<pipeline_instance const> before, std::span<rank_holdings const* const> survivors)
+constexpr rank_groups refilled(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors)
 {
     std::vector<char> waits(survivors.size(), 1);
     rank_groups groups;
@@ -57,7 +57,7 @@ constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance con
 }
 
 /// What the ranks of a pipeline miss where they are.
-constexpr bytes missing_in(pipeline_instance const& pipeline, std::span<rank_holdings const* const> by_rank, place_costs const& costs)
+constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_holdings const* const> by_rank, place_costs const& costs)
 {
     bytes sum;
     for (std::size_t i = 0; i < by_rank.size(); ++i) {
@@ -67,7 +67,7 @@ constexpr bytes missing_in(pipeline_instance const& pipeline, std::span<rank_hol
 }
 
 /// A pipeline of the group's ranks, each where the group misses the fewest bytes.
-constexpr pipeline_instance placed(std::vector<rank_id> const& group, std::span<rank_holdings const* const> by_rank, place_costs const& costs,
+constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view<rank_holdings const* const> by_rank, place_costs const& costs,
                                    template_value const& shape)
 {
     std::vector<std::size_t> columns;
@@ -107,8 +107,8 @@ constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
 /// Pipelines for the survivors of `before`, ranks that waited included.
 /// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
 /// Cost: a small assignment per pipeline that was hit, or that of recompose.
-constexpr recomposition repair(std::span<pipeline_instance const> before, std::span<rank_holdings const> survivors, template_set_value const& ready,
-                               std::span<tensor_bytes const> tensors, recomposition_request request)
+constexpr recomposition repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
+                               array_view<tensor_bytes const> tensors, recomposition_request request)
 {
     auto const ranks = static_cast<int>(survivors.size());
     if (!detail::why_no_pipeline(ready, ranks).empty()) {

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/pipeline/cost.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -37,7 +37,7 @@ constexpr std::int64_t share_by(cost_in_nanoseconds cost, std::int64_t deadline,
 
 /// The earliest time by which the pipelines, each with at least `least` microbatches, can do them all. The
 /// bound is on what is above the least: it may be before some pipeline has done its least.
-constexpr std::int64_t earliest_deadline(std::span<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
+constexpr std::int64_t earliest_deadline(array_view<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
 {
     std::int64_t early = -1;
     std::int64_t late = 0;
@@ -62,7 +62,7 @@ constexpr std::int64_t earliest_deadline(std::span<cost_in_nanoseconds const> co
 /// memory has room for; no shares when all together have not enough.
 /// @pre there is a pipeline, each has room for a microbatch, no cost is negative, microbatches >= 0
 /// Cost: O(pipelines x (log of the time in nanoseconds + pipelines)).
-constexpr batch_split split_batch(std::span<pipeline_cost const> pipelines, int microbatches)
+constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int microbatches)
 {
     expects(!pipelines.empty(), "a batch cannot be split over no pipelines");
     expects(microbatches >= 0, "a batch cannot have a negative number of microbatches");

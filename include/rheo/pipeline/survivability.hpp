@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -30,7 +30,7 @@ struct survivability {
 
 namespace detail {
 
-constexpr bool holds_any(rank_holdings const& rank, std::span<layer_id const> layers)
+constexpr bool holds_any(rank_holdings const& rank, array_view<layer_id const> layers)
 {
     bool held = false;
     for (auto const own : rank.layers) {
@@ -42,7 +42,7 @@ constexpr bool holds_any(rank_holdings const& rank, std::span<layer_id const> la
 }
 
 /// The holders of a tensor: places in the list of ranks.
-constexpr std::vector<std::size_t> holders_of(tensor_bytes const& tensor, std::span<rank_holdings const> ranks)
+constexpr std::vector<std::size_t> holders_of(tensor_bytes const& tensor, array_view<rank_holdings const> ranks)
 {
     std::vector<std::size_t> holders;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -66,7 +66,7 @@ constexpr void insert_once(std::vector<Id>& list, Id value)
 
 /// What the holders can lose. `nodes` says where each of them is; without any, a node is a rank.
 /// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers.
-constexpr survivability survivability_of(std::span<rank_holdings const> ranks, std::span<tensor_bytes const> tensors, std::span<node_id const> nodes = {})
+constexpr survivability survivability_of(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
@@ -123,7 +123,7 @@ namespace detail {
 
 /// The node that holds all copies of a tensor, by a place in the list of ranks; ranks.size() when there are several.
 template <class NodeOf>
-constexpr std::size_t only_holder(tensor_bytes const& tensor, std::span<rank_holdings const> ranks, NodeOf const& node_of)
+constexpr std::size_t only_holder(tensor_bytes const& tensor, array_view<rank_holdings const> ranks, NodeOf const& node_of)
 {
     auto const holders = holders_of(tensor, ranks);
     expects(!holders.empty(), "a tensor that nobody holds is lost already");
@@ -141,7 +141,7 @@ constexpr std::size_t only_holder(tensor_bytes const& tensor, std::span<rank_hol
 /// another node that has received least so far, the lowest of several, from the lowest holder. Empty when all are on
 /// two, or when there is only one node.
 /// @pre as survivability_of. Cost: layers x tensors x ranks x layers.
-constexpr std::vector<safety_copy> safety_copies(std::span<rank_holdings const> ranks, std::span<tensor_bytes const> tensors, std::span<node_id const> nodes = {})
+constexpr std::vector<safety_copy> safety_copies(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     std::vector<bytes> received(ranks.size());
@@ -165,7 +165,7 @@ constexpr std::vector<safety_copy> safety_copies(std::span<rank_holdings const> 
         auto from = ranks.size();
         auto to = ranks.size();
         for (std::size_t r = 0; held_at < ranks.size() && r < ranks.size(); ++r) {
-            bool const holds = detail::holds_any(ranks[r], std::span{&layer, 1});
+            bool const holds = detail::holds_any(ranks[r], array_view{&layer, 1});
             from = holds && from == ranks.size() ? r : from;
             if (!holds && node_of(r) != node_of(held_at) && (to == ranks.size() || received[r] < received[to])) {
                 to = r;

@@ -5,7 +5,6 @@
 // is prepared before anything fails; a loss only chooses among templates. As a type it names model, cuts
 // and schedule; as a value it has the cuts and what planning compares it by: its cost.
 
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "rheo/schedule/schedule.hpp"
 #include "rheo/schedule/stage_placement.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -53,7 +53,7 @@ constexpr std::vector<std::vector<layer_span>> layers_by_position(template_value
 }
 
 /// The pipeline of these ranks. @param by_position as many as the template takes
-constexpr pipeline_instance make_instance(template_value const& shape, std::span<rank_id const> by_position)
+constexpr pipeline_instance make_instance(template_value const& shape, array_view<rank_id const> by_position)
 {
     expects(by_position.size() == static_cast<std::size_t>(size(shape)), "a pipeline takes as many ranks as its template has positions");
     pipeline_instance pipeline{shape.cuts, {}};
@@ -65,7 +65,7 @@ constexpr pipeline_instance make_instance(template_value const& shape, std::span
 
 /// The template with these cuts, its cost estimated from forward and backward times per layer.
 /// @pre the cuts end with the number of layers
-constexpr template_value make_template(std::vector<layer_id> bounds, std::span<seconds const> layer_times)
+constexpr template_value make_template(std::vector<layer_id> bounds, array_view<seconds const> layer_times)
 {
     expects(are_cuts(bounds) && at(bounds.back()) == layer_times.size(),
             "a template's cuts must ascend from layer 0 to the number of layers");
@@ -103,7 +103,7 @@ struct pipeline_template {
     static_assert(detail::cuts_of_model_check<Cuts::describe().back().value, static_cast<int>(Model::describe().layers.size())>::passed);
 
     /// Its value, given forward and backward times per layer. @pre one time per layer
-    static constexpr template_value describe(std::span<seconds const> layer_times)
+    static constexpr template_value describe(array_view<seconds const> layer_times)
     {
         return make_template(Cuts::describe(), layer_times);
     }

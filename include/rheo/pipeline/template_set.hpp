@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/pipeline/template.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -31,7 +31,7 @@ constexpr std::vector<int> sizes_of(template_set_value const& ready)
 }
 
 /// True when the sizes ascend strictly from 1 or more.
-constexpr bool are_template_sizes(std::span<int const> sizes)
+constexpr bool are_template_sizes(array_view<int const> sizes)
 {
     int before = 0;
     for (auto const n : sizes) {
@@ -82,7 +82,7 @@ struct template_set {
     static_assert(detail::template_sizes_check<are_template_sizes(sizes), Templates::size...>::passed);
 
     /// Its value, given forward and backward times per layer. @pre one time per layer
-    static constexpr template_set_value describe(std::span<seconds const> layer_times)
+    static constexpr template_set_value describe(array_view<seconds const> layer_times)
     {
         return {{Templates::describe(layer_times)...}};
     }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/model/footprint.hpp"
@@ -16,6 +15,7 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/plan/memory_parts.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -36,14 +36,14 @@ constexpr bool are_tied(layer_description const& a, layer_description const& b)
 /// Writes them into the profiles of the model's layers. A layer that is tied to several counts what it has in common with the first of them.
 /// @param most what each layer may make again: all of it is dropped then
 /// @pre one profile per layer; no whole layers of sequences in slices. Cost: layers squared.
-constexpr void set_memory(std::span<layer_profile> layers, model_description const& model, memory_terms const& terms, made_again most = made_again::nothing)
+constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms, made_again most = made_again::nothing)
 {
     expects(layers.size() == model.layers.size(), "memory is set in a profile of every layer of the model");
     auto const span_of = [](std::size_t l) { return layer_span{layer_id{static_cast<int>(l)}, layer_id{static_cast<int>(l) + 1}}; };
-    auto const state_of = [&](std::span<layer_span const> held) { return total(state_parts(model, held, terms)); };
+    auto const state_of = [&](array_view<layer_span const> held) { return total(state_parts(model, held, terms)); };
     for (std::size_t l = 0; l < layers.size(); ++l) {
         auto& layer = layers[l];
-        auto const one = std::span{model.layers}.subspan(l, 1);
+        auto const one = array_view{model.layers}.subspan(l, 1);
         auto const slices = terms.shape.slices;
         auto const dropped = dropped_bytes(one.front(), terms.shape, most, terms.policy);
         layer.made_again = dropped;
@@ -51,7 +51,7 @@ constexpr void set_memory(std::span<layer_profile> layers, model_description con
         layer.input = l == 0 ? bytes{} : input_bytes(one, terms.shape, terms.policy) * slices;
         layer.kept_gradients = kept_gradient_bytes(one, terms.shape, terms.policy) * slices;
         auto const here = span_of(l);
-        layer.persistent = state_of(std::span{&here, 1});
+        layer.persistent = state_of(array_view{&here, 1});
         layer.tied_to = -1;
         layer.tied = {};
         for (std::size_t m = 0; m < l && layer.tied_to < 0; ++m) {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "rheo/schedule/activations.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/stage_placement.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -90,7 +90,7 @@ constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
 /// Cost: pairs of layers, and pairs of parameters of those that may share some.
-constexpr parameter_bytes state_parts(model_description const& model, std::span<layer_span const> held, memory_terms const& terms)
+constexpr parameter_bytes state_parts(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
 {
     parameter_bytes sum{};
     auto const& layers = model.layers;
@@ -134,7 +134,7 @@ constexpr std::vector<held_bytes> held_by_stages(model_description const& model,
     std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
-        auto const layers = std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
         held.push_back({activation_bytes(layers, terms.shape, terms.policy), input_bytes(layers, terms.shape, terms.policy),
                         kept_gradient_bytes(layers, terms.shape, terms.policy)});
     }
@@ -164,7 +164,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] == position) {
             auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
-            flow.workspace += backward_workspace_bytes(std::span{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
+            flow.workspace += backward_workspace_bytes(array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
         }
     }
     return flow;
@@ -172,7 +172,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
 
 /// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is made again; empty: nothing
 /// @pre no whole layers of sequences in slices
-constexpr memory_parts flow_of(rank_flow const& flow, std::span<made_again const> again = {})
+constexpr memory_parts flow_of(rank_flow const& flow, array_view<made_again const> again = {})
 {
     expects(again.empty() || again.size() == flow.dropped.size(), "what is made again is said for every layer of the model");
     memory_parts parts{.workspace = flow.workspace};
@@ -197,7 +197,7 @@ constexpr memory_parts flow_of(rank_flow const& flow, std::span<made_again const
 
 /// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
 constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position,
-                                memory_terms const& terms, std::span<made_again const> again = {})
+                                memory_terms const& terms, array_view<made_again const> again = {})
 {
     auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), again);
     parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -73,7 +73,7 @@ constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.
-constexpr std::vector<std::vector<microbatch_work>> deal(std::span<int const> shares)
+constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> shares)
 {
     std::vector<std::vector<microbatch_work>> work;
     int next = 0;
@@ -94,11 +94,11 @@ constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipelin
 }
 
 /// What the rank at a position drops of each layer of the model and makes again; empty: nothing.
-constexpr std::span<made_again const> made_again_at(plan const& p, plan_position place)
+constexpr array_view<made_again const> made_again_at(plan const& p, plan_position place)
 {
     auto const i = at(place.pipeline);
     auto const k = static_cast<std::size_t>(place.position);
-    return i < p.again.size() && k < p.again[i].size() ? std::span<made_again const>{p.again[i][k]} : std::span<made_again const>{};
+    return i < p.again.size() && k < p.again[i].size() ? array_view<made_again const>{p.again[i][k]} : array_view<made_again const>{};
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.

@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rheo/frequency/frontier.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -72,7 +72,7 @@ constexpr void largest_first(std::vector<pipeline_choice>& pipelines)
 /// The least sum (or the least maximum) of a measure of pipelines, over all ways to use the ranks and the microbatches;
 /// of equal ones the one that leaves the fewest ranks over. Empty when there is none.
 template <class Measure, class Join>
-constexpr std::vector<pipeline_choice> best_pipelines(std::span<int const> sizes, joint_request request, Measure measure, Join join)
+constexpr std::vector<pipeline_choice> best_pipelines(array_view<int const> sizes, joint_request request, Measure measure, Join join)
 {
     constexpr double none = std::numeric_limits<double>::infinity();
     auto const ranks = static_cast<std::size_t>(request.ranks);
@@ -126,7 +126,7 @@ constexpr std::vector<pipeline_choice> best_pipelines(std::span<int const> sizes
     return result;
 }
 
-constexpr void expect_possible(std::span<int const> sizes, joint_request request)
+constexpr void expect_possible(array_view<int const> sizes, joint_request request)
 {
     expects(request.ranks >= 1 && request.microbatches >= 1, "pipelines need at least one rank and one microbatch");
     expects(!sizes.empty(), "pipelines are made from at least one template");
@@ -154,7 +154,7 @@ inline constexpr char const* no_set = "no set of these templates uses all ranks,
 /// Time first: the pipelines whose slowest is fastest, then clocks at their common time (the request's deadline if it is
 /// later). `frontier_of(ranks, microbatches)` returns a frontier by reference. Cost: least pipelines x ranks x microbatches^2 x sizes.
 template <class FrontierOf>
-constexpr joint_choice choose_one_after_the_other(std::span<int const> sizes, joint_request request, FrontierOf&& frontier_of)
+constexpr joint_choice choose_one_after_the_other(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
 {
     detail::expect_possible(sizes, request);
     joint_choice choice;
@@ -178,7 +178,7 @@ constexpr joint_choice choose_one_after_the_other(std::span<int const> sizes, jo
 /// Of all sets of pipelines that are done within `time`, the one of least energy. `Fastest(ranks, microbatches)` is asked
 /// first, so that no frontier is made of a pipeline that is too slow. Cost: as above.
 template <class FrontierOf, class Fastest>
-constexpr joint_choice least_energy_within(std::span<int const> sizes, joint_request request, seconds time, FrontierOf&& frontier_of, Fastest&& fastest)
+constexpr joint_choice least_energy_within(array_view<int const> sizes, joint_request request, seconds time, FrontierOf&& frontier_of, Fastest&& fastest)
 {
     detail::expect_possible(sizes, request);
     joint_choice choice{{}, time, {}, {}};
@@ -201,7 +201,7 @@ constexpr joint_choice least_energy_within(std::span<int const> sizes, joint_req
 
 /// Together: of all sets of pipelines that keep the same time, the one of least energy. Never more than one after the other.
 template <class FrontierOf>
-constexpr joint_choice choose_together(std::span<int const> sizes, joint_request request, FrontierOf&& frontier_of)
+constexpr joint_choice choose_together(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
 {
     auto first = choose_one_after_the_other(sizes, request, frontier_of);
     if (!first) {

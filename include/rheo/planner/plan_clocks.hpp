@@ -14,7 +14,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +28,7 @@
 #include "rheo/frequency/switching.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -75,7 +75,7 @@ struct chosen_clocks {
 
 namespace detail {
 
-constexpr double factor_of(std::span<slow_rank const> slow, rank_id rank)
+constexpr double factor_of(array_view<slow_rank const> slow, rank_id rank)
 {
     for (auto const& s : slow) {
         if (s.rank == rank) {
@@ -86,7 +86,7 @@ constexpr double factor_of(std::span<slow_rank const> slow, rank_id rank)
 }
 
 /// The stages' profile with the rows of slow positions as they take now.
-constexpr profile with_slow_positions(profile stages, std::span<double const> factors, program const& p, watts blocking)
+constexpr profile with_slow_positions(profile stages, array_view<double const> factors, program const& p, watts blocking)
 {
     auto const measured = stages.rows;
     for (std::size_t position = 0; position < factors.size(); ++position) {
@@ -111,7 +111,7 @@ constexpr profile with_slow_positions(profile stages, std::span<double const> fa
 }
 
 /// The time from `from` to `to` at which pipelines that end together draw least: where one of their frontiers has a corner.
-inline seconds least_energy_time(std::span<pipeline_frontier const* const> pipelines, seconds from, seconds to)
+inline seconds least_energy_time(array_view<pipeline_frontier const* const> pipelines, seconds from, seconds to)
 {
     auto const energy_at = [&](seconds time) {
         joules sum{};
@@ -149,7 +149,7 @@ inline program program_of_pipeline(plan const& p, std::size_t pipeline)
 }  // namespace detail
 
 /// What a pipeline of the plan needs a frontier of. @pre the plan's schedule is known
-inline pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow)
+inline pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array_view<slow_rank const> slow)
 {
     pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}};
     for (auto const rank : ranks_of(p.pipelines[pipeline])) {
@@ -160,7 +160,7 @@ inline pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline
 
 /// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
-inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request, std::span<slow_rank const> slow)
+inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request, array_view<slow_rank const> slow)
 {
     auto const key = frontier_key_of(p, pipeline, slow);
     auto const compute = detail::program_of_pipeline(p, pipeline);
@@ -169,7 +169,7 @@ inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipel
         return {{}, {}, stages.reason};
     }
     auto const measured = detail::with_slow_positions(std::move(stages.what), key.factors, compute, request.costs.blocking);
-    auto made = make_project(make_event_network(std::span{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
+    auto made = make_project(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
         return {{}, {}, made.reason};
     }
@@ -179,7 +179,7 @@ inline pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipel
 
 /// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
 /// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of realise per pipeline, and of a look-up per corner.
-inline chosen_clocks choose_clocks(std::span<pipeline_frontier const* const> pipelines, clock_request const& request)
+inline chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines, clock_request const& request)
 {
     chosen_clocks result{};
     for (auto const* p : pipelines) {

@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <functional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,18 +23,18 @@
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/planner/pipelines_and_clocks.hpp"
 #include "rheo/schedule/program.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
-/// How a pipeline of so many ranks runs so many microbatches: a stage per rank.
-using program_of_size = std::function<program(int ranks, int microbatches)>;
-
 /// The frontiers of the instances of a set of templates, each made when it is first asked for.
+/// @tparam ProgramOf program(int ranks, int microbatches): how a pipeline of so many ranks runs so many microbatches, a stage per rank
+template <class ProgramOf>
 class template_frontiers {
 public:
     /// @pre the templates are cut from the layers of the profile, which is not by rank
-    template_frontiers(template_set_value const& ready, profile const& layers, program_of_size schedule, frontier_request request)
+    template_frontiers(template_set_value const& ready, profile const& layers, ProgramOf schedule, frontier_request request)
         : schedule_{std::move(schedule)}, request_{request}
     {
         for (auto const& shape : ready.templates) {
@@ -117,12 +115,12 @@ private:
     {
         auto const& stages = sizes_[place_of(ranks)].stages.what;
         auto const p = schedule_(ranks, microbatches);
-        auto made = make_project(make_event_network(std::span{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
+        auto made = make_project(make_event_network(array_view{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
         expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
         return std::move(made.what);
     }
 
-    program_of_size schedule_;
+    ProgramOf schedule_;
     frontier_request request_;
     std::vector<template_of_size> sizes_;
     std::deque<frontier> made_;  // references to them stay valid
@@ -140,8 +138,9 @@ struct survivors_choice {
 /// What so many ranks do: by `deadline` where somebody else is that late, else when one after the other is done. Ranks that
 /// are left over wait. @pre ranks >= 0, microbatches > failures >= 0
 /// @return a reason in both answers when the ranks make no pipeline. Cost: frontiers for the sizes and shares that are in time.
-inline survivors_choice choose_for_survivors(
-    template_set_value const& ready, instantiation_request request, watts blocking, template_frontiers& frontiers, seconds deadline = {0.0})
+template <class ProgramOf>
+survivors_choice choose_for_survivors(
+    template_set_value const& ready, instantiation_request request, watts blocking, template_frontiers<ProgramOf>& frontiers, seconds deadline = {0.0})
 {
     expects(request.microbatches > request.failures, "each of f + 1 pipelines needs a microbatch");
     survivors_choice result{request.ranks, {}, {}};

@@ -6,7 +6,6 @@
 // all members told, of the pipelines in force and of what all ranks know since the start.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "rheo/pipeline/membership.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -31,7 +31,7 @@ struct membership_rules {
 };
 
 /// The nodes of ranks that are numbered through.
-inline std::vector<node_id> nodes_of(std::span<rank_holdings const> members, int node_size)
+inline std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_size)
 {
     expects(node_size >= 1, "a node has at least one rank");
     std::vector<node_id> nodes;
@@ -43,7 +43,7 @@ inline std::vector<node_id> nodes_of(std::span<rank_holdings const> members, int
 
 namespace detail {
 
-inline membership_decision decision_of(std::span<rank_holdings const> told, std::span<pipeline_instance const> before, std::span<rank_id const> leaving,
+inline membership_decision decision_of(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                   replanning const& known, membership_rules rules)
 {
     return decide_membership({.before = before,
@@ -61,7 +61,7 @@ inline membership_decision decision_of(std::span<rank_holdings const> told, std:
 
 /// The plan for the members that told, those that leave without a place.
 /// @param before the pipelines in force @pre told ascends by rank
-inline membership_plan plan_membership(std::span<rank_holdings const> told, std::span<pipeline_instance const> before, std::span<rank_id const> leaving,
+inline membership_plan plan_membership(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                        replanning const& known, membership_rules rules)
 {
     auto decision = detail::decision_of(told, before, leaving, known, rules);
@@ -74,7 +74,7 @@ inline membership_plan plan_membership(std::span<rank_holdings const> told, std:
 }
 
 /// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
-inline membership_plan plan_as_chosen(std::span<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
+inline membership_plan plan_as_chosen(array_view<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
 {
     auto const after = holdings_in(chosen, told);
     membership_plan plan{replan(told, known, std::move(chosen)), {}, {}};
@@ -105,7 +105,7 @@ inline std::vector<copy> copies_for_keepers(membership_plan const& plan, replann
 {
     std::vector<copy> copies;
     for (auto const& kept : plan.kept) {
-        for (auto const& part : whole_parts(known.state, std::span{&kept.layer, 1})) {
+        for (auto const& part : whole_parts(known.state, array_view{&kept.layer, 1})) {
             auto const& layers = known.state.tensors[at(part.tensor)].layers;
             bool there = false;
             for (auto const& holds : plan.salvage.after) {

@@ -49,7 +49,6 @@
 // of its own in the last layer, and it is salvaged and made again like them.
 
 #include <algorithm>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -57,6 +56,7 @@
 #include "rheo/recover/event.hpp"
 #include "rheo/recover/rules.hpp"
 #include "rheo/recover/state.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -96,7 +96,7 @@ constexpr transition<Plan> start_protocol(protocol_start from)
 /// Books the contributions of a complete operation: a microbatch to these uses, which ascend. Cost: one pass over the uses that the rank holds.
 /// @pre a section runs; the rank holds the uses; the microbatch is in none of them yet
 template <RecoveryPlan Plan>
-constexpr void note(protocol_state<Plan>& state, std::span<use_id const> uses, microbatch_id microbatch)
+constexpr void note(protocol_state<Plan>& state, array_view<use_id const> uses, microbatch_id microbatch)
 {
     expects(state.phase == protocol_phase::section && state.work != section_work::closing, "contributions are made in a section");
     auto const end = state.holds.uses.end();
@@ -115,7 +115,7 @@ constexpr void note(protocol_state<Plan>& state, std::span<use_id const> uses, m
 template <RecoveryPlan Plan>
 constexpr void note(protocol_state<Plan>& state, contributed what)
 {
-    note(state, std::span{&what.use, 1}, what.microbatch);
+    note(state, array_view{&what.use, 1}, what.microbatch);
 }
 
 /// Books a copied layer. @pre a recovery copies, or a section, whose committed state it belongs to

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "rheo/reshard/copy_plan.hpp"
 #include "rheo/reshard/layout.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -45,7 +45,7 @@ struct replanning {
 };
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
-inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known, recomposition chosen)
+inline recovery_plan replan(array_view<rank_holdings const> told, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
     auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
@@ -77,7 +77,7 @@ inline recovery_plan replan(std::span<rank_holdings const> told, replanning cons
 }
 
 /// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
-inline recovery_plan replan(std::span<rank_holdings const> told, replanning const& known)
+inline recovery_plan replan(array_view<rank_holdings const> told, replanning const& known)
 {
     return replan(told, known, recompose(told, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
 }

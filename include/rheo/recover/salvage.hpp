@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,15 +17,16 @@
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/recover/salvage_plan.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 struct salvage_request {
-    std::span<rank_holdings const> told;            ///< of all survivors, ascending by rank, of one version
+    array_view<rank_holdings const> told;            ///< of all survivors, ascending by rank, of one version
     collection const* state;                        ///< of the model
-    std::span<pipeline_instance const> pipelines;   ///< the new ones, of survivors only; none when there is no plan
-    std::span<int const> shares;                    ///< per pipeline, its part of the microbatches
+    array_view<pipeline_instance const> pipelines;   ///< the new ones, of survivors only; none when there is no plan
+    array_view<int const> shares;                    ///< per pipeline, its part of the microbatches
     int layers;                                     ///< of the model
     int microbatches;                               ///< of a step
     int slices = 1;                                 ///< of a microbatch: each contributes for itself

@@ -10,13 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "rheo/reshard/copy.hpp"
 #include "rheo/reshard/detail/missing_boxes.hpp"
 #include "rheo/reshard/layout.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -41,7 +41,7 @@ struct copy_plan_answer {
 
 namespace detail {
 
-constexpr void expects_layout(std::span<rank_parts const> layout, std::size_t tensors)
+constexpr void expects_layout(array_view<rank_parts const> layout, std::size_t tensors)
 {
     for (std::size_t i = 0; i < layout.size(); ++i) {
         expects(i == 0 || layout[i - 1].rank < layout[i].rank, "a layout lists its ranks once each, ascending");
@@ -52,7 +52,7 @@ constexpr void expects_layout(std::span<rank_parts const> layout, std::size_t te
 }
 
 /// The boxes of each tensor, ascending by rank.
-constexpr std::vector<std::vector<placed_box>> boxes_by_tensor(std::span<rank_parts const> layout, std::size_t tensors)
+constexpr std::vector<std::vector<placed_box>> boxes_by_tensor(array_view<rank_parts const> layout, std::size_t tensors)
 {
     std::vector<std::vector<placed_box>> boxes(tensors);
     for (auto const& rank : layout) {

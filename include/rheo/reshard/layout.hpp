@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/tensor/box.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,7 +33,7 @@ struct rank_parts {
 
 /// The whole tensors that a holder of these layers holds, ascending: those of its layers and those shared with one
 /// of them. The loss has no committed state and is left out.
-inline std::vector<tensor_part> whole_parts(collection const& state, std::span<layer_id const> layers)
+inline std::vector<tensor_part> whole_parts(collection const& state, array_view<layer_id const> layers)
 {
     std::vector<tensor_part> parts;
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {

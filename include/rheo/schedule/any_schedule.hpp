@@ -4,13 +4,13 @@
 // A schedule chosen while the program runs: any type that is a Schedule, as a value. It points to what the type says of
 // itself: a variant of all families would make each includer compile a visit per question, and would be closed.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/row_builder.hpp"
 #include "rheo/schedule/schedule.hpp"
 #include "rheo/schedule/shape_fault.hpp"
 #include "rheo/schedule/stage_work.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -84,7 +84,7 @@ constexpr shape_fault fault_of(any_schedule schedule, schedule_shape shape) { re
 constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(*schedule, shape); }
 
 /// The compute program of `work`, in its order, on `ranks` ranks. @pre what the family asks for
-constexpr program make_program(any_schedule schedule, int ranks, std::span<stage_work const> work)
+constexpr program make_program(any_schedule schedule, int ranks, array_view<stage_work const> work)
 {
     return detail::restricted(schedule->program(*schedule, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
 }

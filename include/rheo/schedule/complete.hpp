@@ -6,13 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/schedule/pipeline_facts.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/stage_work.hpp"
 #include "rheo/schedule/verdict.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,7 +34,7 @@ constexpr instruction_kind undone(std::uint8_t done, bool with_backward)
 }
 
 /// The work per item: each slice of each microbatch as deep as the microbatch.
-constexpr std::vector<stage_work> items_of(program const& p, std::span<stage_work const> work)
+constexpr std::vector<stage_work> items_of(program const& p, array_view<stage_work const> work)
 {
     std::vector<stage_work> items;
     for (auto const& w : work) {
@@ -63,7 +63,7 @@ constexpr int copy_of(program const& p, microbatch_id item)
 
 /// Whether the program's computations are exactly those of `work`; if not, an instruction that is
 /// missing, there twice (or unasked for), or not on its rank. Transfers and reductions are not looked at.
-constexpr verdict complete(program const& p, std::span<stage_work const> work)
+constexpr verdict complete(program const& p, array_view<stage_work const> work)
 {
     auto done = detail::facts_of(p, 0);
     auto const stages = static_cast<int>(done.stages);

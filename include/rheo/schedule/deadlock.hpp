@@ -4,12 +4,12 @@
 // Whether programs come to their end: the order of the compute instructions alone, and the whole
 // product of all pipelines with their transfers and reductions under a named transport.
 
-#include <span>
 
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/transport.hpp"
 #include "rheo/schedule/verdict.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -17,7 +17,7 @@ namespace rheo::inline v0 {
 /// stuck state. A transfer that no rank answers, a receive in the wrong order and a computation before
 /// its input are all seen as ranks that wait.
 template <class Transport>
-constexpr verdict deadlock_free(std::span<program const> programs)
+constexpr verdict deadlock_free(array_view<program const> programs)
 {
     no_observer observer;
     return interpret<Transport>(programs, observer);
@@ -27,7 +27,7 @@ constexpr verdict deadlock_free(std::span<program const> programs)
 template <class Transport>
 constexpr verdict deadlock_free(program const& p)
 {
-    return deadlock_free<Transport>(std::span{&p, 1});
+    return deadlock_free<Transport>(array_view{&p, 1});
 }
 
 /// The same under a transport with values: `deadlock_free(p, fifo{.depth = 2})`.
@@ -35,7 +35,7 @@ template <class Transport>
 constexpr verdict deadlock_free(program const& p, Transport transport)
 {
     no_observer observer;
-    return interpret<Transport>(std::span{&p, 1}, observer, {}, transport);
+    return interpret<Transport>(array_view{&p, 1}, observer, {}, transport);
 }
 
 /// Whether the compute order of a program without transfers is acyclic.

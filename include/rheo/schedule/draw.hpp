@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "rheo/schedule/text.hpp"
 #include "rheo/schedule/timeline.hpp"
 #include "rheo/schedule/transport.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -55,7 +55,7 @@ template <class Transport = shared_memory>
 std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0})
 {
     expects(slot > seconds{0.0}, "a slot of a drawing takes time");
-    auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+    auto const times = make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs cannot be drawn");
     auto const count = detail::slots_in(makespan(times), slot);
     bool const with_stage = p.placement.size() > p.rows.size();

@@ -14,6 +14,7 @@
 #include "rheo/schedule/lower_bound.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/timeline.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -80,7 +81,7 @@ constexpr std::vector<seconds> work_by_rank(timeline const& times)
 template <class Transport = shared_memory>
 constexpr schedule_figures figures_of(program const& p, stage_costs const& costs)
 {
-    auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+    auto const times = make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs has no makespan");
     auto const work = work_by_rank(times);
     schedule_figures f{makespan(times), {}, {}, {}, lower_bound(p, costs, work), peak_activations_by_rank(p)};

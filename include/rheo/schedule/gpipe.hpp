@@ -5,11 +5,11 @@
 // the activations of all microbatches. Backwards run in the order of the forwards, as in PyTorch,
 // where the paper reverses it; bubble and peak are the same. It is looped breadth-first with one chunk.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/looped_bfs.hpp"
 #include "rheo/schedule/schedule.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,7 +26,7 @@ struct gpipe {
     }
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work) { return program_of_work<gpipe>(ranks, work); }
+    static constexpr rheo::program program(int ranks, array_view<stage_work const> work) { return program_of_work<gpipe>(ranks, work); }
 
     friend constexpr bool operator==(gpipe, gpipe) = default;
 };

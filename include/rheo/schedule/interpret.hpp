@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/transport.hpp"
 #include "rheo/schedule/verdict.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -37,7 +37,7 @@ template <class Transport, class Observer>
 class interpretation {
 public:
     constexpr ~interpretation() = default;  // said, because nvcc does not see that the implicit one is constexpr
-    constexpr interpretation(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits, Transport transport)
+    constexpr interpretation(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits, Transport transport)
         : programs_{programs}, observer_{&observer}, transport_{transport}
     {
         for (std::size_t p = 0; p < programs.size(); ++p) {
@@ -303,7 +303,7 @@ private:
         return {{r.pipeline, r.position, i}, {other.pipeline, other.position, met}};
     }
 
-    std::span<program const> programs_;
+    array_view<program const> programs_;
     Observer* observer_;
     Transport transport_;
     message_queues queues_;
@@ -332,7 +332,7 @@ struct no_observer {
 /// `limits` (empty: none) stops row k of the product after limits[k] instructions, as the loss of its rank does.
 /// A transport with values, as `fifo`, is given as one. Returns ok, or `misplaced`, or `crossed`, or `hang` with the stuck state.
 template <class Transport, class Observer>
-constexpr verdict interpret(std::span<program const> programs, Observer& observer, std::span<std::size_t const> limits = {},
+constexpr verdict interpret(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits = {},
     Transport transport = {})
 {
     return detail::interpretation<Transport, Observer>{programs, observer, limits, transport}.run();

@@ -5,11 +5,11 @@
 // ahead, then one forward and one backward in turn, then the backwards that are left. The bubble is
 // that of GPipe, but rank r holds at most p - r microbatches instead of all.
 
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/in_turn.hpp"
 #include "rheo/schedule/schedule.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,7 +26,7 @@ struct one_f_one_b {
     }
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
-    static constexpr rheo::program program(int ranks, std::span<stage_work const> work) { return program_of_work<one_f_one_b>(ranks, work); }
+    static constexpr rheo::program program(int ranks, array_view<stage_work const> work) { return program_of_work<one_f_one_b>(ranks, work); }
 
     friend constexpr bool operator==(one_f_one_b, one_f_one_b) = default;
 };

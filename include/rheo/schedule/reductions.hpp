@@ -8,11 +8,11 @@
 // hold up a transfer that some other rank needs to come to its own sums.
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/verdict.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -180,7 +180,7 @@ struct unit_holder {
 };
 
 /// The holders of a unit over all pipelines, ascending, read off the programs.
-constexpr std::vector<unit_holder> holders_of(std::span<program const> programs, reduction_id unit)
+constexpr std::vector<unit_holder> holders_of(array_view<program const> programs, reduction_id unit)
 {
     std::vector<unit_holder> holders;
     for (std::size_t p = 0; p < programs.size(); ++p) {

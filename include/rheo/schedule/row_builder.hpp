@@ -9,17 +9,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/stage_work.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::detail {
 
-constexpr void expect_work(int stages, std::span<stage_work const> work)
+constexpr void expect_work(int stages, array_view<stage_work const> work)
 {
     expects(stages <= std::numeric_limits<std::int16_t>::max(), "a program has at most 32767 stages");
     for (auto const& w : work) {
@@ -71,7 +71,7 @@ constexpr program in_units(int microbatches, int unit, Make const& make)
 
 /// The schedule of a whole step turned into one of `work`, whose k-th entry takes the place of microbatch k. A backward
 /// that nobody needs is left out, with its overlap.
-constexpr program restricted(program p, std::span<stage_work const> work)
+constexpr program restricted(program p, array_view<stage_work const> work)
 {
     auto const chain = stages_per_copy(p);
     expect_work(chain, work);

@@ -9,13 +9,13 @@
 
 #include <concepts>
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/row_builder.hpp"
 #include "rheo/schedule/shape_fault.hpp"
 #include "rheo/schedule/stage_work.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -88,7 +88,7 @@ constexpr void expect_possible(schedule_shape shape)
 /// The compute program of `work`, in its order, as a step of so many microbatches.
 /// @pre fault_of says none at that size; deepest within the pipeline; each microbatch once
 template <Schedule S>
-constexpr program program_of_work(int ranks, std::span<stage_work const> work)
+constexpr program program_of_work(int ranks, array_view<stage_work const> work)
 {
     return detail::restricted(S::program({.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);
 }

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "rheo/schedule/any_schedule.hpp"
 #include "rheo/schedule/cost.hpp"
 #include "rheo/schedule/list_schedule.hpp"
 #include "rheo/schedule/stage_placement.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -69,7 +69,7 @@ constexpr possible_form form_of(any_schedule schedule, int ranks)
 
 /// An order of `work` over this form that exists for any work, also for none; a rank holds at most as many activations as with two
 /// microbatches per rank in all of its stages (slices: as it comes). @pre deepest within the pipeline, each microbatch once
-constexpr program listed_program(schedule_form const& form, std::span<stage_work const> work)
+constexpr program listed_program(schedule_form const& form, array_view<stage_work const> work)
 {
     auto const stages = static_cast<int>(form.where.positions.size());
     auto const cap = form.slices == 1 ? bytes{2 * std::int64_t{stages}} : bytes{};

@@ -6,11 +6,11 @@
 // only. The planner speaks of layers (microbatch_work); a pipeline's cuts turn those into stages.
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/topology/index.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -35,7 +35,7 @@ constexpr std::vector<stage_work> whole_step(int microbatches)
 
 /// The work of a pipeline whose stage s holds the layers cuts[s] .. cuts[s+1]-1.
 /// @pre cuts ascend from layer 0 and end with the number of layers. Cost: |work| x stages.
-constexpr std::vector<stage_work> to_stage_work(std::span<microbatch_work const> work, std::span<layer_id const> cuts)
+constexpr std::vector<stage_work> to_stage_work(array_view<microbatch_work const> work, array_view<layer_id const> cuts)
 {
     expects(cuts.size() >= 2, "cuts need a beginning and an end");
     std::vector<stage_work> result;

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +14,7 @@
 #include "rheo/schedule/draw.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/timeline.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -55,7 +54,7 @@ inline std::string svg_box(double x, double y, double width, double height, inst
 template <class Transport = shared_memory>
 std::string to_svg(program const& p, stage_costs const& costs, double width = 1200.0)
 {
-    auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+    auto const times = make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs cannot be drawn");
     constexpr double height = 22.0;
     constexpr double margin = 30.0;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/transport.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -68,7 +68,7 @@ struct pipeline_times {
 template <class Transport>
 class clockwork {
 public:
-    constexpr clockwork(std::span<program const> programs, step_cost const& costs) : programs_{programs}, costs_{&costs}
+    constexpr clockwork(array_view<program const> programs, step_cost const& costs) : programs_{programs}, costs_{&costs}
     {
         expects(costs.pipelines.size() == programs.size(), "a timeline needs the costs of every pipeline");
         for (std::size_t p = 0; p < programs.size(); ++p) {
@@ -190,7 +190,7 @@ private:
         clocks_[r.row] = end;
     }
 
-    std::span<program const> programs_;
+    array_view<program const> programs_;
     step_cost const* costs_;
     std::vector<pipeline_times> times_;
     std::vector<seconds> clocks_;  ///< row -> when it is free
@@ -202,7 +202,7 @@ private:
 /// The timeline of the product of the programs from time 0. Cost: as the deadlock check. `limits` as in interpret.
 /// @pre costs for every pipeline and stage
 template <class Transport>
-constexpr timeline make_timeline(std::span<program const> programs, step_cost const& costs, std::span<std::size_t const> limits = {})
+constexpr timeline make_timeline(array_view<program const> programs, step_cost const& costs, array_view<std::size_t const> limits = {})
 {
     detail::clockwork<Transport> clock{programs, costs};
     auto sound = interpret<Transport>(programs, clock, limits);
@@ -226,7 +226,7 @@ constexpr seconds makespan(timeline const& times)
 template <class Transport = shared_memory>
 constexpr seconds makespan(program const& p, stage_costs const& costs)
 {
-    auto const times = make_timeline<Transport>(std::span{&p, 1}, {{costs}, {}});
+    auto const times = make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs has no makespan");
     return makespan(times);
 }

@@ -4,10 +4,10 @@
 // The transfers of a pipeline on modelled time, by the model of a link (topology/link.hpp).
 
 #include <cstddef>
-#include <span>
 
 #include "rheo/schedule/cost.hpp"
 #include "rheo/topology/link.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 
 /// The costs of a pipeline with its transfers on the link; boundary[s] is the message between stages s and s + 1,
 /// the same for activations and their gradients. @pre one boundary less than stages
-constexpr stage_costs with_transfers(stage_costs costs, std::span<bytes const> boundary, modelled_link link)
+constexpr stage_costs with_transfers(stage_costs costs, array_view<bytes const> boundary, modelled_link link)
 {
     expects(boundary.size() + 1 == costs.size(), "a pipeline has one boundary less than stages");
     for (std::size_t s = 0; s < boundary.size(); ++s) {

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "rheo/topology/index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/trace/event.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -68,7 +68,7 @@ struct interrupted_step {
 
 namespace detail {
 
-inline bool is_lost(std::span<modelled_loss const> losses, rank_id rank)
+inline bool is_lost(array_view<modelled_loss const> losses, rank_id rank)
 {
     return std::any_of(losses.begin(), losses.end(), [&](auto const& l) { return l.rank == rank; });
 }
@@ -76,7 +76,7 @@ inline bool is_lost(std::span<modelled_loss const> losses, rank_id rank)
 /// How many instructions each row completes before its own rank is lost, in a run without other losses.
 /// Earlier losses only delay a row, so the losses are taken in turn.
 template <class Transport>
-timeline timeline_with_losses(modelled_step const& step, std::span<modelled_loss const> losses, std::span<program const> programs)
+timeline timeline_with_losses(modelled_step const& step, array_view<modelled_loss const> losses, array_view<program const> programs)
 {
     auto const costs = costs_of(step);
     auto times = make_timeline<Transport>(programs, costs);
@@ -111,8 +111,8 @@ inline finished_work finished_on(timed_row const& row, stage_id stage, rank_id r
 }
 
 /// The phases after the survivors have left, from `detect` of the loss at `lost` on; returns when the last one ends.
-inline seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, std::span<rank_id const> survivors,
-    std::span<seconds const> left, recovery_times const& times, seconds lost, seconds cut)
+inline seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors,
+    array_view<seconds const> left, recovery_times const& times, seconds lost, seconds cut)
 {
     auto const add = [&](rank_id rank, activity what, seconds start, seconds end) {
         if (start < cut) {
@@ -152,7 +152,7 @@ inline seconds add_recovery(std::vector<trace_event>& events, modelled_step cons
 /// Losses after that moment are not looked at: they belong to the second part.
 /// @pre the step is sound; losses ascend in time, each rank once, the first within the step
 template <class Transport = nonblocking>
-interrupted_step rehearse_losses(modelled_step const& step, std::span<modelled_loss const> losses, recovery_times const& phases)
+interrupted_step rehearse_losses(modelled_step const& step, array_view<modelled_loss const> losses, recovery_times const& phases)
 {
     expects(!losses.empty(), "a rehearsal of losses needs one");
     for (std::size_t k = 1; k < losses.size(); ++k) {
@@ -232,7 +232,7 @@ interrupted_step rehearse_losses(modelled_step const& step, std::span<modelled_l
 /// second part, whose beginning, generation and attempt are set here.
 /// @pre as rehearse_losses; the second part is sound
 template <class Transport = nonblocking, class Replan>
-rehearsal rehearse(modelled_step const& step, std::span<modelled_loss const> losses, recovery_times const& phases, Replan&& replan)
+rehearsal rehearse(modelled_step const& step, array_view<modelled_loss const> losses, recovery_times const& phases, Replan&& replan)
 {
     auto first = rehearse_losses<Transport>(step, losses, phases);
     modelled_step second = replan(std::as_const(first));

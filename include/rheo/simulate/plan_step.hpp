@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "rheo/model/footprint.hpp"
@@ -21,6 +20,7 @@
 #include "rheo/schedule/reductions.hpp"
 #include "rheo/simulate/link.hpp"
 #include "rheo/simulate/step.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -38,7 +38,7 @@ struct modelled_machine {
 
 /// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
 /// forward, half for each of its parts; messages are of the policy's storage type. @pre cuts of this model, rates above zero
-constexpr stage_costs modelled_costs(model_description const& model, microbatch_shape shape, std::span<layer_id const> cuts, modelled_machine const& machine,
+constexpr stage_costs modelled_costs(model_description const& model, microbatch_shape shape, array_view<layer_id const> cuts, modelled_machine const& machine,
                                      dtype_policy const& policy = fp32)
 {
     expects(machine.compute.count > 0.0, "a modelled machine computes more than zero operations per second");

@@ -6,11 +6,11 @@
 // element counts, at its place. It tells states apart, it is no defence against an adversary.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "rheo/tensor/collection.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -50,7 +50,7 @@ constexpr std::uint64_t hash_text(std::string_view text)
 /// Digest of consecutive elements of one tensor's role, given as 32-bit patterns.
 /// @param first the row-major index of the first element within the whole tensor.
 constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first,
-                                 std::span<std::uint32_t const> bits)
+                                 array_view<std::uint32_t const> bits)
 {
     auto const key = mix_bits(hash_text(tensor) + static_cast<std::uint64_t>(role) + 1);
     state_digest sum;

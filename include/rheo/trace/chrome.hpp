@@ -9,15 +9,14 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <ostream>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -66,7 +65,7 @@ inline void write_metadata(std::ostream& out, std::string_view what, int process
 }  // namespace detail
 
 /// Writes a whole trace of any number of ranks. Events may come in any order.
-inline void write_chrome_trace(std::ostream& out, std::span<trace_event const> events)
+inline void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
 {
     std::vector<std::vector<bool>> seen;  // rank -> stream -> named already
     out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <istream>
 #include <ostream>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "rheo/trace/event.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -136,7 +136,7 @@ private:
 };
 
 /// Writes the events, one a line, in their order.
-inline void write_json_lines(std::ostream& out, std::span<trace_event const> events)
+inline void write_json_lines(std::ostream& out, array_view<trace_event const> events)
 {
     for (auto const& e : events) {
         out << json_line{e}.text();

@@ -8,13 +8,13 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/svg.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -78,7 +78,7 @@ inline std::string time_for_people(seconds time)
 
 /// Draws the events. Of events that overlap on a rank the later one in the list lies on top.
 /// @pre the span of time is not empty, the drawing is wider than the ranks' names
-inline std::string draw_lanes(std::span<trace_event const> events, svg_lanes const& what)
+inline std::string draw_lanes(array_view<trace_event const> events, svg_lanes const& what)
 {
     using namespace detail;
     expects(what.begin < what.end, "a drawing of lanes needs a span of time");

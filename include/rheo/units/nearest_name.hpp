@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string_view>
 #include <vector>
+
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -32,7 +33,7 @@ constexpr std::size_t edit_distance(std::string_view a, std::string_view b)
 }
 
 /// The known name nearest to `name`, the first of several; empty when none is known.
-constexpr std::string_view nearest_name(std::string_view name, std::span<std::string_view const> known)
+constexpr std::string_view nearest_name(std::string_view name, array_view<std::string_view const> known)
 {
     std::string_view best;
     std::size_t least = 0;

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/schedule/interpret.hpp"
 #include "rheo/schedule/program.hpp"
 #include "rheo/schedule/transport.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::detail {
@@ -33,7 +33,7 @@ public:
     constexpr explicit replay(program const& p) : ends_(p.rows.size(), 0), chain_{stages_per_copy(p)}
     {
         recorder order{&p, {}, std::vector<int>(p.rows.size(), 0)};
-        auto const sound = interpret<shared_memory>(std::span{&p, 1}, order);
+        auto const sound = interpret<shared_memory>(array_view{&p, 1}, order);
         expects(sound.ok, "a program that hangs has no makespan");
         auto const items = facts_of(p, 0).items;
         slots_.resize(2 * p.placement.size() * items, 0);
@@ -52,7 +52,7 @@ public:
     }
 
     /// The makespan with these times per stage of one copy of the model. Cost: linear in the instructions.
-    constexpr std::int64_t operator()(std::span<stage_times const> times)
+    constexpr std::int64_t operator()(array_view<stage_times const> times)
     {
         for (auto& end : ends_) {
             end = 0;
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    constexpr std::int64_t arrival(std::span<stage_times const> times, std::int32_t input, std::int32_t sender) const
+    constexpr std::int64_t arrival(array_view<stage_times const> times, std::int32_t input, std::int32_t sender) const
     {
         if (input == no_slot) {
             return 0;
@@ -148,7 +148,7 @@ private:
         return ready + (sender % 2 == 0 ? from.send_activation : from.send_gradient);
     }
 
-    constexpr std::int64_t time_of(std::span<stage_times const> times, instruction_kind kind, int stage) const
+    constexpr std::int64_t time_of(array_view<stage_times const> times, instruction_kind kind, int stage) const
     {
         auto const& t = times[static_cast<std::size_t>(stage % chain_)];
         switch (kind) {

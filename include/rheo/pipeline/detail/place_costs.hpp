@@ -7,13 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
+#include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::detail {
@@ -31,9 +31,9 @@ struct place_costs {
     std::vector<shared_tensor> shared{};
 
     /// @pre the spans have no layer in common
-    constexpr std::int64_t of(std::size_t survivor, std::span<layer_span const> spans) const
+    constexpr std::int64_t of(std::size_t survivor, array_view<layer_span const> spans) const
     {
-        std::span const before{missing_before.data() + survivor * bounds, bounds};
+        array_view const before{missing_before.data() + survivor * bounds, bounds};
         std::int64_t cost = 0;
         for (auto const span : spans) {
             cost += before[at(span.end)] - before[at(span.begin)];
@@ -52,7 +52,7 @@ struct place_costs {
 };
 
 /// @pre no tensor has a layer that the model has not
-constexpr place_costs make_place_costs(std::span<rank_holdings const* const> survivors, std::span<tensor_bytes const> tensors, int layers)
+constexpr place_costs make_place_costs(array_view<rank_holdings const* const> survivors, array_view<tensor_bytes const> tensors, int layers)
 {
     place_costs costs{.survivors = survivors.size(), .bounds = static_cast<std::size_t>(layers) + 1};
     std::vector<std::int64_t> own(static_cast<std::size_t>(layers), 0);  // of each layer, what no other has
@@ -93,7 +93,7 @@ constexpr place_costs make_place_costs(std::span<rank_holdings const* const> sur
 
 /// For one size of pipeline: what the k cheapest survivors for each place miss at least, summed over the
 /// places, for k = 0, 1, ... A bound from below for k pipelines of that size.
-constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, std::span<std::vector<layer_span> const> places, int most_pipelines)
+constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, array_view<std::vector<layer_span> const> places, int most_pipelines)
 {
     auto const survivors = costs.survivors;
     auto const most = static_cast<std::size_t>(most_pipelines);

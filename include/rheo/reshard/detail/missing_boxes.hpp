@@ -8,13 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "rheo/reshard/layout.hpp"
 #include "rheo/tensor/box.hpp"
 #include "rheo/topology/index.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0::detail {
 
@@ -50,7 +50,7 @@ constexpr void add_edge(std::vector<std::int64_t>& edges, std::int64_t edge)
     }
 }
 
-constexpr void add_edges(box_grid& grid, std::span<placed_box const> boxes)
+constexpr void add_edges(box_grid& grid, array_view<placed_box const> boxes)
 {
     for (auto const& [rank, box] : boxes) {
         if (elements(box) > 0) {
@@ -75,7 +75,7 @@ struct rank_cells {
 };
 
 /// @pre boxes ascend by rank
-constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, std::span<placed_box const> boxes)
+constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, array_view<placed_box const> boxes)
 {
     std::vector<rank_cells> result;
     for (auto const& [rank, box] : boxes) {
@@ -93,7 +93,7 @@ constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, std::span<
 }
 
 /// Takes the largest block of open cells with the same holders that begins at `first`, rightwards, then downwards.
-constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, std::size_t first, std::span<rank_cells const> held)
+constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, std::size_t first, array_view<rank_cells const> held)
 {
     auto const width = grid.width();
     auto const joins = [&](std::size_t cell) {
@@ -129,7 +129,7 @@ constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, st
 
 /// The wanted boxes that their rank does not hold as one box: most are, which is decided without a grid.
 /// @pre both lists ascend by rank
-constexpr std::vector<placed_box> not_held_whole(std::span<placed_box const> held, std::span<placed_box const> wanted)
+constexpr std::vector<placed_box> not_held_whole(array_view<placed_box const> held, array_view<placed_box const> wanted)
 {
     std::vector<placed_box> open;
     std::size_t own = 0;  // the first box that this rank or a later one holds
@@ -149,7 +149,7 @@ constexpr std::vector<placed_box> not_held_whole(std::span<placed_box const> hel
 }
 
 /// Appends what each rank misses of one tensor, ascending by rank. @pre both lists ascend by rank
-constexpr void append_missing(std::vector<missing_box>& missing, std::span<placed_box const> held, std::span<placed_box const> wanted,
+constexpr void append_missing(std::vector<missing_box>& missing, array_view<placed_box const> held, array_view<placed_box const> wanted,
                               tensor_id tensor)
 {
     auto const open_wants = not_held_whole(held, wanted);
