@@ -49,7 +49,7 @@ struct attention_shape {
 };
 
 template <class T>
-void attention(results& to, char const* type, attention_shape const& s)
+void attention(results& to, char const* type, attention_shape const& s, cuda::tensor_cores by = cuda::tensor_cores::of_warps)
 {
     constexpr auto policy = cuda::policy_storing<T>;
     auto const width = s.heads * s.head_width;
@@ -65,11 +65,21 @@ void attention(results& to, char const* type, attention_shape const& s)
     double const product = 2 * pairs * static_cast<double>(s.head_width);
     double const one = static_cast<double>(rows) * sizeof(T);
     auto const shape = std::to_string(s.batch) + " x " + std::to_string(s.length) + ", " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_width);
-    std::string const dropping = s.dropped > 0 ? ", dropout" : "";
-    to.add({.kernel = "attention_forward" + dropping, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product},
-           [&] { cuda::attention_forward<policy>({}, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}); });
-    to.add({.kernel = "attention_backward" + dropping, .type = type, .shape = shape, .bytes = one * static_cast<double>(2 * columns + 2 * width), .flops = 5 * product},  // five are the least
-           [&] { cuda::attention_backward<policy>({}, room, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}); });
+    std::string const how = std::string{by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : ""} + (s.dropped > 0 ? ", dropout" : "");
+    to.add({.kernel = "attention_forward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product},
+           [&] { cuda::attention_forward<policy>({}, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}, by); });
+    to.add({.kernel = "attention_backward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(2 * columns + 2 * width), .flops = 5 * product},  // five are the least
+           [&] { cuda::attention_backward<policy>({}, room, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}, by); });
+}
+
+/// By each kind of tensor cores that the device has.
+void attention_on_cores(results& to, attention_shape const& s)
+{
+    for (auto const by : {cuda::tensor_cores::of_warps, cuda::tensor_cores::of_warpgroups}) {
+        if (cuda::has(by)) {
+            attention<bfloat16>(to, "bf16", s, by);
+        }
+    }
 }
 
 }  // namespace
@@ -79,8 +89,8 @@ void products(results& to)
     if (to.asked().tiny()) {
         linear<bfloat16>(to, "bf16", 16, 24, 32);
         linear<float>(to, "fp32", 16, 24, 32);
-        attention<bfloat16>(to, "bf16", {1, 20, 2, 1, 16});
-        attention<bfloat16>(to, "bf16", {1, 20, 2, 1, 16, 0.1});
+        attention_on_cores(to, {1, 20, 2, 1, 16});
+        attention_on_cores(to, {1, 20, 2, 1, 16, 0.1});
         attention<float>(to, "fp32", {1, 20, 2, 1, 16});
         return;
     }
@@ -92,11 +102,11 @@ void products(results& to)
     }
     linear<float>(to, "fp32", 4096, 768, 3072);
     for (std::int64_t const length : {1024, 2048, 4096, 8192}) {
-        attention<bfloat16>(to, "bf16", {16384 / length, length, 12, 12, 64});
-        attention<bfloat16>(to, "bf16", {16384 / length, length, 32, 32, 128});
-        attention<bfloat16>(to, "bf16", {16384 / length, length, 32, 8, 128});
+        attention_on_cores(to, {16384 / length, length, 12, 12, 64});
+        attention_on_cores(to, {16384 / length, length, 32, 32, 128});
+        attention_on_cores(to, {16384 / length, length, 32, 8, 128});
     }
-    attention<bfloat16>(to, "bf16", {16, 1024, 12, 12, 64, 0.1});
+    attention_on_cores(to, {16, 1024, 12, 12, 64, 0.1});
     attention<float>(to, "fp32", {4, 1024, 12, 12, 64});
 }
 

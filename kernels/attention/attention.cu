@@ -29,6 +29,9 @@ bool has_tiles(Arguments const& a, Pointers const*... others)
     bool result = head_width <= 128 && whole_chunks<bfloat16>(head_width, a.qkv, others...);
     for (std::int64_t s = 0; s < a.before.count; ++s) {
         result = result && whole_chunks<bfloat16>(head_width, a.before.of[static_cast<std::size_t>(s)]);
+        if constexpr (requires { a.kv_gradient_before; }) {
+            result = result && whole_chunks<bfloat16>(head_width, a.kv_gradient_before.of[static_cast<std::size_t>(s)]);
+        }
     }
     return result;
 }
@@ -40,36 +43,55 @@ extent grid_of(std::int64_t blocks, std::int64_t heads, std::int64_t batch)
 
 bool drops(dropout const& drop) { return dropout_threshold(drop) != 0; }
 
-template <int Width>
+template <class Cores, int Width>
 void forward_on_tiles(stream queue, attention_forward_arguments<bf16> const& a)
 {
-    using namespace forward_tiles;
-    launch_shape const shape{grid_of(blocks_for(a.length, queries), a.heads, a.batch), threads, shared_bytes<Width>};
-    choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_tiles<Width, dropping()>, attention_heads{a}); });
+    using tiles = forward_tiles<Cores>;
+    launch_shape const shape{grid_of(blocks_for(a.length, tiles::queries), a.heads, a.batch), tiles::threads, tiles::template shared_bytes<Width>};
+    choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_tiles<Cores, Width, dropping()>, attention_heads{a}); });
 }
 
-template <int Width>
+template <class Cores, int Width>
 void backward_on_tiles(stream queue, backward_heads const& heads, float* means)
 {
     auto const& a = heads.a;
     launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads, query_tiles::shared_bytes<Width>};
     launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads, key_tiles::shared_bytes<Width>};
     choose(drops(a.drop), [&](auto dropping) {
-        launch(queue, of_queries, attention_backward_queries<Width, dropping()>, heads, means);
-        launch(queue, of_keys, attention_backward_keys<Width, dropping()>, heads, means);
+        launch(queue, of_queries, attention_backward_queries<Cores, Width, dropping()>, heads, means);
+        launch(queue, of_keys, attention_backward_keys<Cores, Width, dropping()>, heads, means);
+    });
+}
+
+/// Calls f with the type of the cores, and 64 or 128.
+template <class F>
+void on_tiles(tensor_cores by, std::int64_t head_width, F f)
+{
+    choose(head_width <= 64, [&](auto narrow) {
+        std::integral_constant<int, narrow() ? 64 : 128> const width;
+        by == tensor_cores::of_warps ? f(of_warps{}, width) : f(of_warpgroups{}, width);
     });
 }
 
 }  // namespace
 
+bool has(tensor_cores kind)
+{
+    if (kind == tensor_cores::of_warps) {
+        return true;
+    }
+    cudaFuncAttributes of{};
+    return cudaFuncGetAttributes(&of, attention_forward_tiles<of_warpgroups, 64, false>) == cudaSuccess && of.binaryVersion == 90;
+}
+
 template <dtype_policy Policy>
-void attention_forward(stream queue, attention_forward_arguments<Policy> const& a)
+void attention_forward(stream queue, attention_forward_arguments<Policy> const& a, [[maybe_unused]] tensor_cores by)
 {
     using T = storage_t<Policy>;
     expect_heads(a);
     if constexpr (Policy == bf16) {
         if (has_tiles(a, a.output)) {
-            a.width / a.heads <= 64 ? forward_on_tiles<64>(queue, a) : forward_on_tiles<128>(queue, a);
+            on_tiles(by, a.width / a.heads, [&](auto cores, auto width) { forward_on_tiles<decltype(cores), width()>(queue, a); });
             return;
         }
     }
@@ -81,7 +103,7 @@ void attention_forward(stream queue, attention_forward_arguments<Policy> const& 
 std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length) { return workspace::counter_bytes + batch * heads * length * 4; }
 
 template <dtype_policy Policy>
-void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& a)
+void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& a, [[maybe_unused]] tensor_cores by)
 {
     using T = storage_t<Policy>;
     using arguments = attention_backward_arguments<Policy>;
@@ -92,7 +114,7 @@ void attention_backward(stream queue, workspace room, attention_backward_argumen
     auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes);
     if constexpr (Policy == bf16) {
         if (has_tiles(a, a.output_gradient, a.qkv_gradient)) {
-            a.width / a.heads <= 64 ? backward_on_tiles<64>(queue, heads, means) : backward_on_tiles<128>(queue, heads, means);
+            on_tiles(by, a.width / a.heads, [&](auto cores, auto width) { backward_on_tiles<decltype(cores), width()>(queue, heads, means); });
             return;
         }
     }
@@ -105,9 +127,9 @@ void attention_backward(stream queue, workspace room, attention_backward_argumen
     });
 }
 
-template void attention_forward(stream, attention_forward_arguments<fp32> const&);
-template void attention_forward(stream, attention_forward_arguments<bf16> const&);
-template void attention_backward(stream, workspace, attention_backward_arguments<fp32> const&);
-template void attention_backward(stream, workspace, attention_backward_arguments<bf16> const&);
+template void attention_forward(stream, attention_forward_arguments<fp32> const&, tensor_cores);
+template void attention_forward(stream, attention_forward_arguments<bf16> const&, tensor_cores);
+template void attention_backward(stream, workspace, attention_backward_arguments<fp32> const&, tensor_cores);
+template void attention_backward(stream, workspace, attention_backward_arguments<bf16> const&, tensor_cores);
 
 }  // namespace rheo::inline v0::cuda

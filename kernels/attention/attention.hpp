@@ -237,11 +237,18 @@ void attention_backward(tile_pool& pool, attention_backward_arguments<> const& a
 
 namespace cuda {
 
+/// Whose tensor cores take heads in bf16 that are multiples of 8 and at most 128 wide: a warp's, or a warpgroup's, which compute capability 9.0 has.
+/// Sums differ in their last bits.
+enum class tensor_cores : std::uint8_t { of_warps, of_warpgroups };
+
+/// Whether this device has them, and the kernels were built for it.
+bool has(tensor_cores kind);
+
 // Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
 template <dtype_policy Policy>
-void attention_forward(stream queue, attention_forward_arguments<Policy> const& arguments);
+void attention_forward(stream queue, attention_forward_arguments<Policy> const& arguments, tensor_cores by = tensor_cores::of_warps);
 template <dtype_policy Policy>
-void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& arguments);
+void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& arguments, tensor_cores by = tensor_cores::of_warps);
 
 /// Bytes of workspace that attention_backward wants.
 std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length);

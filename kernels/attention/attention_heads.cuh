@@ -96,7 +96,7 @@ struct attention_heads {
     }
     __device__ key_block block(std::int64_t number, std::int64_t rows) const
     {
-        std::int64_t const slice = smaller(number / slice_blocks(rows), a.before.count);
+        std::int64_t const slice = a.before.count == 0 ? 0 : smaller(number / slice_blocks(rows), a.before.count);  // a division is worth a branch
         std::int64_t const first = (number - slice * slice_blocks(rows)) * rows;
         return {.slice = slice, .first = first, .count = smaller(rows, a.length - first), .number = slice * a.length + first, .own = slice == a.before.count};
     }

@@ -21,9 +21,12 @@ inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (querie
 }  // namespace query_tiles
 
 /// The gradients of a block of queries, over all keys that they see. `means` is [batch, heads, length].
-template <int Width, bool Drops>
-__global__ void __launch_bounds__(query_tiles::threads) attention_backward_queries(backward_heads const heads, float* means)
+template <class Cores, int Width, bool Drops>
+__global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Width, Drops>) attention_backward_queries(backward_heads const heads, float* means)
 {
+    if constexpr (!Cores::compiled) {
+        return;
+    }
     using namespace query_tiles;
     auto const& a = heads.a;
     int const thread = static_cast<int>(threadIdx.x);
@@ -34,9 +37,9 @@ __global__ void __launch_bounds__(query_tiles::threads) attention_backward_queri
     std::int64_t const b = blockIdx.z;
     int const width = static_cast<int>(heads.head_width);
     auto* const memory = shared_memory<bfloat16>();
-    shared_rows<Width> const q{memory};
-    shared_rows<Width> const dout{memory + queries * Width};
-    auto const stage = [&](std::int64_t n, int which) { return shared_rows<Width>{memory + (2 * queries + (n % stages * 2 + which) * keys) * Width}; };
+    typename Cores::template rows<queries, Width> const q{memory};
+    typename Cores::template rows<queries, Width> const dout{memory + queries * Width};
+    auto const stage = [&](std::int64_t n, int which) { return typename Cores::template rows<keys, Width>{memory + (2 * queries + (n % stages * 2 + which) * keys) * Width}; };
     auto const load_block = [&](std::int64_t n) {
         auto const block = heads.block(n, keys);
         auto const k = heads.keys(b, h / heads.group, block.slice).from(block.first);
@@ -66,37 +69,47 @@ __global__ void __launch_bounds__(query_tiles::threads) attention_backward_queri
         std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
         log_sum[half] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
     }
-    warp_sums<1, Width / 8> gradient;
+    warp_sums<1, Width / 8> gradient{};
     std::int64_t const blocks = heads.seen_blocks(first + queries, keys);
     for (std::int64_t n = 0; n < blocks; ++n) {
+        await_groups<0>();
+        Cores::show_copies();
+        __syncthreads();  // this block is there, and nobody reads the one before any more
         if (n + 1 < blocks) {
             load_block(n + 1);
-            await_groups<1>();
-        } else {
-            await_groups<0>();
         }
-        __syncthreads();  // this block is there
         auto const block = heads.block(n, keys);
         warp_sums<1, keys / 8> scores;
         warp_sums<1, keys / 8> changes;
-        add_product_transposed(scores, q, own_row, stage(n, 0), lane);
-        add_product_transposed(changes, dout, own_row, stage(n, 1), lane);
-        int const seen[2] = {block.seen_by(first + own_row + lane / 4), block.seen_by(first + own_row + 8 + lane / 4)};
+        Cores::begin();
+        set_product_transposed(scores, q, own_row, stage(n, 0), lane);
+        set_product_transposed(changes, dout, own_row, stage(n, 1), lane);
+        Cores::await(scores, changes);
+        if (block.seen_by(first + own_row) < keys) {
+            int const seen[2] = {block.seen_by(first + own_row + lane / 4), block.seen_by(first + own_row + 8 + lane / 4)};
+#pragma unroll
+            for (int c = 0; c < keys / 8; ++c) {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    auto& score = scores.tile[0][c].at[e];
+                    score = c * 8 + column_in_tile(e, lane) < seen[e / 2] ? score : no_score;
+                }
+            }
+        }
 #pragma unroll
         for (int c = 0; c < keys / 8; ++c) {
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                int const key = c * 8 + column_in_tile(e, lane);
-                float const p = key < seen[e / 2] ? exp2f(fmaf(scores.tile[0][c].at[e], heads.scale, -log_sum[e / 2])) : 0.0F;
+                float const p = power_of_two(fmaf(scores.tile[0][c].at[e], heads.scale, -log_sum[e / 2]));
                 float change = changes.tile[0][c].at[e];
                 if constexpr (Drops) {
+                    int const key = c * 8 + column_in_tile(e, lane);
                     change *= heads.factor(heads.element(b, h, first + own_row + row_in_tile(e, lane)) + block.number + key);
                 }
                 scores.tile[0][c].at[e] = p * (change - mean[e / 2]);
             }
         }
         add_weighted_rows(gradient, scores, stage(n, 0), lane);
-        __syncthreads();  // nobody reads this block any more
     }
     head_rows<bfloat16> const to{a.qkv_gradient + (b * a.length + first) * heads.row + h * heads.head_width, heads.row};
     write_pairs(gradient, to, own_row, a.length - first, width, lane,
@@ -114,9 +127,12 @@ inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys +
 }  // namespace key_tiles
 
 /// The gradients of a block of keys and its values, over all queries that see them, of all heads of the group.
-template <int Width, bool Drops>
+template <class Cores, int Width, bool Drops>
 __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(backward_heads const heads, float const* means)
 {
+    if constexpr (!Cores::compiled) {
+        return;
+    }
     using namespace key_tiles;
     auto const& a = heads.a;
     int const thread = static_cast<int>(threadIdx.x);
@@ -127,18 +143,18 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     int const width = static_cast<int>(heads.head_width);
     auto const block = heads.block(blockIdx.x, keys);
     auto* const memory = shared_memory<bfloat16>();
-    shared_rows<Width> const k{memory};
-    shared_rows<Width> const v{memory + keys * Width};
-    auto const stage = [&](std::int64_t n, int which) { return shared_rows<Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width}; };
+    typename Cores::template rows<keys, Width> const k{memory};
+    typename Cores::template rows<keys, Width> const v{memory + keys * Width};
+    auto const stage = [&](int n, int which) { return typename Cores::template rows<queries, Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width}; };
     auto* const numbers_at = reinterpret_cast<float*>(memory + 2 * (keys + stages * queries) * Width);
 
     // Blocks of queries of one head after the other; the first that sees a key of this block begins.
-    std::int64_t const begin = block.own ? block.first / queries : 0;
-    std::int64_t const each = (a.length + queries - 1) / queries - begin;
-    std::int64_t const tiles = each * heads.group;
-    auto const head_of = [&](std::int64_t n) { return kv_head * heads.group + n / each; };
-    auto const query_of = [&](std::int64_t n) { return (begin + n % each) * queries; };
-    auto const load_queries = [&](std::int64_t n) {
+    int const begin = block.own ? static_cast<int>(block.first / queries) : 0;
+    int const each = static_cast<int>((a.length + queries - 1) / queries) - begin;
+    int const tiles = each * static_cast<int>(heads.group);
+    auto const head_of = [&](int n) { return kv_head * heads.group + n / each; };
+    auto const query_of = [&](int n) { return static_cast<std::int64_t>(begin + n % each) * queries; };
+    auto const load_queries = [&](int n) {
         std::int64_t const h = head_of(n);
         std::int64_t const first = query_of(n);
         auto const q = heads.queries(b, h).from(first);
@@ -160,40 +176,47 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     k.template fill<keys, threads>(keys_at.first, keys_at.step, block.count, width, thread);
     v.template fill<keys, threads>(values_at.first, values_at.step, block.count, width, thread);
     load_queries(0);
-    warp_sums<1, Width / 8> key_gradient;
-    warp_sums<1, Width / 8> value_gradient;
-    for (std::int64_t n = 0; n < tiles; ++n) {
+    warp_sums<1, Width / 8> key_gradient{};
+    warp_sums<1, Width / 8> value_gradient{};
+    for (int n = 0; n < tiles; ++n) {
+        await_groups<0>();
+        Cores::show_copies();
+        __syncthreads();  // these queries are there, and nobody reads those before any more
         if (n + 1 < tiles) {
             load_queries(n + 1);
-            await_groups<1>();
-        } else {
-            await_groups<0>();
         }
-        __syncthreads();  // these queries are there
         std::int64_t const first = query_of(n);
         auto const* const log_sum = numbers_at + n % stages * numbers;
         auto const* const mean = log_sum + queries;
         warp_sums<1, queries / 8> weights;   // probabilities, as rows of keys
         warp_sums<1, queries / 8> changes;
-        add_product_transposed(weights, k, own_row, stage(n, 0), lane);
-        add_product_transposed(changes, v, own_row, stage(n, 1), lane);
-        // Of these queries [from, end) see the lane's key of each half.
+        Cores::begin();
+        set_product_transposed(weights, k, own_row, stage(n, 0), lane);
+        set_product_transposed(changes, v, own_row, stage(n, 1), lane);
+        Cores::await(weights, changes);
+        // Of these queries [from, end) see a key.
         int const end = static_cast<int>(a.length - first < queries ? a.length - first : queries);
-        int from[2];
+        auto const from = [&](int row) { return own_row + row >= block.count ? queries : block.own ? static_cast<int>(block.first - first) + own_row + row : 0; };
+        if (end < queries || from(15) > 0) {
+            int const begins[2] = {from(lane / 4), from(lane / 4 + 8)};
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            int const key = own_row + half * 8 + lane / 4;
-            from[half] = key >= block.count ? queries : block.own ? static_cast<int>(block.first - first) + key : 0;
+            for (int c = 0; c < queries / 8; ++c) {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    int const column = c * 8 + column_in_tile(e, lane);
+                    auto& weight = weights.tile[0][c].at[e];
+                    weight = column >= begins[e / 2] && column < end ? weight : no_score;
+                }
+            }
         }
 #pragma unroll
         for (int c = 0; c < queries / 8; ++c) {
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 int const column = c * 8 + column_in_tile(e, lane);
-                bool const seen = column >= from[e / 2] && column < end;
                 float& weight = weights.tile[0][c].at[e];
                 float& change = changes.tile[0][c].at[e];
-                float const p = seen ? exp2f(fmaf(weight, heads.scale, -log_sum[column])) : 0.0F;
+                float const p = power_of_two(fmaf(weight, heads.scale, -log_sum[column]));
                 float factor = 1.0F;
                 if constexpr (Drops) {
                     factor = heads.factor(heads.element(b, head_of(n), first + column) + block.number + own_row + row_in_tile(e, lane));
@@ -204,7 +227,6 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
         }
         add_weighted_rows(value_gradient, weights, stage(n, 1), lane);
         add_weighted_rows(key_gradient, changes, stage(n, 0), lane);
-        __syncthreads();  // nobody reads these queries any more
     }
 
     auto const place = gradients_of_keys(heads, b, kv_head, block);

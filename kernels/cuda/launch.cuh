@@ -44,14 +44,14 @@ void launch(stream queue, launch_shape const& shape, void (*kernel)(Parameters..
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "cudaLaunchKernelEx");
 }
 
-/// The block's shared memory; its content is undefined at first. Aligned to 128.
+/// The block's shared memory; its content is undefined at first. Aligned to 1024.
 template <class T>
 __device__ T* shared_memory()
 {
 #ifdef __CUDA_EMULATED__
     return static_cast<T*>(emulated::shared_memory());
 #else
-    extern __shared__ __align__(128) unsigned char rheo_shared_memory[];
+    extern __shared__ __align__(1024) unsigned char rheo_shared_memory[];
     return reinterpret_cast<T*>(rheo_shared_memory);
 #endif
 }

@@ -90,6 +90,26 @@ __device__ void await_groups()
 #endif
 }
 
+/// Begins to fill `Rows` rows of shared memory, whose elements from `column` on lie at place(row, column), by a block of `Threads` threads: `width`
+/// columns, a multiple of 8, of the `rows` rows that there are, from one to the next `step` elements; the rest are zeros.
+/// @pre `from` and `step` are multiples of 16 bytes
+template <int Rows, int Threads, int Width, class Place>
+__device__ void fill_rows(bfloat16 const* from, std::int64_t step, std::int64_t rows, int width, int thread, Place place)
+{
+    constexpr int chunks = Width / 8;
+    constexpr int at_once = Threads / chunks;  // rows; a thread keeps its column
+    static_assert(Threads % chunks == 0 && Rows % at_once == 0, "threads fill whole rows, and all rows as often");
+    int const column = thread % chunks * 8;
+    int const row = thread / chunks;
+    int const end = column >= width ? 0 : static_cast<int>(rows < Rows ? rows : Rows);
+    auto const* source = from + row * step + column;  // beyond the rows that there are nothing is read
+#pragma unroll
+    for (int r = 0; r < Rows; r += at_once) {
+        begin_copy(place(row + r, column), source, row + r < end);
+        source += at_once * step;
+    }
+}
+
 /// Rows of `Width` bfloat16 in shared memory, whose chunks of 16 bytes are exchanged within a row so that eight rows of one
 /// column of chunks lie in different banks: chunk c of row r is at place c xor r % 8.
 template <int Width>
@@ -124,19 +144,12 @@ struct shared_rows {
         tiles[1] = {{four[2], four[3]}};
     }
 
-    /// Begins to fill `Rows` rows by a block of `Threads` threads: `width` columns, a multiple of 8, of the `rows` rows that there are, from
-    /// one to the next `step` elements; the rest are zeros. @pre `from` and `step` are multiples of 16 bytes
+    /// See fill_rows.
     template <int Rows, int Threads>
     __device__ void fill(bfloat16 const* from, std::int64_t step, std::int64_t rows, int width, int thread) const
     {
-        constexpr int chunks = Width / 8;
-#pragma unroll 2  // more would keep addresses in registers that the sums want
-        for (int i = thread; i < Rows * chunks; i += Threads) {
-            int const row = i / chunks;
-            int const column = i % chunks * 8;
-            bool const inside = row < rows && column < width;
-            begin_copy(first + row * Width + ((column / 8 ^ (row & 7)) * 8), inside ? from + row * step + column : from, inside);
-        }
+        fill_rows<Rows, Threads, Width>(from, step, rows, width, thread,
+                                        [&](int row, int column) { return first + row * Width + ((column / 8 ^ (row & 7)) * 8); });
     }
 
 private:

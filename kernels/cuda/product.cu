@@ -129,9 +129,10 @@ struct products::impl {
         return chosen.emplace(shape, best.algo).first->second;
     }
 
-    /// Without the GELU where no algorithm has it behind its sum.
+    /// Without the GELU where no algorithm has it behind its sum, or the rows of what cuBLASLt calls auxiliary do not begin at multiples of eight elements.
     std::pair<product_shape, cublasLtMatmulAlgo_t> possible(product_shape shape)
     {
+        shape.gelu = shape.gelu && shape.columns % 8 == 0;
         auto const algorithm = choice(shape);
         if (!shape.gelu || std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) != std::array<std::uint64_t, 8>{}) {
             return {shape, algorithm};

@@ -65,9 +65,21 @@ void paste(shape const& s, std::vector<T> const& rows, std::int64_t columns, std
     }
 }
 
+/// Those of this device that take heads of this shape; the first, where none do.
+template <class T>
+std::vector<cuda::tensor_cores> cores_for(shape const& s)
+{
+    auto const head_width = s.width / s.heads;
+    std::vector result{cuda::tensor_cores::of_warps};
+    if (sizeof(T) == 2 && head_width % 8 == 0 && head_width <= 128 && cuda::has(cuda::tensor_cores::of_warpgroups)) {
+        result.push_back(cuda::tensor_cores::of_warpgroups);
+    }
+    return result;
+}
+
 /// Forward over the slices up, backward down, and all of it put together. `offset`: elements before each matrix.
 template <class T>
-outputs<T> computed(inputs<T> const& in, dropout const& drop, std::size_t offset = 0)
+outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores by = cuda::tensor_cores::of_warps, std::size_t offset = 0)
 {
     auto const& s = in.s;
     auto const columns = qkv_columns(s);
@@ -85,7 +97,7 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, std::size_t offset
         gradient.push_back(std::make_unique<device::array<T>>(rows * columns));
         kept.push_back(std::make_unique<device::array<T>>(rows * pairs));
         log_sum.push_back(std::make_unique<device::array<float>>(rows * s.heads));
-        cuda::attention_forward<policy<T>>(device::queue(), {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.back()->data(), .before = before, .whole = s.length, .drop = drop, .output = out.back()->data(), .log_sum_exp = log_sum.back()->data()});
+        cuda::attention_forward<policy<T>>(device::queue(), {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.back()->data(), .before = before, .whole = s.length, .drop = drop, .output = out.back()->data(), .log_sum_exp = log_sum.back()->data()}, by);
         before.of[size(n)] = qkv.back()->data();
         kept_before.of[size(n)] = kept.back()->data();
         before.count = kept_before.count = n + 1;
@@ -93,7 +105,7 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, std::size_t offset
     device::room const room{cuda::attention_backward_room(s.batch, s.heads, s.part())};
     for (std::int64_t n = s.slices; n-- > 0;) {
         before.count = kept_before.count = n;
-        cuda::attention_backward<policy<T>>(device::queue(), room, {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv[size(n)]->data(), .before = before, .whole = s.length, .output = out[size(n)]->data(), .log_sum_exp = log_sum[size(n)]->data(), .output_gradient = dout[size(n)]->data(), .drop = drop, .qkv_gradient = gradient[size(n)]->data(), .kv_gradient_later = n + 1 < s.slices ? kept[size(n)]->data() : nullptr, .kv_gradient_before = kept_before});
+        cuda::attention_backward<policy<T>>(device::queue(), room, {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv[size(n)]->data(), .before = before, .whole = s.length, .output = out[size(n)]->data(), .log_sum_exp = log_sum[size(n)]->data(), .output_gradient = dout[size(n)]->data(), .drop = drop, .qkv_gradient = gradient[size(n)]->data(), .kv_gradient_later = n + 1 < s.slices ? kept[size(n)]->data() : nullptr, .kv_gradient_before = kept_before}, by);
         paste(s, out[size(n)]->host(), s.width, n, 1, result.output);
         paste(s, gradient[size(n)]->host(), columns, n, 1, result.gradient);
         paste(s, log_sum[size(n)]->host(), 1, n, s.heads, result.log_sum_exp);
@@ -123,25 +135,27 @@ TEMPLATE_TEST_CASE("cuda attention: agrees with the definition in double, whole 
             if (sizeof(T) == 4 && s.length > 70) {
                 continue;  // several blocks of tensor cores, which float does not run on
             }
-            INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, " << s.slices << " slices, dropout " << p);
             inputs<T> const in{s};
             auto const r = reference(in, some_dropout(p));
-            auto const all = [&] { return computed(in, some_dropout(p)); };
-            auto const c = p > 0 ? same_in_every_order(all) : all();
-            // As for the host (tests/kernels/attention.cpp): |v|, |dout| <= 5; a score is off by (d + 2) u 5 sqrt(d), a probability relatively by `relative`,
-            // twice for the maximum that goes on. In bfloat16 a probability is rounded before it weighs, and the output is when it is stored.
-            double const d = static_cast<double>(s.width / s.heads);
-            double const t = static_cast<double>(s.length);
-            double const score = 2 * (d + 2) * u * 5 * std::sqrt(d);
-            double const relative = 2 * score + 4e-7 + (t + 4) * u + (sizeof(T) == 2 ? roundoff<T> : 0);
-            double const scale = 1 / (1 - p);
-            check_within(single(c.output), r.output, 5 * scale * (relative + (t + 2) * u));
-            check_within(c.log_sum_exp, r.log_sum_exp, score + 4e-7 + (t + 4) * u + 10 * u);
-            // That bound for gradients is far from what errors really are, since it takes every value for the largest. Of the whole, three roundings of
-            // 2^-9 meet in bfloat16 (of what weighs, of the output in the mean, and of the sum), and one more for each slice; in float the host's 1e-5.
-            double const whole = sizeof(T) == 2 ? (3 + static_cast<double>(s.slices - 1)) * 0x1p-9 : 1e-5;
-            CHECK(relative_error(single(c.gradient), r.gradient) < whole);
-            CHECK(relative_error(single(c.output), r.output) < whole);
+            for (auto const by : cores_for<T>(s)) {
+                INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, " << s.slices << " slices, dropout " << p << (by == cuda::tensor_cores::of_warps ? "" : ", by warpgroups"));
+                auto const all = [&] { return computed(in, some_dropout(p), by); };
+                auto const c = p > 0 ? same_in_every_order(all) : all();
+                // As for the host (tests/kernels/attention.cpp): |v|, |dout| <= 5; a score is off by (d + 2) u 5 sqrt(d), a probability relatively by `relative`,
+                // twice for the maximum that goes on. In bfloat16 a probability is rounded before it weighs, and the output is when it is stored.
+                double const d = static_cast<double>(s.width / s.heads);
+                double const t = static_cast<double>(s.length);
+                double const score = 2 * (d + 2) * u * 5 * std::sqrt(d);
+                double const relative = 2 * score + 4e-7 + (t + 4) * u + (sizeof(T) == 2 ? roundoff<T> : 0);
+                double const scale = 1 / (1 - p);
+                check_within(single(c.output), r.output, 5 * scale * (relative + (t + 2) * u));
+                check_within(c.log_sum_exp, r.log_sum_exp, score + 4e-7 + (t + 4) * u + 10 * u);
+                // That bound for gradients is far from what errors really are, since it takes every value for the largest. Of the whole, three roundings of
+                // 2^-9 meet in bfloat16 (of what weighs, of the output in the mean, and of the sum), and one more for each slice; in float the host's 1e-5.
+                double const whole = sizeof(T) == 2 ? (3 + static_cast<double>(s.slices - 1)) * 0x1p-9 : 1e-5;
+                CHECK(relative_error(single(c.gradient), r.gradient) < whole);
+                CHECK(relative_error(single(c.output), r.output) < whole);
+            }
         }
     }
 }
@@ -179,10 +193,10 @@ TEST_CASE("cuda attention: float does not care how its rows are aligned; what te
 {
     shape const s{1, 40, 32, 2};
     inputs<float> const in{s};
-    CHECK(computed(in, some_dropout(0.1), 1) == computed(in, some_dropout(0.1)));
+    CHECK(computed(in, some_dropout(0.1), cuda::tensor_cores::of_warps, 1) == computed(in, some_dropout(0.1)));
     inputs<bfloat16> const narrow{s};
     auto const r = reference(narrow, some_dropout(0.1));
-    CHECK(relative_error(single(computed(narrow, some_dropout(0.1), 1).gradient), r.gradient) < 3 * 0x1p-9);
+    CHECK(relative_error(single(computed(narrow, some_dropout(0.1), cuda::tensor_cores::of_warps, 1).gradient), r.gradient) < 3 * 0x1p-9);
 }
 
 TEST_CASE("cuda attention: what cannot be is refused with a sentence")

@@ -224,66 +224,6 @@ bool writes_in_every_order(Kernel kernel, std::vector<unsigned> const& expected)
     });
 }
 
-constexpr int tile_width = 64;
-
-/// left [16, terms] by rows; the products with the transposed of right [16, terms], and with right itself, of its first 16 rows as terms.
-struct tile_operands {
-    bfloat16 const* left;
-    bfloat16 const* right;
-    int rows;     ///< of both that there are
-    int columns;
-    float* transposed;  // [16, 16]
-    float* plain;       // [16, tile_width]
-};
-
-void tile_products(tile_operands a)
-{
-    auto* const memory = shared_memory<bfloat16>();
-    shared_rows<tile_width> const left{memory};
-    shared_rows<tile_width> const right{memory + 16 * tile_width};
-    int const thread = static_cast<int>(threadIdx.x);
-    left.fill<16, 32>(a.left, a.columns, a.rows, a.columns, thread);
-    right.fill<16, 32>(a.right, a.columns, a.rows, a.columns, thread);
-    end_group();
-    await_groups<0>();
-    __syncthreads();
-    auto const put = [&](sum_tile const& sum, float* to, int step, int column) {
-        for (int c = 0; c < 4; ++c) {
-            to[(thread / 4 + c / 2 * 8) * step + column + thread % 4 * 2 + c % 2] = sum.at[c];
-        }
-    };
-    sum_tile sums[2] = {};
-    for (int term = 0; term < tile_width; term += 16) {
-        auto const rows = left.left(0, term, thread);
-        right_tile columns[2];
-        right.right_transposed(columns, 0, term, thread);
-        multiply_add(sums[0], rows, columns[0]);
-        multiply_add(sums[1], rows, columns[1]);
-    }
-    put(sums[0], a.transposed, 16, 0);
-    put(sums[1], a.transposed, 16, 8);
-    auto const rows = left.left(0, 16, thread);
-    for (int column = 0; column < tile_width; column += 16) {
-        right_tile columns[2];
-        right.right(columns, 0, column, thread);
-        for (int i = 0; i < 2; ++i) {
-            sum_tile sum{};
-            multiply_add(sum, rows, columns[i]);
-            put(sum, a.plain, tile_width, column + 8 * i);
-        }
-    }
-}
-
-/// Small whole numbers, whose products and sums are exact in any order.
-std::vector<bfloat16> whole_numbers(std::size_t count, int seed)
-{
-    std::vector<bfloat16> values;
-    for (std::size_t i = 0; i < count; ++i) {
-        values.emplace_back(static_cast<float>(static_cast<int>(i * i * 7 + i * static_cast<std::size_t>(seed)) % 17 - 8));
-    }
-    return values;
-}
-
 }  // namespace
 
 TEST_CASE("emulated device: barriers, shuffles, votes and reductions do what they say, in every order")
@@ -327,38 +267,6 @@ TEST_CASE("emulated device: asynchronous copies are there when they were waited 
     bfloat16 const values[16] = {};
     bfloat16 to[8];
     CHECK_THROWS_WITH(begin_copy(to, values + 1, true), ContainsSubstring("multiples of 16 bytes"));
-}
-
-TEST_CASE("emulated device: a product of tiles is that of plain loops, and what lies beyond a matrix counts as zero")
-{
-    for (auto const& [rows, columns] : {std::pair{16, 64}, std::pair{13, 40}}) {
-        auto const left = whole_numbers(static_cast<std::size_t>(rows * columns), 3);
-        auto const right = whole_numbers(static_cast<std::size_t>(rows * columns), 5);
-        auto const at = [&](std::vector<bfloat16> const& m, int row, int column) {
-            return row < rows && column < columns ? static_cast<float>(m[static_cast<std::size_t>(row * columns + column)]) : 0.0F;
-        };
-        std::vector<float> transposed(16 * 16), plain(16 * tile_width), expected_transposed(transposed.size()), expected_plain(plain.size());
-        for (int r = 0; r < 16; ++r) {
-            for (int c = 0; c < 16; ++c) {
-                for (int k = 0; k < tile_width; ++k) {
-                    expected_transposed[static_cast<std::size_t>(r * 16 + c)] += at(left, r, k) * at(right, c, k);
-                }
-            }
-            for (int c = 0; c < tile_width; ++c) {
-                for (int k = 0; k < 16; ++k) {
-                    expected_plain[static_cast<std::size_t>(r * tile_width + c)] += at(left, r, 16 + k) * at(right, k, c);
-                }
-            }
-        }
-        for (unsigned order = 0; order < 5; ++order) {
-            emulated::set_order(order);
-            tile_operands const all{left.data(), right.data(), rows, columns, transposed.data(), plain.data()};
-            launch({}, {.grid = 1, .block = 32, .shared_bytes = 2 * 2 * 16 * tile_width}, tile_products, all);
-            CHECK(transposed == expected_transposed);
-            CHECK(plain == expected_plain);
-        }
-        emulated::set_order(0);
-    }
 }
 
 TEST_CASE("emulated device: a block that depends on another one shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }

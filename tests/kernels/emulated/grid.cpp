@@ -296,8 +296,9 @@ void run_grid(extent grid, extent block, std::size_t shared_bytes, void (*kernel
     run.at.grid_size = grid;
     run.at.block_size = block;
     // exactly as large as asked for, from an aligned address on, so that a sanitizer sees an access beyond
-    auto* const shared = static_cast<std::byte*>(::operator new(std::max<std::size_t>(shared_bytes, 1), std::align_val_t{128}));
-    auto const free = [](std::byte* p) { ::operator delete(p, std::align_val_t{128}); };
+    constexpr std::align_val_t alignment{1024};
+    auto* const shared = static_cast<std::byte*>(::operator new(std::max<std::size_t>(shared_bytes, 1), alignment));
+    auto const free = [](std::byte* p) { ::operator delete(p, alignment); };
     std::unique_ptr<std::byte, decltype(free)> const owner{shared, free};
     run.shared = shared;
     std::vector<std::uint64_t> blocks(grid.volume());

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "grid.hpp"
@@ -56,27 +57,114 @@ void make(copy const& c)
     }
 }
 
-/// Of one thread: groups that have been ended and not waited for, the last one still open.
-struct copies {
-    std::deque<std::vector<copy>> ended;
-    std::vector<copy> open;
+/// What a thread contributes to a product of its warpgroup: its own sums of two rows, of 16 terms.
+struct product {
+    float* sums;
+    int columns;
+    std::array<std::array<float, 16>, 2> left;
+    std::uint64_t left_matrix;  // in place of it, where not zero
+    std::uint64_t right;
+    bool right_by_terms;
+    bool adds;
 };
 
-copies& mine()
+/// Of one thread: groups of copies that have been ended and not waited for, the last one still open; products that have not been waited for.
+struct thread_units {
+    std::deque<std::vector<copy>> ended;
+    std::vector<copy> open;
+    std::vector<product> products;
+    bool may_multiply = false;
+    bool hidden = false;  // to products, the copies that are there
+};
+
+struct block_units {
+    extent block{~0U, ~0U, ~0U};
+    std::uint64_t blocks_before = 0;
+    std::map<unsigned, thread_units> of;
+    int hidden = 0;  // how many threads have not shown their copies
+};
+
+/// The threads of a block begin again with the next one; a thread that has not waited for its copies has lost them.
+block_units& ours()
 {
-    // the threads of a block, which begin again with the next one; a thread that has not waited for its copies has lost them
-    struct owner {
-        extent block{~0U, ~0U, ~0U};
-        std::uint64_t blocks_before = 0;
-        std::map<unsigned, copies> of;
-    };
-    static owner all;
-    auto const& at = here();
-    auto const& b = at.block;
+    static block_units all;
+    auto const& b = here().block;
     if (all.blocks_before != work().blocks || all.block.x != b.x || all.block.y != b.y || all.block.z != b.z) {
         all = {b, work().blocks, {}};
     }
-    return all.of[thread_number()];
+    return all;
+}
+
+thread_units& mine() { return ours().of[thread_number()]; }
+
+void hide_copies(bool hidden)
+{
+    ours().hidden += static_cast<int>(hidden) - static_cast<int>(mine().hidden);
+    mine().hidden = hidden;
+}
+
+/// Element of a described matrix (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout", swizzled by 128 bytes): of 16 terms, in rows of
+/// eight chunks of 16 bytes, where a chunk's place has been exchanged by the address of its row.
+float element(std::uint64_t matrix, int row, int term, bool rows_are_terms)
+{
+    auto const field = [&](int bit) { return static_cast<std::uint32_t>(matrix >> bit & 0x3fffU) << 4; };
+    if (matrix >> 62 != 1 || (matrix >> 49 & 7U) != 0) {
+        throw fault{"the matrix of a warpgroup's product is swizzled by 128 bytes, from a multiple of 1024 on"};
+    }
+    auto const r = static_cast<std::uint32_t>(row);
+    auto const t = static_cast<std::uint32_t>(term);
+    auto const leading = field(16);
+    auto const stride = field(32);
+    std::uint32_t address = field(0);
+    if (rows_are_terms ? address % 1024 != 0 : address / 128 % 8 != 0) {
+        throw fault{"the matrix of a warpgroup's product begins in the first of eight rows"};
+    }
+    address += rows_are_terms ? r / 64 * leading + r % 64 * 2 + t / 8 * stride + t % 8 * 128 : r / 8 * stride + r % 8 * 128 + t * 2;
+    address ^= (address >> 7 & 7U) << 4;
+    std::uint16_t half;
+    std::memcpy(&half, static_cast<std::byte const*>(shared_memory()) + address, 2);
+    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+}
+
+void make(product const& p)
+{
+    if (ours().hidden != 0) {
+        throw fault{"a product of a warpgroup finds what " + std::to_string(ours().hidden) + " threads have copied and not shown to products"};
+    }
+    int const first_row = static_cast<int>(thread_number()) / lanes % 4 * 16 + lane() / 4;
+    auto left = p.left;
+    for (int half = 0; half < 2 && p.left_matrix != 0; ++half) {
+        for (int k = 0; k < 16; ++k) {
+            left[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] = element(p.left_matrix, first_row + half * 8, k, false);
+        }
+    }
+    for (int c = 0; c < p.columns / 8 * 2; ++c) {
+        int const column = c / 2 * 8 + lane() % 4 * 2 + c % 2;
+        float right[16];
+        for (int k = 0; k < 16; ++k) {
+            right[k] = element(p.right, column, k, p.right_by_terms);
+        }
+        for (std::size_t half = 0; half < 2; ++half) {
+            float& sum = p.sums[c / 2 * 4 + static_cast<int>(half) * 2 + c % 2];
+            float total = p.adds ? sum : 0.0F;
+            for (std::size_t k = 0; k < 16; ++k) {
+                total += left[half][k] * right[k];
+            }
+            sum = total;
+        }
+    }
+}
+
+void begin(product const& p)
+{
+    if (!mine().may_multiply) {
+        throw fault{"a product of a warpgroup is not after wgmma.fence"};
+    }
+    if (runs_ahead()) {
+        make(p);
+    } else {
+        mine().products.push_back(p);
+    }
 }
 
 }  // namespace
@@ -144,7 +232,43 @@ void await_groups(int pending)
         for (auto const& c : groups.ended.front()) {
             make(c);
         }
+        hide_copies(true);
     }
+}
+
+unsigned shared_address(void const* p) { return static_cast<unsigned>(static_cast<std::byte const*>(p) - static_cast<std::byte const*>(shared_memory())); }
+
+void show_copies_to_products() { hide_copies(false); }
+
+void begin_products() { mine().may_multiply = true; }
+
+void multiply_across(float* sums, int columns, std::uint64_t left, std::uint64_t right, bool adds)
+{
+    begin({.sums = sums, .columns = columns, .left = {}, .left_matrix = left, .right = right, .right_by_terms = false, .adds = adds});
+}
+
+void multiply_down(float* sums, int columns, std::uint32_t const* left, std::uint64_t right)
+{
+    product p{.sums = sums, .columns = columns, .left = {}, .left_matrix = 0, .right = right, .right_by_terms = true, .adds = true};
+    exchange(std::array{left[0], left[1], left[2], left[3]}, [&](auto const& all) {
+        for (std::size_t half = 0; half < 2; ++half) {
+            for (std::size_t k = 0; k < 16; ++k) {
+                auto const& from = all[static_cast<std::size_t>(lane()) / 4 * 4 + k % 8 / 2];
+                p.left[half][k] = half_of(from[half + k / 8 * 2], static_cast<int>(k % 2));
+            }
+        }
+    });
+    begin(p);
+}
+
+void await_products()
+{
+    auto& units = mine();
+    for (auto const& p : units.products) {
+        make(p);
+    }
+    units.products.clear();
+    units.may_multiply = false;
 }
 
 }  // namespace emulated

@@ -29,6 +29,9 @@ struct cudaDeviceProp {
     int major;
     int minor;
 };
+struct cudaFuncAttributes {
+    int binaryVersion;
+};
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaMemAttachGlobal = 1;
 #define CUDART_VERSION 0
@@ -90,6 +93,13 @@ template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int value)
 {
     return emulated::allow_shared_memory(reinterpret_cast<void const*>(kernel), value);
+}
+
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* of, void (*)(Parameters...))
+{
+    *of = {.binaryVersion = 90};
+    return cudaSuccess;
 }
 
 template <class... Parameters, class... Arguments>
