@@ -18,10 +18,8 @@ namespace rheo::inline v0::cuda {
 
 namespace {
 
-cudaError_t take_managed(void** place, std::size_t size) { return cudaMallocManaged(place, size, cudaMemAttachGlobal); }
-
 /// `Take` and `Give` are the runtime's functions.
-template <auto Take, auto Give>
+template <auto Take, auto Give, bool Addressed>
 class device_memory final : public memory {
 public:
     explicit device_memory(char const* call) : call_{call} {}
@@ -43,14 +41,14 @@ public:
             Give(place);
         }
     }
+    bool addressed_by_processor() const override { return Addressed; }
 
 private:
     char const* call_;
 };
 
-using memory_of_the_device = device_memory<+[](void** place, std::size_t size) { return cudaMalloc(place, size); }, +[](void* place) { return cudaFree(place); }>;
-using managed_memory = device_memory<take_managed, +[](void* place) { return cudaFree(place); }>;
-using page_locked_memory = device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }>;
+using memory_of_the_device = device_memory<+[](void** place, std::size_t size) { return cudaMalloc(place, size); }, +[](void* place) { return cudaFree(place); }, false>;
+using page_locked_memory = device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }, true>;
 
 template <dtype_policy Policy>
 class device_back_end final : public back_end {
@@ -77,7 +75,6 @@ public:
     void take_over_algorithms(std::string_view chosen) override { queue_.by().adopt(table_from(chosen)); }
 
     memory& own() override { return own_; }
-    memory& shared() override { return managed_; }
     memory& messages() override { return messages_; }
     bool has_one_memory() const override { return false; }
     void copy(void* to, void const* from, std::size_t size) override { queue_.copy(to, from, size); }
@@ -153,7 +150,6 @@ private:
     int device_;
     bool graphs_;
     memory_of_the_device own_{"cudaMalloc"};
-    managed_memory managed_{"cudaMallocManaged"};
     page_locked_memory messages_{"cudaMallocHost"};
     device_queue queue_;
     array<double> block_sums_{own_}, sums_{own_};

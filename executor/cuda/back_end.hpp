@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A CUDA device as a back end: one stream, its own memory for stages, managed memory for state (kernels find it where they left it, and the
-// processor reads it page by page when a copy, a checkpoint or a digest asks for it), page-locked memory for messages.
+// A CUDA device as a back end: one stream, the device's memory for state and stages, page-locked memory for messages. Nothing is in managed memory: what
+// a device has no room for is refused, and does not wander to and fro.
 
 #include <memory>
 #include <string>

@@ -25,7 +25,7 @@ stream made_stream()
 }  // namespace
 
 device_queue::device_queue(memory& own, memory& page_locked)
-    : stream_{made_stream()}, room_{own}, copies_{make_copies(own)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
+    : stream_{made_stream()}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
 {
 }
 
@@ -35,10 +35,19 @@ device_queue::~device_queue()
     cudaStreamDestroy(handle(stream_));
 }
 
-auto device_queue::make_copies(memory& own) -> std::array<array<std::byte>, places>
+device_queue::way_to_device::way_to_device(memory& own, memory& page_locked) : at_host{page_locked}, in_device{own}
+{
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreate(&made), "cudaEventCreate");
+    done = made;
+}
+
+device_queue::way_to_device::~way_to_device() { cudaEventDestroy(static_cast<cudaEvent_t>(done)); }
+
+auto device_queue::make_ways(memory& own, memory& page_locked) -> std::array<way_to_device, places>
 {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<array<std::byte>, places>{((void)I, array<std::byte>{own})...};
+        return std::array<way_to_device, places>{((void)I, way_to_device{own, page_locked})...};
     }(std::make_index_sequence<places>{});
 }
 
@@ -77,14 +86,21 @@ void device_queue::wait()
 
 void const* device_queue::copied(place where, void const* from, std::size_t size)
 {
-    auto& to = copies_[static_cast<std::size_t>(where)];
-    if (to.size() < size) {
+    auto& way = ways_[static_cast<std::size_t>(where)];
+    if (way.in_device.size() < size) {
         wait();
-        to.resize(size);
+        way.at_host.resize(size);
+        way.in_device.resize(size);
         ++arrangement_;
+    } else {
+        check(cudaEventSynchronize(static_cast<cudaEvent_t>(way.done)), "cudaEventSynchronize");
     }
-    copy(to.data(), from, size);
-    return to.data();
+    if (size != 0) {
+        std::memcpy(way.at_host.data(), from, size);
+        copy(way.in_device.data(), way.at_host.data(), size);
+        check(cudaEventRecord(static_cast<cudaEvent_t>(way.done), handle(stream_)), "cudaEventRecord");
+    }
+    return way.in_device.data();
 }
 
 void device_queue::begin_item(item_values const& values)

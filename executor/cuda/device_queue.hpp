@@ -85,12 +85,22 @@ private:
 
     static constexpr std::size_t most_losses = 64;
     static constexpr auto places = static_cast<std::size_t>(place::end);
-    static std::array<array<std::byte>, places> make_copies(memory& own);
+    /// What goes to the device is read from page-locked memory, whenever the device comes to it; `done` is when it has been read.
+    struct way_to_device {
+        way_to_device(memory& own, memory& page_locked);
+        ~way_to_device();
+        way_to_device(way_to_device const&) = delete;
+        way_to_device& operator=(way_to_device const&) = delete;
+
+        array<std::byte> at_host, in_device;
+        void* done = nullptr;
+    };
+    static std::array<way_to_device, places> make_ways(memory& own, memory& page_locked);
 
     stream stream_;
     products products_;
     array<std::byte> room_;
-    std::array<array<std::byte>, places> copies_;
+    std::array<way_to_device, places> ways_;
     array<accumulator_state> states_;
     std::span<accumulator_state> states_at_host_;
     array<loss_sum> loss_, losses_at_host_;

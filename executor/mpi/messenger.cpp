@@ -101,9 +101,7 @@ void messenger::wait(ticket which)
 
 void messenger::pause(unsigned spins)
 {
-    if (signs_of_life_ != nullptr) {
-        signs_of_life_->fetch_add(1, std::memory_order_relaxed);
-    }
+    alive();
     // A short spin keeps the latency of a message that is about to come; then the core is given to whoever
     // shares it, and the generation is looked at a few thousand times a second.
     if (spins < 200) {

@@ -29,7 +29,7 @@ class messenger {
 public:
     using ticket = std::size_t;
 
-    /// @param signs_of_life counted up while a wait polls
+    /// @param signs_of_life counted up while a wait polls, and by alive()
     /// @pre the generation outlives the messenger
     explicit messenger(generation const& members, std::atomic<std::uint64_t>* signs_of_life = nullptr)
         : generation_{&members}, signs_of_life_{signs_of_life}
@@ -38,6 +38,14 @@ public:
     ~messenger() { drain(); }
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;
+
+    /// Who works long between two messages says here that it goes on.
+    void alive() noexcept
+    {
+        if (signs_of_life_ != nullptr) {
+            signs_of_life_->fetch_add(1, std::memory_order_relaxed);
+        }
+    }
 
     /// Begins a section: messages sent in it match only receives of the same section. Between two settled votes there are
     /// at most two, and no message outlives a settled vote, so four numbers tell them apart.

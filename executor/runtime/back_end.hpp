@@ -49,10 +49,9 @@ public:
     /// Computes by what another rank or an earlier job has chosen. @throws back_end_error when the text says no choice
     virtual void take_over_algorithms(std::string_view chosen);
 
-    virtual memory& own() = 0;       ///< what a stage computes in; nobody else looks at it
-    virtual memory& shared() = 0;    ///< what state lies in: kernels and, while the back end is idle, the processor address it
-    virtual memory& messages() = 0;  ///< what messages are sent from and received into
-    /// All three are one: nothing has to be copied for a message.
+    virtual memory& own() = 0;       ///< what state lies in and stages compute in
+    virtual memory& messages() = 0;  ///< what messages are sent from and received into; the processor addresses it, and kernels may
+    /// Both are one: nothing has to be copied for a message, or to be looked at.
     virtual bool has_one_memory() const = 0;
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
@@ -63,12 +62,11 @@ public:
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                               resident_state& state, std::span<made_again const> again = {}) = 0;
 
-    // Of state, in shared memory.
+    // Of state, in the back end's own memory; what is added may lie in messages.
     virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;
     virtual void initialise(initialise_constant_arguments<> const& arguments) = 0;
     virtual void zero(std::span<std::int64_t> sums) = 0;
     virtual void add(exact_add_arguments const& arguments) = 0;
-    /// The gradient lies in own or shared memory.
     virtual void convert(exact_convert_arguments const& arguments) = 0;
     // The same of sums in 32 bits.
     virtual void zero(std::span<std::int32_t> sums) = 0;
@@ -81,6 +79,18 @@ public:
     /// Waits. The same bits on every back end.
     virtual std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
 };
+
+/// A copy of `count` elements of the back end's own memory from `from` on. Waits.
+template <class T>
+std::vector<T> copied_from(back_end& on, T const* from, std::size_t count)
+{
+    std::vector<T> values(count);
+    if (count != 0) {
+        on.copy(values.data(), from, count * sizeof(T));
+        on.wait();
+    }
+    return values;
+}
 
 /// What lies in the back end's memory in its storage type. Waits.
 std::vector<float> floats_from(back_end& on, void const* from, std::size_t count);

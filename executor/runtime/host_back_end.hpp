@@ -19,7 +19,6 @@ public:
     std::string products() const override;
     std::string kernels() const override;
     memory& own() override { return host_memory(); }
-    memory& shared() override { return host_memory(); }
     memory& messages() override { return host_memory(); }
     bool has_one_memory() const override { return true; }
     void copy(void* to, void const* from, std::size_t size) override;

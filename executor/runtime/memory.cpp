@@ -18,6 +18,7 @@ public:
         return place;
     }
     void give_back(void* place) noexcept override { ::operator delete(place, cache_line); }
+    bool addressed_by_processor() const override { return true; }
 };
 
 }  // namespace

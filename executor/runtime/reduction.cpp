@@ -16,7 +16,7 @@ constexpr std::int64_t tied_piece = 1 << 18;
 
 reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
     : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()},
-      in_rows_{on_->policy().accumulate == dtype::i32}, size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)}, mine_{on_->shared()}, total_{on_->shared()}, values_{on_->own()},
+      in_rows_{on_->policy().accumulate == dtype::i32}, size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)}, mine_{on_->own()}, total_{on_->own()}, values_{on_->own()},
       outgoing_{on_->messages()}, values_in_messages_{on_->messages()}
 {
     std::int64_t next = 0;

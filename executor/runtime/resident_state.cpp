@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"
@@ -19,18 +18,22 @@ constexpr int first_scale_log2 = 24;
 /// the first real one seldom overflows and is not lost in the rounding either.
 constexpr float first_largest = 0x1p-4F;
 
+/// Elements that are copied at a time for a digest: from the processor's memory, from a device's.
+constexpr std::size_t stays_in_cache = 4096;
+constexpr std::size_t worth_a_wait = std::size_t{1} << 20;
+
 }  // namespace
 
-tensor_values values_of(tensor_storage const& storage)
+tensor_values values_of(back_end& on, tensor_storage const& storage)
 {
-    auto const copy = [](array<float> const& from) { return std::vector<float>(from.begin(), from.end()); };
+    auto const copy = [&](array<float> const& from) { return copied_from(on, from.data(), from.size()); };
     return {copy(storage.parameter), copy(storage.first_moment), copy(storage.second_moment)};
 }
 
 tensor_storage& resident_state::add(tensor_id t)
 {
     auto const count = static_cast<std::size_t>(elements(info(t).shape));
-    auto& where = on_->shared();
+    auto& where = on_->own();
     auto& entry = tensors_[at(t)];
     entry = std::make_unique<tensor_storage>(tensor_storage{{where, count}, {where, count}, {where, count}, array<bfloat16>{where}});
     if (on_->policy().storage == dtype::bf16) {
@@ -42,14 +45,15 @@ tensor_storage& resident_state::add(tensor_id t)
 void resident_state::put(tensor_id t, tensor_values const& values)
 {
     auto& storage = add(t);
-    auto const fill = [](array<float>& to, std::vector<float> const& from) {
+    auto const fill = [&](array<float>& to, std::vector<float> const& from) {
         expects(from.size() == to.size(), "the values of a tensor have its shape");
-        std::copy(from.begin(), from.end(), to.begin());
+        on_->copy(to.data(), from.data(), from.size() * sizeof(float));
     };
     fill(storage.parameter, values.parameter);
     fill(storage.first_moment, values.first_moment);
     fill(storage.second_moment, values.second_moment);
     stored(t);
+    on_->wait();
 }
 
 void resident_state::put(tensor_id t, tensor_storage&& arrived)
@@ -80,20 +84,26 @@ gradient_accumulator& resident_state::accumulator(use_id use)
         auto const t = info_->uses[at(use)].tensor;
         auto const count = static_cast<std::size_t>(elements(info(t).shape));
         bool const in_rows = sums_in_rows(info(t));
-        auto& where = on_->shared();
+        auto& where = info(t).is_parameter ? on_->own() : on_->messages();
         entry.reset(new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? scales_of(t).size() : 0}, states_[at(use)]});
-        begin(*entry, t);
+        row_states sources;
+        begin(*entry, t, sources);
+        on_->wait();
     }
     return *entry;
 }
 
-/// The states of sums that are zero.
-void resident_state::begin(gradient_accumulator& sums, tensor_id t)
+/// The states of sums that are zero. Those of rows are copied from `sources` until the back end has been waited for.
+void resident_state::begin(gradient_accumulator& sums, tensor_id t, row_states& sources)
 {
     auto const of = scales_of(t);
     sums.state = {.scale_log2 = sums.rows.empty() ? of.front() : 0};
-    for (std::size_t r = 0; r < sums.rows.size(); ++r) {
-        sums.rows[r] = {.scale_log2 = of[r]};
+    if (!sums.rows.empty()) {
+        auto& rows = sources.emplace_back();
+        for (auto const scale : of) {
+            rows.push_back({.scale_log2 = scale});
+        }
+        on_->copy(sums.rows.data(), rows.data(), rows.size() * sizeof(row_sum_state));
     }
 }
 
@@ -145,12 +155,14 @@ void resident_state::clear_accumulators()
         }
     }
     on_->wait();  // the processor writes where kernels do
+    row_states sources;
     for (std::size_t u = 0; u < accumulators_.size(); ++u) {
         if (auto& entry = accumulators_[u]; entry != nullptr) {
-            begin(*entry, info_->uses[u].tensor);
+            begin(*entry, info_->uses[u].tensor, sources);
             entry->not_finite_at = microbatch_id{-1};
         }
     }
+    on_->wait();
 }
 
 state_digest resident_state::digest(tensor_id t) const
@@ -159,10 +171,11 @@ state_digest resident_state::digest(tensor_id t) const
     auto const part = [&](tensor_role role, array<float> const& values) {
         static_assert(sizeof(float) == sizeof(std::uint32_t));
         state_digest sum;
-        std::vector<std::uint32_t> bits(std::min<std::size_t>(values.size(), 4096));
+        std::vector<std::uint32_t> bits(std::min(values.size(), on_->has_one_memory() ? stays_in_cache : worth_a_wait));
         for (std::size_t first = 0; first < values.size(); first += bits.size()) {
             auto const count = std::min(bits.size(), values.size() - first);
-            std::memcpy(bits.data(), values.data() + first, count * sizeof(float));
+            on_->copy(bits.data(), values.data() + first, count * sizeof(float));
+            on_->wait();
             sum += digest_of(info(t).name, role, static_cast<std::int64_t>(first), std::span{bits}.first(count));
         }
         return sum;

@@ -32,10 +32,11 @@ struct tensor_storage {
     array<bfloat16> stored;  ///< the parameter as stages read it, where that is bfloat16
 };
 
-/// A copy. @pre the back end is idle
-tensor_values values_of(tensor_storage const& storage);
+/// A copy. Waits.
+tensor_values values_of(back_end& on, tensor_storage const& storage);
 
-/// Exact sums of one use: in 64 bits, or in 32 with a state per row. For the loss, always in 64: the sum in units of 2^-24 nat, and the number of targets.
+/// Exact sums of one use: in 64 bits, or in 32 with a state per row. For the loss, always in 64 and where the processor adds to them: the sum in
+/// units of 2^-24 nat, and the number of targets.
 struct gradient_accumulator {
     array<std::int64_t> sums;
     array<std::int32_t> sums_in_32;
@@ -79,6 +80,8 @@ public:
     void drop_accumulator(use_id use) { accumulators_[at(use)] = nullptr; }
     /// Of all uses; between two operations of the back end they are true here.
     std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
+    /// The states of the rows of a use's sums. Waits.
+    std::vector<row_sum_state> rows_of(use_id use) { return copied_from(*on_, accumulator(use).rows.data(), accumulator(use).rows.size()); }
 
     /// Zeroes every accumulator and gives it its tensor's present scale. Waits.
     void clear_accumulators();
@@ -105,11 +108,12 @@ public:
     /// Adds the sums of a use that came in a message, and joins their states.
     void merge(use_id use, gradient_accumulator const& arrived);
 
-    /// The digest of a held tensor: parameter and moments.
+    /// The digest of a held tensor: parameter and moments. Waits.
     state_digest digest(tensor_id t) const;
 
 private:
-    void begin(gradient_accumulator& sums, tensor_id t);
+    using row_states = std::vector<std::vector<row_sum_state>>;
+    void begin(gradient_accumulator& sums, tensor_id t, row_states& sources);
 
     collection const* info_;
     back_end* on_;

@@ -55,10 +55,13 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
                 }
             }
             if (o.kind == op_kind::rope) {
-                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, on.shared());
+                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, on.own());
                 if (is_new) {
-                    entry->second.resize(static_cast<std::size_t>(shape.tokens * head_width(o)));
-                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, entry->second.data());
+                    std::vector<float> table(static_cast<std::size_t>(shape.tokens * head_width(o)));
+                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
+                    entry->second.resize(table.size());
+                    on.copy(entry->second.data(), table.data(), table.size() * sizeof(float));
+                    on.wait();
                 }
             }
             if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {

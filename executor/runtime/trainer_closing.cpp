@@ -60,6 +60,7 @@ state_digest trainer::digest_of_state()
         auto const counts = std::min_element(holders.begin(), holders.end());  // of the holders of the tensor, the one that counts it
         if (tensor.is_parameter && counts != holders.end() && *counts == me_) {
             mine += resident_.digest(id);
+            job_->progress();
             std::vector<std::uint32_t> scales;
             for (auto const scale : resident_.scales_of(id)) {
                 scales.push_back(std::bit_cast<std::uint32_t>(scale));

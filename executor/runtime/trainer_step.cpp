@@ -114,8 +114,9 @@ outcome trainer::reduce_scalars(run_section const& action)
         auto const& info = job_->state.uses[u];
         auto const& accumulator = resident_.accumulator(use);
         auto const first = maxima + static_cast<std::ptrdiff_t>(resident_.first_scale(info.tensor));
-        for (std::size_t r = 0; r < accumulator.rows.size(); ++r) {
-            auto const size = accumulator.rows[r].max_abs;
+        auto const rows = resident_.rows_of(use);
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            auto const size = rows[r].max_abs;
             first[static_cast<std::ptrdiff_t>(r)] = std::max(first[static_cast<std::ptrdiff_t>(r)], std::isfinite(size) ? static_cast<double>(size) : 0.0);
         }
         if (accumulator.rows.empty()) {

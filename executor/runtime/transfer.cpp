@@ -112,6 +112,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             if (c.from == me) {
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
+                messages.alive();
                 digests.push_back({digest.high, digest.low});
                 sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), sent(floats, storage.parameter)));
                 sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), sent(floats, storage.first_moment)));
@@ -136,6 +137,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             if (state.digest(a.tensor) != state_digest{a.digest[0], a.digest[1]}) {
                 throw transfer_error{"the copy of tensor " + state.info(a.tensor).name + " has another digest than its source"};
             }
+            messages.alive();
             arrived(a.tensor);
         }
         for (auto const ticket : sends) {

@@ -125,7 +125,7 @@ inline bool same(checkpoint const& from, resident_state const& state)
             continue;
         }
         auto const values = from.read(info().tensors[at(t)].name);
-        auto const held = values_of(state.tensor(t));
+        auto const held = values_of(state.on(), state.tensor(t));
         if (values.parameter != held.parameter || values.first_moment != held.first_moment || values.second_moment != held.second_moment) {
             return false;
         }

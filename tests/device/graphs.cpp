@@ -128,7 +128,7 @@ outcome run(model_description const& model, dtype_policy policy, way const& w, s
     }
     for (auto const& s : stages) {
         for (auto const use : s->uses()) {
-            result.uses.push_back(result_of(state.accumulator(use)));
+            result.uses.push_back(result_of(state, use));
         }
     }
     return result;

@@ -37,7 +37,7 @@ outcome made_and_updated(back_end& on)
         out.made += state.digest(t);
         auto& storage = state.tensor(t);
         auto const count = storage.parameter.size();
-        array<std::int64_t> sums{on.shared(), count};
+        array<std::int64_t> sums{on.messages(), count};
         array<std::int64_t> more{on.messages(), count};
         for (std::size_t i = 0; i < count; ++i) {
             sums[i] = static_cast<std::int64_t>(mix_bits(i) >> 30) - (std::int64_t{1} << 33);
@@ -61,8 +61,10 @@ outcome made_and_updated(back_end& on)
         }
         out.updated += state.digest(t);
         auto const& storage = state.tensor(t);
-        for (std::size_t i = 0; i < storage.stored.size(); ++i) {
-            REQUIRE(storage.stored[i].bits() == bfloat16{storage.parameter[i]}.bits());
+        auto const stored = copied_from(on, storage.stored.data(), storage.stored.size());
+        auto const values = values_of(on, storage).parameter;
+        for (std::size_t i = 0; i < stored.size(); ++i) {
+            REQUIRE(stored[i].bits() == bfloat16{values[i]}.bits());
         }
     }
     return out;
@@ -95,12 +97,13 @@ TEST_CASE("a tensor that arrives from a file or another rank is stored as the up
         values.parameter[i] = 1.0F / static_cast<float>(i + 3);
     }
     auto const check = [&] {
-        device->wait();
         auto const& held = state.tensor(t);
-        CHECK(values_of(held).parameter == values.parameter);
-        CHECK(values_of(held).second_moment == values.second_moment);
+        CHECK(values_of(*device, held).parameter == values.parameter);
+        CHECK(values_of(*device, held).second_moment == values.second_moment);
+        auto const stored = copied_from(*device, held.stored.data(), held.stored.size());
+        REQUIRE(stored.size() == count);
         for (std::size_t i = 0; i < count; ++i) {
-            REQUIRE(held.stored[i].bits() == bfloat16{values.parameter[i]}.bits());
+            REQUIRE(stored[i].bits() == bfloat16{values.parameter[i]}.bits());
         }
     };
     state.put(t, values);

@@ -50,7 +50,7 @@ std::vector<use_result> steps_of_pairs(model_description const& model, std::vect
     expects(all.meter().held() == bytes{}, "a stage whose items are done holds nothing");
     std::vector<use_result> result;
     for (auto const use : all.uses()) {
-        result.push_back(result_of(state.accumulator(use)));
+        result.push_back(result_of(state, use));
     }
     return result;
 }

@@ -48,12 +48,14 @@ struct use_result {
     friend bool operator==(use_result const&, use_result const&) = default;
 };
 
-inline use_result result_of(gradient_accumulator const& accumulator)
+inline use_result result_of(resident_state& state, use_id use)
 {
-    if (!accumulator.rows.empty()) {
-        return {{accumulator.sums_in_32.begin(), accumulator.sums_in_32.end()}, accumulator.state, {accumulator.rows.begin(), accumulator.rows.end()}};
+    auto const& from = state.accumulator(use);
+    if (!from.rows.empty()) {
+        auto const sums = copied_from(state.on(), from.sums_in_32.data(), from.sums_in_32.size());
+        return {{sums.begin(), sums.end()}, from.state, state.rows_of(use)};
     }
-    return {{accumulator.sums.begin(), accumulator.sums.end()}, accumulator.state, {}};
+    return {copied_from(state.on(), from.sums.data(), from.sums.size()), from.state, {}};
 }
 
 /// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
@@ -105,8 +107,9 @@ inline std::vector<float> largest_of(resident_state& state)
         auto const& sums = state.accumulator(use);
         auto* const first = largest.data() + state.first_scale(state.info().uses[u].tensor);
         *first = std::max(*first, sums.rows.empty() ? sums.state.max_abs : 0.0F);
-        for (std::size_t r = 0; r < sums.rows.size(); ++r) {
-            first[r] = std::max(first[r], sums.rows[r].max_abs);
+        auto const rows = state.rows_of(use);
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            first[r] = std::max(first[r], rows[r].max_abs);
         }
     }
     return largest;
@@ -284,7 +287,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         auto const& layer = info.uses[u].layer;
         for (std::size_t s = 0; s < stages.size(); ++s) {
             if (layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
-                result.uses.push_back(result_of(states[s]->accumulator(use)));
+                result.uses.push_back(result_of(*states[s], use));
             }
         }
     }

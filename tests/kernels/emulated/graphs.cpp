@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The emulation of graphs: what is captured is done when it is launched, each time, with arguments as they were and memory as it is; what CUDA forbids
 // meanwhile ends the capture.
+#include <array>
+#include <deque>
 #include <vector>
 
 #include <cuda_runtime.h>
@@ -27,10 +29,11 @@ struct numbers {
     numbers(numbers const&) = delete;
     numbers& operator=(numbers const&) = delete;
 
+    /// Copied from memory of its own, since nobody may have read it when the call returns.
     void set(unsigned first)
     {
-        unsigned const values[] = {first, first + 1, first + 2, first + 3};
-        REQUIRE(cudaMemcpyAsync(data, values, sizeof values, cudaMemcpyDefault) == cudaSuccess);
+        auto const& source = sources.emplace_back(std::array{first, first + 1, first + 2, first + 3});
+        REQUIRE(cudaMemcpyAsync(data, source.data(), sizeof source, cudaMemcpyDefault) == cudaSuccess);
     }
     std::vector<unsigned> values() const
     {
@@ -40,6 +43,7 @@ struct numbers {
         return all;
     }
     unsigned* data;
+    std::deque<std::array<unsigned, 4>> sources;
 };
 
 template <class Work>
@@ -116,4 +120,11 @@ TEST_CASE("what CUDA forbids during a capture fails, and the capture with it")
     cudaGraph_t none = nullptr;
     CHECK(cudaStreamEndCapture(nullptr, &none) == cudaErrorInvalidValue);
     cudaGetLastError();
+}
+
+TEST_CASE("the processor touches the device's own memory", "[.touch]")
+{
+    numbers const here{1};
+    REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);
+    CHECK(*const_cast<unsigned volatile*>(here.data) == 1);  // where it is apart this ends with a signal
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "apart.hpp"
 #include "cuda_runtime.h"
 
 namespace {
@@ -36,6 +37,10 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     std::vector<std::function<void()>> nodes;
 };
+/// Passed once so many things have been done of all that were put.
+struct CUevent_st {
+    std::uint64_t after = 0;
+};
 
 namespace {
 
@@ -43,7 +48,8 @@ namespace {
 struct pending {
     bool late = std::getenv("RHEO_EMULATED_LATE") != nullptr;
     std::deque<std::function<void()>> work;
-    std::map<std::byte const*, std::size_t> devices;  ///< memory that the device addresses: its own, managed and page-locked
+    std::uint64_t done = 0;
+    std::map<std::byte const*, std::size_t> devices;  ///< memory that the device addresses: its own and page-locked
     std::unique_ptr<CUgraph_st> captured;             ///< of the capture in progress
     bool capture_failed = false;
 };
@@ -61,14 +67,18 @@ bool forbidden()
     return waiting().capture_failed;
 }
 
-void finish_all()
+void finish(std::uint64_t count)
 {
-    while (!waiting().work.empty()) {
+    while (!waiting().work.empty() && waiting().done < count) {
         auto const next = std::move(waiting().work.front());
         waiting().work.pop_front();
+        ++waiting().done;
+        emulated::at_work const now;
         next();
     }
 }
+
+void finish_all() { finish(waiting().done + waiting().work.size()); }
 
 bool the_device_addresses(void const* pointer)
 {
@@ -156,20 +166,27 @@ cudaError_t cudaRuntimeGetVersion(int* version)
     return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
+namespace {
+
+cudaError_t take(void** pointer, std::size_t bytes, bool is_apart)
 {
+    *pointer = nullptr;
     if (forbidden()) {
-        *pointer = nullptr;
         return said(cudaErrorStreamCaptureUnsupported);
     }
-    *pointer = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
+    *pointer = is_apart ? emulated::apart()->take(bytes) : ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
     if (*pointer == nullptr) {
         return said(cudaErrorMemoryAllocation);
     }
+    emulated::at_work const now;
     std::memset(*pointer, 0xff, bytes);
     waiting().devices[static_cast<std::byte*>(*pointer)] = bytes;
     return cudaSuccess;
 }
+
+}  // namespace
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return take(pointer, bytes, emulated::apart() != nullptr); }
 
 cudaError_t cudaFree(void* pointer)
 {
@@ -177,17 +194,24 @@ cudaError_t cudaFree(void* pointer)
         return said(cudaErrorStreamCaptureUnsupported);
     }
     finish_all();
-    waiting().devices.erase(static_cast<std::byte*>(pointer));
-    ::operator delete(pointer, std::align_val_t{alignment});
+    auto const found = waiting().devices.find(static_cast<std::byte*>(pointer));
+    if (emulated::apart() != nullptr && emulated::apart()->holds(pointer)) {
+        emulated::apart()->give_back(pointer, found->second);
+    } else {
+        ::operator delete(pointer, std::align_val_t{alignment});
+    }
+    if (found != waiting().devices.end()) {
+        waiting().devices.erase(found);
+    }
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) { return cudaMalloc(pointer, bytes); }
-cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaMalloc(pointer, bytes); }
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return take(pointer, bytes, false); }
 cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : said(cudaErrorInvalidValue); }
 
-// A copy from memory that the device does not address has read it when the call returns, and one to such memory is done then.
+// A copy from memory that the device does not address may have read it when the call returns, or not before somebody waits (CUDA: "might be synchronous");
+// one to such memory is done then.
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t)
 {
     if (bytes == 0) {
@@ -196,13 +220,7 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaM
     if (!(the_device_addresses(from) && the_device_addresses(to)) && forbidden()) {
         return said(cudaErrorStreamCaptureUnsupported);
     }
-    if (waiting().late && !the_device_addresses(from)) {
-        auto const read = std::make_shared<std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
-        std::memcpy(read->get(), from, bytes);
-        emulated::put([=] { std::memcpy(to, read->get(), bytes); });
-    } else {
-        emulated::put([=] { std::memcpy(to, from, bytes); });
-    }
+    emulated::put([=] { std::memcpy(to, from, bytes); });
     if (!the_device_addresses(to)) {
         finish_all();
     }
@@ -245,12 +263,27 @@ cudaError_t cudaStreamSynchronize(cudaStream_t)
 cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
 cudaError_t cudaEventCreate(cudaEvent_t* event)
 {
-    *event = nullptr;
+    *event = new CUevent_st;
     return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaStreamSynchronize(nullptr); }
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t)
+{
+    event->after = waiting().done + waiting().work.size();
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (forbidden()) {
+        return said(cudaErrorStreamCaptureUnsupported);
+    }
+    finish(event->after);
+    return cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t)
 {
     *milliseconds = 0;  // it knows no time
@@ -329,6 +362,7 @@ void put(std::function<void()> work)
     } else if (waiting().late) {
         waiting().work.push_back(std::move(work));
     } else {
+        emulated::at_work const now;
         work();
     }
 }

@@ -33,7 +33,6 @@ struct cudaFuncAttributes {
     int binaryVersion;
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
-inline constexpr unsigned cudaMemAttachGlobal = 1;
 #define CUDART_VERSION 0
 struct cudaLaunchConfig_t {
     dim3 gridDim{};
@@ -54,7 +53,6 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
 cudaError_t cudaFree(void* pointer);
-cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags = cudaMemAttachGlobal);
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes);
 cudaError_t cudaFreeHost(void* pointer);
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
