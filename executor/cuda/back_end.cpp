@@ -2,6 +2,8 @@
 #include "cuda/back_end.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -121,10 +123,10 @@ public:
                                                .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
     }
 
-    std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
+    void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
     {
         if (gradients.empty()) {
-            return {};
+            return;
         }
         std::vector<norm_tensor> list;
         std::vector<std::int64_t> counts;
@@ -133,18 +135,30 @@ public:
             counts.push_back(g.count);
         }
         auto const first = first_blocks(counts);
-        block_sums_.resize(std::max(block_sums_.size(), static_cast<std::size_t>(first.back())));
-        sums_.resize(std::max(sums_.size(), list.size()));
+        if (block_sums_.size() < static_cast<std::size_t>(first.back()) || sums_.size() < added_ + list.size()) {
+            fetch_sums();
+            block_sums_.resize(std::max(block_sums_.size(), static_cast<std::size_t>(first.back())));
+            sums_.resize(std::max({sums_.size(), list.size(), enough_for_a_step}));
+        }
         sum_of_squares_list(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
                                                 .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
-                                                .block_sums = block_sums_.data(), .sums = sums_.data()});
-        std::vector<double> sums(list.size());
-        copy(sums.data(), sums_.data(), sums.size() * sizeof(double));
-        wait();
-        return sums;
+                                                .block_sums = block_sums_.data(), .sums = sums_.data() + added_});
+        added_ += list.size();
+    }
+    std::vector<double> sums_of_squares() override
+    {
+        fetch_sums();
+        return std::exchange(fetched_, {});
     }
 
 private:
+    void fetch_sums()
+    {
+        auto const more = copied_from(*this, sums_.data(), std::exchange(added_, 0));
+        fetched_.insert(fetched_.end(), more.begin(), more.end());
+    }
+
+    static constexpr std::size_t enough_for_a_step = 4096;
     static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
 
     int device_;
@@ -153,6 +167,8 @@ private:
     page_locked_memory messages_{"cudaMallocHost"};
     device_queue queue_;
     array<double> block_sums_{own_}, sums_{own_};
+    std::size_t added_ = 0;          ///< of sums_
+    std::vector<double> fetched_{};  ///< those before
 };
 
 /// @param driver the CUDA version that it is for, 0 where there is none

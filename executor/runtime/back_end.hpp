@@ -76,8 +76,10 @@ public:
     virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
     /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
     virtual void update(std::span<adamw_arguments<bf16> const> tensors) = 0;
-    /// Waits. The same bits on every back end.
-    virtual std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
+    /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every back end.
+    virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
+    /// All that were added since the last call, in that order. Waits.
+    virtual std::vector<double> sums_of_squares() = 0;
 };
 
 /// A copy of `count` elements of the back end's own memory from `from` on. Waits.

@@ -54,13 +54,11 @@ void host_back_end::update(std::span<adamw_arguments<bf16> const> tensors)
     }
 }
 
-std::vector<double> host_back_end::sums_of_squares(std::span<gradient_norm_arguments const> gradients)
+void host_back_end::add_sums_of_squares(std::span<gradient_norm_arguments const> gradients)
 {
-    std::vector<double> sums;
     for (auto const& g : gradients) {
-        sums.push_back(host::sum_of_squares(pool_, g));
+        sums_of_squares_.push_back(host::sum_of_squares(pool_, g));
     }
-    return sums;
 }
 
 }  // namespace rheo::inline v0

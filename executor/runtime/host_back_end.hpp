@@ -3,6 +3,9 @@
 
 // The processor's threads as a back end: everything is done when a call returns, and there is one memory.
 
+#include <utility>
+#include <vector>
+
 #include "kernels/tiles.hpp"
 #include "runtime/back_end.hpp"
 
@@ -35,11 +38,13 @@ public:
     void convert(exact_rows_convert_arguments const& arguments) override;
     void store(std::span<float const> parameter, std::span<bfloat16> stored) override;
     void update(std::span<adamw_arguments<bf16> const> tensors) override;
-    std::vector<double> sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
+    void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
+    std::vector<double> sums_of_squares() override { return std::exchange(sums_of_squares_, {}); }
 
 private:
     tile_pool pool_;
     dtype_policy policy_;
+    std::vector<double> sums_of_squares_;
 };
 
 }  // namespace rheo::inline v0

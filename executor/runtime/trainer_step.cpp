@@ -131,25 +131,30 @@ outcome trainer::reduce_scalars(run_section const& action)
             scalars.sums[1] = accumulator.sums[1];
         }
     }
-    std::vector<tensor_id> reduced;
+    std::vector<tensor_id> added;
+    std::vector<tensor_id> together;
     std::vector<gradient_norm_arguments> gradients;
     for (auto const& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
             auto const count = elements(resident_.info(t).shape);
             if (resident_.sums_in_rows(resident_.info(t))) {  // the same pieces in the same order, wherever the gradient lies
                 for (std::int64_t first = 0; first < count; first += gradient_piece) {
-                    gradient_norm_arguments const piece{.count = std::min(gradient_piece, count - first), .gradient = r.piece(t, first, std::min(gradient_piece, count - first), room_)};
-                    squares[t.value] += job_->on->sums_of_squares({&piece, 1}).front();
+                    auto const size = std::min(gradient_piece, count - first);
+                    gradient_norm_arguments const piece{.count = size, .gradient = r.piece(t, first, size, room_)};
+                    job_->on->add_sums_of_squares({&piece, 1});
+                    added.push_back(t);
                 }
             } else {
-                reduced.push_back(t);
+                together.push_back(t);
                 gradients.push_back({.count = count, .gradient = r.piece(t, 0, count, room_)});
             }
         }
     }
-    auto const sums = job_->on->sums_of_squares(gradients);
+    job_->on->add_sums_of_squares(gradients);
+    added.insert(added.end(), together.begin(), together.end());
+    auto const sums = job_->on->sums_of_squares();
     for (std::size_t i = 0; i < sums.size(); ++i) {
-        squares[reduced[i].value] = sums[i];
+        squares[added[i].value] += sums[i];
     }
     std::replace_if(squares, maxima, [](double sum) { return !std::isfinite(sum); }, 0.0);
     scalars.sums[2] = worker_->contributions() - contributed_before_;

@@ -52,7 +52,9 @@ outcome made_and_updated(back_end& on)
                        .second_moment = storage.second_moment.data(), .gradient = gradient.data(), .parameter = storage.stored.data(),
                        .gradient_multiplier = 0.25, .learning_rate = 1e-2, .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0, .step = 3});
     }
-    out.squares = on.sums_of_squares(norms);
+    on.add_sums_of_squares({norms.data(), 1});
+    on.add_sums_of_squares(std::span{norms}.subspan(1));
+    out.squares = on.sums_of_squares();
     on.update(all);
     on.wait();
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
