@@ -1,14 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # training.sh <rheo> <work folder> [keys of a config, as model.width=256, ...]    whole trainings on a device, of several ranks that share it: per
-# dtype one digest for one rank, pipelines, split backwards and copies of the model, also when a rank is lost, when a job goes on from a
-# checkpoint, and when the emulated device does everything as late as it may; the losses are near the host's; what cannot be is said.
+# dtype one digest for one rank, pipelines, split backwards and copies of the model, also when a rank is lost and when a job goes on from a
+# checkpoint; the losses are near the host's; what cannot be is said. The keys go to every job.
+#   RHEO_EMULATED_DEVICE=1     the program's device is the emulated one: it does everything as late as it may, it is absent, it has another library
+#   RHEO_TRAININGS=losses      only one rank, several ranks one of whom is lost, and a job that goes on
 set -u
 rheo=$1
 keys=()
 for key in "${@:3}"; do keys+=(--set "$key"); done
+emulated() { [[ ${RHEO_EMULATED_DEVICE:-} == 1 ]]; }
+all() { [[ ${RHEO_TRAININGS:-all} == all ]]; }
 # shellcheck source=tests/jobs.sh
 . "$(dirname "$0")/../jobs.sh"
+job() { # <run folder> <ranks> [arguments]: a training with the keys, which come before what it is told besides
+  local folder=$1 ranks=$2
+  shift 2
+  train "$folder" "$ranks" "${keys[@]}" "$@"
+}
+late() { # <0|1>: whether the emulated device does everything as late as it may
+  if emulated && (($1)); then export RHEO_EMULATED_LATE=1; else unset RHEO_EMULATED_LATE; fi
+}
 begin_in "$2" <<'END'
 model.dropout = 0.1
 train.steps = 4
@@ -19,104 +31,114 @@ run.sample_tokens = 3
 END
 sed -i 's/^model.width = 32/model.width = 16/; s/^model.blocks = 3/model.blocks = 1/; s/^model.context = 32/model.context = 12/; s/^train.microbatches = 6/train.microbatches = 4/' job.toml
 losses() { sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/metrics.jsonl"; }
-alone=(--set plan.pipelines=[1] --set plan.failures=0 "${keys[@]}")
-train host 1 "${alone[@]}"
+alone=(--set plan.pipelines=[1] --set plan.failures=0)
+job host 1 "${alone[@]}"
 expect "the host ends" 0 $?
 for dtype in fp32 bf16; do
-  device=("${keys[@]}" --set run.device=cuda --set "train.dtype=$dtype")
-  train "$dtype-one" 1 "${device[@]}" "${alone[@]}"
+  device=(--set run.device=cuda --set "train.dtype=$dtype")
+  job "$dtype-one" 1 "${device[@]}" "${alone[@]}"
   expect "$dtype: one rank ends" 0 $?
   same() { # <run folder> <exit code>
     expect "$1 ends" 0 "$2"
     expect "$1: the digest" "$(value digest "$dtype-one")" "$(value digest "$1")"
   }
-  export RHEO_EMULATED_LATE=1
-  train "$dtype-pipelines" 4 "${device[@]}"
-  same "$dtype-pipelines" $?
-  train "$dtype-lost" 4 "${device[@]}" --inject kill:2@2:backward
+  late 1
+  job "$dtype-lost" 4 "${device[@]}" --inject kill:2@2:backward
   same "$dtype-lost" $?
   expect "$dtype: one recovery" 1 "$(grep -c '"kind":"recovery"' "$dtype-lost/metrics.jsonl")"
-  train "$dtype-split" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1
-  same "$dtype-split" $?
-  unset RHEO_EMULATED_LATE
-  train "$dtype-copies" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=dualpipe --set plan.recompute=true
-  same "$dtype-copies" $?
-  gpipe=(--set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=gpipe)
-  train "$dtype-selective" 2 "${device[@]}" "${gpipe[@]}" --set plan.recompute=selective --set "plan.memory_mib=$("$rheo" plan job.toml --json "${device[@]}" "${gpipe[@]}" |
-    sed -n 's/.*"needed_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -1 | awk '{printf "%.6f", $1 * 0.95 / 1048576}')"
-  same "$dtype-selective" $?
-  expect "$dtype: layers are made again" 1 "$(grep -c '"made_again"' "$dtype-selective/plan.json")"
-  train "$dtype-resumed" 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
-  train "$dtype-resumed" 2 "${device[@]}" --set plan.pipelines=[1,1] --set run.graphs=false
+  late 0
+  job "$dtype-resumed" 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
+  job "$dtype-resumed" 2 "${device[@]}" --set plan.pipelines=[1,1] --set run.graphs=false
   same "$dtype-resumed" $?
   expect "$dtype: the loss is near the host's" 4 "$(paste <(losses host) <(losses "$dtype-one") | awk -v near="$([[ $dtype == fp32 ]] && echo 1e-4 || echo 0.05)" \
     '{d = $1 - $2; if (d < near && d > -near) ++n} END {print n + 0}')"
-  for run in one pipelines split copies selective; do
+  as_planned "$dtype-one"
+  all || continue
+  late 1
+  job "$dtype-pipelines" 4 "${device[@]}"
+  same "$dtype-pipelines" $?
+  job "$dtype-split" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1
+  same "$dtype-split" $?
+  late 0
+  job "$dtype-copies" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=dualpipe --set plan.recompute=true
+  same "$dtype-copies" $?
+  gpipe=(--set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=gpipe)
+  most=$("$rheo" plan job.toml --json "${keys[@]}" "${device[@]}" "${gpipe[@]}" | sed -n 's/.*"needed_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -1)
+  job "$dtype-selective" 2 "${device[@]}" "${gpipe[@]}" --set plan.recompute=selective --set "plan.memory_mib=$(awk -v most="$most" 'BEGIN {printf "%.6f", most * 0.95 / 1048576}')"
+  same "$dtype-selective" $?
+  expect "$dtype: layers are made again" 1 "$(grep -c '"made_again"' "$dtype-selective/plan.json")"
+  for run in pipelines split copies selective; do
     as_planned "$dtype-$run"
   done
 done
 device=(--set run.device=cuda --set train.dtype=bf16 --set train.sums='"int32"')
-train rows-one 1 "${device[@]}" "${alone[@]}"
+job rows-one 1 "${device[@]}" "${alone[@]}"
 expect "sums in 32 bits: one rank ends" 0 $?
 rows_same() { # <run folder> <exit code>
   expect "$1 ends" 0 "$2"
   expect "$1: the digest" "$(value digest rows-one)" "$(value digest "$1")"
 }
-export RHEO_EMULATED_LATE=1
-train rows-lost 3 "${device[@]}" --set plan.pipelines=[3] --inject kill:1@2:backward
+late 1
+job rows-lost 3 "${device[@]}" --set plan.pipelines=[3] --inject kill:1@2:backward
 rows_same rows-lost $?
-train rows-split 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1
-rows_same rows-split $?
-unset RHEO_EMULATED_LATE
-train rows-pipelines 4 "${device[@]}"
-rows_same rows-pipelines $?
-train rows-resumed 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
-train rows-resumed 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0
+late 0
+job rows-resumed 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
+job rows-resumed 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0
 rows_same rows-resumed $?
 expect "sums in 32 bits: the loss is near that of 64" 4 "$(paste <(losses bf16-one) <(losses rows-one) | awk '{d = $1 - $2; if (d < 0.02 && d > -0.02) ++n} END {print n + 0}')"
+expect "dtypes differ" 1 "$([[ $(value digest fp32-one) != "$(value digest bf16-one)" ]] && echo 1)"
+all || exit $((failures > 0))
+late 1
+job rows-split 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1
+rows_same rows-split $?
+late 0
+job rows-pipelines 4 "${device[@]}"
+rows_same rows-pipelines $?
+job refused 1 "${alone[@]}" --set train.dtype=bf16
+expect "bf16 on the host" 2 $?
+expect "is refused by its key" 1 "$(grep -c 'train.dtype = "bf16" is computed by a device' refused.out)"
+job fp32-one 1 "${alone[@]}" --set train.steps=6
+expect "a device's state goes on on no host" 2 $?
+expect "which is said by its key" 1 "$(grep -c 'run.device was cuda and is now cpu: .*with run.device = "cuda" the bits stay those of the run that began; ' fp32-one.out)"
+job host 1 "${alone[@]}" --set train.steps=6 --set run.device=cuda
+expect "nor a host's on a device" 2 $?
+expect "with its key, too" 1 "$(grep -c 'run.device was cpu and is now cuda: ' host.out)"
+job bf16-one 1 "${alone[@]}" --set train.steps=6 --set run.device=cuda
+expect "another dtype is refused" 2 $?
+expect "with the one to set" 1 "$(grep -c 'dtypes was bf16.* is now fp32.*with train.dtype = "bf16"' bf16-one.out)"
+expect "no machine is blamed for it" 0 "$(cat fp32-one.out host.out bf16-one.out | grep -c 'OPENBLAS_CORETYPE\|this machine')"
+
+# Layers are measured on the device that the config names, with the activations and messages of its dtype.
+for dtype in fp32 bf16; do
+  "$rheo" profile job.toml --repeats 1 "${keys[@]}" --set run.device=cuda --set "train.dtype=$dtype" --out "$dtype.csv" >>profile.out 2>&1
+  expect "$dtype: the profile ends" 0 $?
+done
+expect "the same parameters, activations and messages by dtype" "yes" "$(paste -d , fp32.csv bf16.csv |
+  awk -F , 'NR > 1 {++n; if ($2 > 0 && $3 > 0 && $4 == $10 && $11 < $5 && $6 == 2 * $12) ++good} END {print (n >= 3 && n == good ? "yes" : "no")}')"
+emulated || exit $((failures > 0))
+
 # A rank whose library would choose other algorithms than the first one's takes over its choice, and so does a job that goes on.
-RHEO_EMULATED_ALGORITHM=2 train other-one 1 --set run.device=cuda "${alone[@]}"
+RHEO_EMULATED_ALGORITHM=2 job other-one 1 --set run.device=cuda "${alone[@]}"
 expect "another algorithm: one rank ends" 0 $?
 expect "with other bits" 1 "$([[ $(value digest other-one) != "$(value digest fp32-one)" ]] && echo 1)"
 other_same() { # <run folder> <exit code>
   expect "$1 ends" 0 "$2"
   expect "$1: the digest" "$(value digest other-one)" "$(value digest "$1")"
 }
-"$RHEO_MPIRUN" "${flags[@]}" -n 1 -x RHEO_EMULATED_ALGORITHM=2 "$rheo" train job.toml --set run.folder=other-first --set run.device=cuda : \
-  -n 3 -x RHEO_EMULATED_ALGORITHM=1 "$rheo" train job.toml --set run.folder=other-first --set run.device=cuda >other-first.out 2>&1
+"$RHEO_MPIRUN" "${flags[@]}" -n 1 -x RHEO_EMULATED_ALGORITHM=2 "$rheo" train job.toml "${keys[@]}" --set run.folder=other-first --set run.device=cuda : \
+  -n 3 -x RHEO_EMULATED_ALGORITHM=1 "$rheo" train job.toml "${keys[@]}" --set run.folder=other-first --set run.device=cuda >other-first.out 2>&1
 other_same other-first $?
-RHEO_EMULATED_ALGORITHM=2 train other-resumed 1 --set run.device=cuda "${alone[@]}" --inject kill:0@3:forward
-train other-resumed 2 --set run.device=cuda --set plan.pipelines=[1,1]
+RHEO_EMULATED_ALGORITHM=2 job other-resumed 1 --set run.device=cuda "${alone[@]}" --inject kill:0@3:forward
+job other-resumed 2 --set run.device=cuda --set plan.pipelines=[1,1]
 other_same other-resumed $?
-expect "dtypes differ" 1 "$([[ $(value digest fp32-one) != "$(value digest bf16-one)" ]] && echo 1)"
-train refused 1 "${alone[@]}" --set train.dtype=bf16
-expect "bf16 on the host" 2 $?
-expect "is refused by its key" 1 "$(grep -c 'train.dtype = "bf16" is computed by a device' refused.out)"
-train fp32-one 1 "${alone[@]}" --set train.steps=6
-expect "a device's state goes on on no host" 2 $?
-expect "which is said by its key" 1 "$(grep -c 'run.device was cuda and is now cpu: .*with run.device = "cuda" the bits stay those of the run that began; ' fp32-one.out)"
-train host 1 "${alone[@]}" --set train.steps=6 --set run.device=cuda
-expect "nor a host's on a device" 2 $?
-expect "with its key, too" 1 "$(grep -c 'run.device was cpu and is now cuda: ' host.out)"
-train bf16-one 1 "${alone[@]}" --set train.steps=6 --set run.device=cuda
-expect "another dtype is refused" 2 $?
-expect "with the one to set" 1 "$(grep -c 'dtypes was bf16.* is now fp32.*with train.dtype = "bf16"' bf16-one.out)"
-expect "no machine is blamed for it" 0 "$(cat fp32-one.out host.out bf16-one.out | grep -c 'OPENBLAS_CORETYPE\|this machine')"
+
 for what in driver device; do
-  RHEO_EMULATED_ABSENT=$what train "no-$what" 1 "${alone[@]}" --set run.device=cuda
+  RHEO_EMULATED_ABSENT=$what job "no-$what" 1 "${alone[@]}" --set run.device=cuda
   expect "no $what: exit code" 5 $?
 done
 expect "no driver" 1 "$(grep -c 'run.device is cuda, but there is no device: no NVIDIA driver is loaded' no-driver.out)"
 expect "no device" 1 "$(grep -c 'run.device is cuda, but there is no device: the NVIDIA driver has none' no-device.out)"
-
-# Layers are measured on the device that the config names, with the activations and messages of its dtype.
-for dtype in fp32 bf16; do
-  "$rheo" profile job.toml --repeats 1 --set run.device=cuda --set "train.dtype=$dtype" --out "$dtype.csv" >>profile.out 2>&1
-  expect "$dtype: the profile ends" 0 $?
-done
-expect "the same parameters, activations and messages by dtype" "yes" "$(paste -d , fp32.csv bf16.csv |
-  awk -F , 'NR > 1 {++n; if ($2 > 0 && $3 > 0 && $4 == $10 && $11 < $5 && $6 == 2 * $12) ++good} END {print n == 3 && n == good ? "yes" : "no"}')"
-RHEO_EMULATED_ABSENT=driver "$rheo" profile job.toml --repeats 1 --set run.device=cuda >no-profile.out 2>&1
+RHEO_EMULATED_ABSENT=driver "$rheo" profile job.toml --repeats 1 "${keys[@]}" --set run.device=cuda >no-profile.out 2>&1
 expect "no device to measure" 5 $?
 expect "is said" 1 "$(grep -c 'no NVIDIA driver is loaded' no-profile.out)"
 exit $((failures > 0))

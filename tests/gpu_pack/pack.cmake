@@ -57,7 +57,7 @@ endforeach()
 file(COPY "${TESTS}/gpu_pack/run_on_gpu.sh" DESTINATION "${PACK}")
 file(COPY "${TESTS}/jobs.sh" "${TESTS}/expect.sh" DESTINATION "${PACK}/tests")
 file(COPY "${TESTS}/device/training.sh" DESTINATION "${PACK}/tests/device")
-file(COPY "${TESTS}/gpu_pack/host.sh" DESTINATION "${PACK}/tests/gpu_pack")
+file(COPY "${TESTS}/gpu_pack/host.sh" "${TESTS}/gpu_pack/digests.sh" "${TESTS}/gpu_pack/rate.sh" DESTINATION "${PACK}/tests/gpu_pack")
 
 cmake_path(GET PACK PARENT_PATH beside)
 cmake_path(GET PACK FILENAME name)
