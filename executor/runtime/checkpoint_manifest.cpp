@@ -2,7 +2,6 @@
 #include "runtime/checkpoint_manifest.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/digest/digest.hpp"
 #include "runtime/strict_json.hpp"
 
 namespace rheo::inline v0 {
@@ -182,17 +182,11 @@ state_digest digest_of_box(checkpoint_entry const& entry, tensor_shape shape, st
     auto const& box = entry.box;
     auto const full_rows = box.column_begin == 0 && box.column_end == shape.columns;
     auto const run = full_rows ? elements(box) : box.column_end - box.column_begin;  // elements that follow each other in the tensor
-    std::vector<std::uint32_t> bits(static_cast<std::size_t>(std::min<std::int64_t>(run, 4096)));
     state_digest sum;
-    std::size_t next = 0;
-    for (auto row = box.row_begin; next < values.size(); ++row) {
-        for (std::int64_t done = 0; done < run;) {
-            auto const count = static_cast<std::size_t>(std::min<std::int64_t>(run - done, 4096));
-            std::memcpy(bits.data(), values.data() + next, count * sizeof(float));
-            sum += digest_of(entry.tensor, entry.role, row * shape.columns + box.column_begin + done, std::span{bits}.first(count));
-            next += count;
-            done += static_cast<std::int64_t>(count);
-        }
+    for (auto row = box.row_begin; !values.empty(); ++row) {
+        auto const count = std::min(static_cast<std::size_t>(run), values.size());
+        sum += host::digest_of(entry.tensor, entry.role, row * shape.columns + box.column_begin, values.first(count));
+        values = values.subspan(count);
     }
     return sum;
 }

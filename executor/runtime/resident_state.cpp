@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/digest/digest.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"
 
@@ -18,8 +19,7 @@ constexpr int first_scale_log2 = 24;
 /// the first real one seldom overflows and is not lost in the rounding either.
 constexpr float first_largest = 0x1p-4F;
 
-/// Elements that are copied at a time for a digest: from the processor's memory, from a device's.
-constexpr std::size_t stays_in_cache = 4096;
+/// Elements that are copied from a device at a time for a digest.
 constexpr std::size_t worth_a_wait = std::size_t{1} << 20;
 
 }  // namespace
@@ -169,14 +169,13 @@ state_digest resident_state::digest(tensor_id t) const
 {
     auto const& storage = tensor(t);
     auto const part = [&](tensor_role role, array<float> const& values) {
-        static_assert(sizeof(float) == sizeof(std::uint32_t));
+        if (on_->has_one_memory()) {
+            return host::digest_of(info(t).name, role, 0, {values.data(), values.size()});
+        }
         state_digest sum;
-        std::vector<std::uint32_t> bits(std::min(values.size(), on_->has_one_memory() ? stays_in_cache : worth_a_wait));
-        for (std::size_t first = 0; first < values.size(); first += bits.size()) {
-            auto const count = std::min(bits.size(), values.size() - first);
-            on_->copy(bits.data(), values.data() + first, count * sizeof(float));
-            on_->wait();
-            sum += digest_of(info(t).name, role, static_cast<std::int64_t>(first), std::span{bits}.first(count));
+        for (std::size_t first = 0; first < values.size(); first += worth_a_wait) {
+            auto const some = copied_from(*on_, values.data() + first, std::min(worth_a_wait, values.size() - first));
+            sum += host::digest_of(info(t).name, role, static_cast<std::int64_t>(first), some);
         }
         return sum;
     };

@@ -4,6 +4,7 @@
 #include "kernels/detail/loops.hpp"
 
 #include "kernels/detail/loops/columns.hpp"
+#include "kernels/detail/loops/digest.hpp"
 #include "kernels/detail/loops/elementwise.hpp"
 #include "kernels/detail/loops/exact_sums.hpp"
 #include "kernels/detail/loops/gelu.hpp"
@@ -54,6 +55,7 @@ loop_table const RHEO_TABLE(RHEO_LOOP_LEVEL){
     .add_fixed_32 = add_fixed,
     .add_integers_32 = add_integers,
     .to_floats_32 = to_floats,
+    .digest = digest,
     .adamw = adamw,
     .sum_of_squares = sum_of_squares,
     .normal_values = normal_values,

@@ -72,6 +72,8 @@ struct loop_table {
     void (*add_fixed_32)(count_t n, float const* g, double scale, std::int32_t* sums);
     void (*add_integers_32)(count_t n, std::int32_t const* source, std::int32_t* target);
     void (*to_floats_32)(count_t n, std::int32_t const* sums, double scale, float* out);
+    // the hashes of a digest, and their sum mod 2^128
+    void (*digest)(std::uint64_t key, std::uint64_t first, count_t n, float const* values, std::uint64_t* high, std::uint64_t* low);
     // optimizer and initial values
     void (*adamw)(count_t n, adamw_step const& step, float const* gradient, float* m, float* v, float* master);
     double (*sum_of_squares)(count_t n, float const* g);

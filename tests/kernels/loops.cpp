@@ -122,6 +122,11 @@ std::vector<std::uint32_t> everything(loop_table const& table, std::int64_t n)
     keep(v);
     keep(master);
     keep_double(table.sum_of_squares(n, x.data()));
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    table.digest(99, ~std::uint64_t{0} - 5, n, x.data(), &high, &low);
+    keep_double(std::bit_cast<double>(high));
+    keep_double(std::bit_cast<double>(low));
     table.normal_values(stream, 13, n, 0.1, 2.0, out.data());
     keep(out);
     return all;

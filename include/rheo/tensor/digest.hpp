@@ -47,12 +47,15 @@ constexpr std::uint64_t hash_text(std::string_view text)
     return hash;
 }
 
+/// What the elements of a tensor's role have in common.
+constexpr std::uint64_t digest_key(std::string_view tensor, tensor_role role) { return mix_bits(hash_text(tensor) + static_cast<std::uint64_t>(role) + 1); }
+
 /// Digest of consecutive elements of one tensor's role, given as 32-bit patterns.
 /// @param first the row-major index of the first element within the whole tensor.
 constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first,
                                  array_view<std::uint32_t const> bits)
 {
-    auto const key = mix_bits(hash_text(tensor) + static_cast<std::uint64_t>(role) + 1);
+    auto const key = digest_key(tensor, role);
     state_digest sum;
     auto position = static_cast<std::uint64_t>(first);
     for (auto const pattern : bits) {
