@@ -11,6 +11,7 @@
 #include "kernels/attention/attention.hpp"
 #include "kernels/blas.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
+#include "kernels/digest/digest.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
@@ -237,6 +238,25 @@ void exact_convert(benchmark::State& state)
     bandwidth(state, 12.0 * long_rows * 768);
 }
 
+/// The digest of state, by vectors and by its definition, on one thread.
+void digest(benchmark::State& state)
+{
+    auto const x = values(long_rows * 768);
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(host::digest_of("wte.weight", tensor_role::parameter, 0, x));
+    }
+    bandwidth(state, 4.0 * long_rows * 768);
+}
+
+void digest_by_definition(benchmark::State& state)
+{
+    std::vector<std::uint32_t> const bits(static_cast<std::size_t>(long_rows * 768), 0x3f800000U);
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(digest_of("wte.weight", tensor_role::parameter, 0, bits));
+    }
+    bandwidth(state, 4.0 * long_rows * 768);
+}
+
 void gpt2_shapes(benchmark::internal::Benchmark* b)
 {
     b->ArgNames({"threads", "rows", "in", "out"})->UseRealTime();
@@ -261,6 +281,8 @@ BENCHMARK(residual_norm_forward)->ArgNames({"threads", "dropout"})->ArgsProduct(
 BENCHMARK(gelu_forward)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(adamw_update)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(exact_convert)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(digest);
+BENCHMARK(digest_by_definition);
 
 }  // namespace
 

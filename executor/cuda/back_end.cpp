@@ -20,7 +20,7 @@ namespace rheo::inline v0::cuda {
 
 namespace {
 
-/// `Take` and `Give` are the runtime's functions.
+/// `Take` and `Give` are the runtime's functions. `Addressed`: the processor reads and writes what they give, too.
 template <auto Take, auto Give, bool Addressed>
 class device_memory final : public memory {
 public:
@@ -158,7 +158,7 @@ private:
         fetched_.insert(fetched_.end(), more.begin(), more.end());
     }
 
-    static constexpr std::size_t enough_for_a_step = 4096;
+    static constexpr std::size_t enough_for_a_step = 4096;  ///< pieces of gradients; of more than these some are fetched in between
     static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
 
     int device_;

@@ -8,9 +8,7 @@ namespace {
 template <class Storage>
 std::vector<float> read(back_end& on, void const* from, std::size_t count)
 {
-    std::vector<Storage> values(count);
-    on.copy(values.data(), from, count * sizeof(Storage));
-    on.wait();
+    auto const values = copied_from(on, static_cast<Storage const*>(from), count);
     return {values.begin(), values.end()};
 }
 

@@ -81,7 +81,11 @@ bool has(tensor_cores kind)
         return true;
     }
     cudaFuncAttributes of{};
-    return cudaFuncGetAttributes(&of, attention_forward_tiles<of_warpgroups, 64, false>) == cudaSuccess && of.binaryVersion == 90;
+    if (cudaFuncGetAttributes(&of, attention_forward_tiles<of_warpgroups, 64, false>) != cudaSuccess) {
+        cudaGetLastError();  // no is an answer, not an error of a later call
+        return false;
+    }
+    return of.binaryVersion == 90;
 }
 
 template <dtype_policy Policy>
