@@ -79,7 +79,8 @@ arguments read_arguments(int argc, char** argv)
         }
     }
     if (wanted == "all") {
-        result.schedules.assign(schedule_names.begin(), schedule_names.end());
+        auto const names = schedule_names();
+        result.schedules.assign(names.begin(), names.end());
     }
     for (std::size_t from = 0; wanted != "all" && from <= wanted.size();) {
         auto const comma = std::min(wanted.find(',', from), wanted.size());

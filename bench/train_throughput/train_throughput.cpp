@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of GPT-2 124M on one rank through rheo::run, whole: tokens per second, the share of the machine's
 // measured GEMM peak, and where a step's time goes against what its flops and bytes would take at that peak and at
-// this machine's memory bandwidth. Then the same steps in PyTorch, when it is there, as a ratio.
-//   bench_train_throughput [--json] [--steps 6] [--threads 2] [--sequences 4] [--tokens 64] [--python python3]
+// this machine's memory bandwidth. Then the same steps in PyTorch, when it is there, and in llm.c, when it is told where
+// that is, as ratios.
+//   bench_train_throughput [--json] [--steps 6] [--threads 2] [--sequences 4] [--tokens 64] [--python python3] [--llm-c FOLDER]
 // Start it by itself, on a machine that does nothing else. Needs 5 GB of memory.
 
 #include <algorithm>
@@ -44,6 +45,7 @@ struct arguments {
     int sequences = 4;
     int tokens = 64;
     std::string python = "python3";
+    std::string llm_c{};  ///< the folder with llm.c's train_gpt2.c; empty: not compared
 };
 
 arguments read_arguments(int argc, char** argv)
@@ -57,10 +59,13 @@ arguments read_arguments(int argc, char** argv)
             result.json = true;
         } else if (word == "--python" && i + 1 < argc) {
             result.python = argv[++i];
+        } else if (word == "--llm-c" && i + 1 < argc) {
+            result.llm_c = argv[++i];
         } else if (auto const found = numbers.find(word); found != numbers.end() && i + 1 < argc) {
             *found->second = std::stoi(argv[++i]);
         } else {
-            fmt::print(stderr, "usage: bench_train_throughput [--json] [--steps N] [--threads N] [--sequences N] [--tokens N] [--python PROGRAM]\n");
+            fmt::print(stderr, "usage: bench_train_throughput [--json] [--steps N] [--threads N] [--sequences N] [--tokens N] [--python PROGRAM] "
+                               "[--llm-c FOLDER]\n");
             std::exit(2);
         }
     }
@@ -178,20 +183,52 @@ std::map<std::string, double> parts_of_a_step(std::filesystem::path const& folde
     return result;
 }
 
-json torch_result(arguments const& given)
+/// The JSON object in the last line that a command prints; null if there is none.
+json said_by(std::string const& line)
 {
-    auto const line = fmt::format("{} {} --threads {} --steps {} --sequences {} --tokens {} 2>/dev/null", given.python, RHEO_TORCH_SCRIPT, given.threads,
-                                  given.steps, given.sequences, given.tokens);
-    std::string text;
-    if (auto* const pipe = ::popen(line.c_str(), "r")) {
+    std::string last;
+    if (auto* const pipe = ::popen((line + " 2>/dev/null").c_str(), "r")) {
         std::array<char, 512> part{};
         while (std::fgets(part.data(), static_cast<int>(part.size()), pipe) != nullptr) {
-            text += part.data();
+            bool const goes_on = !last.empty() && last.back() != '\n';
+            last = goes_on ? last + part.data() : std::string{part.data()};
         }
         ::pclose(pipe);
     }
-    auto const result = json::parse(text, nullptr, false);
-    return result.is_object() ? result : json{{"skipped", fmt::format("'{}' could not run the PyTorch script", given.python)}};
+    auto const result = json::parse(last, nullptr, false);
+    return result.is_object() ? result : json{};
+}
+
+/// One word for the shell.
+std::string shell_word(std::string_view word)
+{
+    std::string result = "'";
+    for (char const c : word) {
+        result += c == '\'' ? std::string{"'\\''"} : std::string{c};
+    }
+    return result + "'";
+}
+
+json torch_result(arguments const& given)
+{
+    auto const result = said_by(fmt::format("{} {} --threads {} --steps {} --sequences {} --tokens {}", shell_word(given.python), shell_word(RHEO_TORCH_SCRIPT),
+                                            given.threads, given.steps, given.sequences, given.tokens));
+    return result.is_null() ? json{{"skipped", fmt::format("'{}' could not run the PyTorch script", given.python)}} : result;
+}
+
+/// Compiled as llm.c's makefile does.
+json llm_c_result(arguments const& given)
+{
+    if (given.llm_c.empty()) {
+        return {{"skipped", "--llm-c does not say where it is"}};
+    }
+    auto const program = std::filesystem::temp_directory_path() / fmt::format("rheo-llm-c-{}", ::getpid());
+    auto const result = said_by(fmt::format("cc -Ofast -march=native -fopenmp -DOMP -w -I{} {} -o {} -lm && OMP_NUM_THREADS={} {} {} {} {}", shell_word(given.llm_c),
+                                            shell_word(RHEO_LLM_C_DRIVER), shell_word(program.string()), given.threads, shell_word(program.string()), given.steps,
+                                            given.sequences, given.tokens));
+    std::error_code gone;
+    std::filesystem::remove(program, gone);
+    return result.is_null() ? json{{"skipped", fmt::format("'{}' has no train_gpt2.c that could be compiled and run", given.llm_c)}} : result;
 }
 
 struct part {
@@ -272,19 +309,27 @@ int main(int argc, char** argv)
         {"AdamW", std::min(adamw, at("update")), 28 * counts.parameters / bandwidth},
         {"zeroing, the rest", std::max(0.0, at("update") - adamw), 16 * counts.contributions / bandwidth},
     };
-    auto const torch = torch_result(given);
-    bool const compared = torch.contains("tokens_per_s");
+    struct rival {
+        std::string name;
+        std::string key;
+        json said;
+    };
+    std::vector<rival> const rivals{{"PyTorch", "torch", torch_result(given)}, {"llm.c", "llm_c", llm_c_result(given)}};
+    auto const ratio_to = [&](rival const& r) { return tokens / step / r.said["tokens_per_s"].get<double>(); };
 
     if (given.json) {
         json object{{"bench", "train_throughput"}, {"model", "gpt2-124m"}, {"sequences", given.sequences}, {"tokens", given.tokens},
                     {"threads", given.threads}, {"steps", durations.size()}, {"step_s", step}, {"tokens_per_s", tokens / step},
                     {"flops_per_step", flops}, {"gemm_peak_flop_per_s", peak}, {"share_of_peak", flops / step / peak},
-                    {"memory_bytes_per_s", bandwidth}, {"parts", json::array()}, {"torch", torch}};
+                    {"memory_bytes_per_s", bandwidth}, {"parts", json::array()}};
         for (auto const& p : table) {
             object["parts"].push_back({{"part", p.name}, {"seconds", p.seconds}, {"bound_s", p.bound}});
         }
-        if (compared) {
-            object["ratio_to_torch"] = tokens / step / torch["tokens_per_s"].get<double>();
+        for (auto const& r : rivals) {
+            object[r.key] = r.said;
+            if (r.said.contains("tokens_per_s")) {
+                object["ratio_to_" + r.key] = ratio_to(r);
+            }
         }
         fmt::print("{}\n", object.dump());
     } else {
@@ -296,11 +341,14 @@ int main(int argc, char** argv)
         for (auto const& p : table) {
             fmt::print("  {:<20}{:>10.1f}{:>10.1f}{:>12.1f}\n", p.name, 1e3 * p.seconds, 100 * p.seconds / step, 1e3 * p.bound);
         }
-        if (compared) {
-            fmt::print("\nPyTorch {}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n", torch["version"].get<std::string>(),
-                       torch["tokens_per_s"].get<double>(), tokens / step / torch["tokens_per_s"].get<double>());
-        } else {
-            fmt::print("\nnot compared with PyTorch: {}\n", torch.value("skipped", ""));
+        fmt::print("\n");
+        for (auto const& r : rivals) {
+            if (r.said.contains("tokens_per_s")) {
+                fmt::print("{} {}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n", r.name, r.said.value("version", ""),
+                           r.said["tokens_per_s"].get<double>(), ratio_to(r));
+            } else {
+                fmt::print("not compared with {}: {}\n", r.name, r.said.value("skipped", ""));
+            }
         }
     }
     leave_job(result);

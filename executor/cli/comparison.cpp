@@ -109,7 +109,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         return {figures_for(chosen.name, chosen.program, layers)};
     }
     std::vector<compared> rows;
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         if (options.schedule != "all" && options.schedule != name) {
             continue;
         }

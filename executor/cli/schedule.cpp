@@ -184,7 +184,7 @@ nlohmann::ordered_json as_json(chosen_schedule const& s, stage_costs const& cost
 int schedule(schedule_command_options const& options)
 {
     if (options.list) {
-        for (auto const schedule : schedule_families) {
+        for (auto const schedule : schedule_families()) {
             fmt::print("{:<13}{}\n", name_of(schedule), source_of(schedule));
         }
         return 0;

@@ -101,6 +101,14 @@ public:
         cuda::store(queue_.in_order(), {.count = std::ssize(stored), .master = parameter.data(), .stored = stored.data()});
     }
 
+    std::optional<bytes> free_memory() const override
+    {
+        std::size_t free = 0;
+        std::size_t all = 0;
+        check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+        return bytes{static_cast<std::int64_t>(free)};
+    }
+
     void update(std::span<adamw_arguments<bf16> const> tensors) override
     {
         if (tensors.empty()) {

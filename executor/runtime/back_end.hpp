@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -53,6 +54,8 @@ public:
     virtual memory& messages() = 0;  ///< what messages are sent from and received into; the processor addresses it, and kernels may
     /// Both are one: nothing has to be copied for a message, or to be looked at.
     virtual bool has_one_memory() const = 0;
+    /// Of its own memory what nobody has taken, for all ranks that share it; none where that is not known.
+    virtual std::optional<bytes> free_memory() const { return std::nullopt; }
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
     /// Until all that was put into the queue is done. @throws back_end_error when some of it failed

@@ -249,6 +249,17 @@ int stages_per_rank(plan_config const& config, int ranks)
     return most;
 }
 
+std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes free)
+{
+    auto const parts = memory_parts_of(p, model, config, rank);
+    if (total(parts) <= free) {
+        return {};
+    }
+    auto const largest = largest_of(parts);
+    return fmt::format("rank {} would hold {:.0f} MiB, but its device has {:.0f} MiB free; the largest part is {:.0f} MiB of {}. Plans keep within plan.memory_mib, "
+                       "where it is said", rank.value, in_mebibytes(total(parts)), in_mebibytes(free), in_mebibytes(largest.size), largest.name);
+}
+
 membership_rules rules_of(run_config const& config)
 {
     return {.node_size = config.plan.node_size, .kept_waiting = config.plan.spares};

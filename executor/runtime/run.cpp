@@ -282,6 +282,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::vector<fingerprint_line> fingerprint;
     refusal why;
     auto const on = open_back_end(given, why);
+    if (auto const free = on->free_memory()) {
+        if (auto sentence = over_device(first, runs, given, me, *free); !sentence.empty()) {
+            why = {3, std::move(sentence)};
+        }
+    }
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
         fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, on.get()});

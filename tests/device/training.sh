@@ -138,6 +138,9 @@ for what in driver device; do
 done
 expect "no driver" 1 "$(grep -c 'run.device is cuda, but there is no device: no NVIDIA driver is loaded' no-driver.out)"
 expect "no device" 1 "$(grep -c 'run.device is cuda, but there is no device: the NVIDIA driver has none' no-device.out)"
+RHEO_EMULATED_MIB=1 job too-small 1 "${alone[@]}" --set run.device=cuda --set model.width=128
+expect "a small device: exit code" 3 $?
+expect "is said" 1 "$(grep -c 'rank 0 would hold [0-9]* MiB, but its device has 1 MiB free; the largest part is' too-small.out)"
 RHEO_EMULATED_ABSENT=driver "$rheo" profile job.toml --repeats 1 "${keys[@]}" --set run.device=cuda >no-profile.out 2>&1
 expect "no device to measure" 5 $?
 expect "is said" 1 "$(grep -c 'no NVIDIA driver is loaded' no-profile.out)"

@@ -253,7 +253,7 @@ TEST_CASE("cuts by hand are taken, or refused with what is wrong")
 TEST_CASE("first plans of every schedule can be run, and their file holds them whole")
 {
     temporary_folder const folder;
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         for (int ranks = 1; ranks <= 6; ++ranks) {
             auto config = config_of({});
             config.plan.schedule = name;

@@ -151,7 +151,7 @@ TEST_CASE("the makespan's optimum is that of the exhaustive search, for every fa
     std::mt19937 draw{11};
     int refused = 0;
     int shared = 0;
-    for (auto const schedule : schedule_families) {
+    for (auto const schedule : schedule_families()) {
         if (schedule == seq1f1b{}) {
             continue;  // slices of whole nanoseconds are rounded; see the next test
         }

@@ -37,7 +37,7 @@ TEST_CASE("the microbatches that fit are the largest number up to which all do")
     std::mt19937 draw{9};
     int limited = 0;
     constexpr int layer_count = 32;  // at least as many as a schedule has stages
-    for (auto const schedule : schedule_families) {
+    for (auto const schedule : schedule_families()) {
         for (int round = 0; round < 12; ++round) {
             auto const ranks = 2 * (1 + static_cast<int>(draw() % 2));
             std::vector<layer_profile> layers(layer_count);

@@ -54,7 +54,7 @@ static_assert(holders_of(make({0, 2, 7}, {0, 1, 1, 0}), std::vector{layer_id{0}}
 
 TEST_CASE("an instance of any family's form has its placement again, and a layer as many holders as there are copies of the model")
 {
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         auto const family = *parse_schedule(name).schedule;
         for (int ranks = 1; ranks <= 5; ++ranks) {
             auto const form = form_of(family, ranks);
@@ -100,7 +100,7 @@ TEST_CASE("an instance of any family's form has its placement again, and a layer
 
 TEST_CASE("the listed order of any form is complete, whatever the work, and lowers without a hang")
 {
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         auto const family = *parse_schedule(name).schedule;
         for (int ranks = 1; ranks <= 4; ++ranks) {
             for (int m = 0; m <= 5; ++m) {

@@ -50,7 +50,7 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
     bool ties = false;
     for (auto const& model : {fused(gpt_model(small)), llama_model({.blocks = 6})}) {
         auto const layers = static_cast<int>(model.layers.size());
-        for (auto const family : schedule_families) {
+        for (auto const family : schedule_families()) {
             for (int const slices : {1, 2}) {
                 for (int const ranks : {1, 2, 4}) {
                     microbatch_shape const shape{.sequences = 2, .tokens = 16, .slices = slices};
@@ -110,7 +110,7 @@ TEST_CASE("a search finds cuts within just the memory that the best ones need, a
     auto const model = fused(gpt_model(small));
     microbatch_shape const shape{.sequences = 2, .tokens = 16};
     auto const prices = prices_of(model, terms_of_ranks(shape, fp32, 2), made_again::nothing);
-    for (auto const family : schedule_families) {
+    for (auto const family : schedule_families()) {
         for (int const ranks : {1, 2}) {
             auto const asked = on_slices(family, {.ranks = ranks, .microbatches = 4}, 1);
             if (fault_of(family, asked) != shape_fault::none || stages_per_copy(make_program(family, asked)) > prices.layers()) {

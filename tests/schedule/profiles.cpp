@@ -141,7 +141,7 @@ TEST_CASE("the sizes that its tests use: every family that can be made is sound 
 {
     auto const& x = profiles[5];
     stage_cost const full{{x.forward[0]}, {x.input[0] + x.weight[0]}, {x.input[0]}, {x.weight[0]}, {x.transfer}, {x.transfer}};
-    for (auto const family : schedule_families) {
+    for (auto const family : schedule_families()) {
         int made = 0;
         for (auto const& [p, m] : {std::array{4, 4}, {4, 8}, {4, 16}, {2, 2}, {2, 4}, {8, 4}, {8, 8}, {8, 16}}) {
             if (fault_of(family, {p, m}) != shape_fault::none) {

@@ -70,7 +70,7 @@ static_assert([] {
 
 TEST_CASE("every family keeps its computations, ends, and holds no more with recomputation")
 {
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         auto const schedule = *parse_schedule(name).schedule;
         for (int const ranks : {1, 2, 3, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};

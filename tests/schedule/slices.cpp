@@ -19,7 +19,7 @@ static_assert([] {
 
 TEST_CASE("every family is complete and ends on a grid of slices")
 {
-    for (auto const name : schedule_names) {
+    for (auto const name : schedule_names()) {
         auto const schedule = *parse_schedule(name).schedule;
         for (int const ranks : {1, 2, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};

@@ -9,7 +9,7 @@ using namespace rheo;
 
 TEST_CASE("a family reads back from its text, overlapped pairs included")
 {
-    for (auto const family : schedule_families) {
+    for (auto const family : schedule_families()) {
         auto const p = make_program(family, {2, 6});
         auto const grid = parse_grid(to_text(p), p.placement);
         INFO(name_of(family));

@@ -18,7 +18,7 @@ static_assert(least_fifo_depth(lower_lazily(one_f_one_b::program({.ranks = 4, .m
 
 TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when m >= p >= 2; pair insertion never does")
 {
-    for (auto const family : schedule_families) {
+    for (auto const family : schedule_families()) {
         int seen = 0;
         for (int p = 2; p <= 6; ++p) {
             for (int m = p; m <= 2 * p + 3; ++m) {
@@ -133,7 +133,7 @@ program with_late_sends(program p)
 TEST_CASE("relaxed programs stay sound, keep their computations, need no more buffers, and no transfer can go further")
 {
     int saved = 0;
-    for (auto const family : schedule_families) {
+    for (auto const family : schedule_families()) {
         for (auto const shape : {schedule_shape{.ranks = 2, .microbatches = 4}, {.ranks = 4, .microbatches = 8}}) {
             auto const compute = make_program(family, shape);
             auto const lowered = lower(compute);

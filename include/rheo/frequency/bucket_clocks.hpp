@@ -17,7 +17,8 @@
 namespace rheo::inline v0 {
 
 /// The buckets of each curve of a project that was made with the exponential fit.
-inline std::vector<std::vector<bucketed_option>> buckets_of(made_project const& made, watts blocking)
+template <class = void>
+std::vector<std::vector<bucketed_option>> buckets_of(made_project const& made, watts blocking)
 {
     std::vector<std::vector<bucketed_option>> result;
     for (auto const& options : made.options) {
@@ -27,7 +28,8 @@ inline std::vector<std::vector<bucketed_option>> buckets_of(made_project const& 
 }
 
 /// The plan at the clocks of its buckets. @pre the plan was made from the project, the buckets as well
-inline clocked_plan at_bucket_clocks(
+template <class = void>
+clocked_plan at_bucket_clocks(
     made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
     auto const& network = made.what.network;

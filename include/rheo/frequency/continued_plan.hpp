@@ -30,6 +30,7 @@ struct continued_plan {
 namespace detail {
 
 /// The operations of a network by stage, kind and microbatch.
+template <class = void>
 class operation_table {
 public:
     constexpr explicit operator bool() const { return sound_; }
@@ -72,7 +73,8 @@ private:
 
 /// The microbatch nearest to the middle from which on everybody takes as long for a period as for the next one, in both
 /// plans of the shorter program; -1: there is none.
-constexpr int steady_microbatch(operation_table const& table, event_network const& network, int period, timed_plan const& one, timed_plan const& other)
+template <class = void>
+constexpr int steady_microbatch(operation_table<> const& table, event_network const& network, int period, timed_plan const& one, timed_plan const& other)
 {
     std::vector<bool> like(static_cast<std::size_t>(table.items()), true);  // a period later everybody takes as long
     for (std::size_t k = 0; k < network.operations.size(); ++k) {
@@ -95,7 +97,8 @@ constexpr int steady_microbatch(operation_table const& table, event_network cons
 }
 
 /// Operation of the longer network -> its like in the shorter one; empty when some operation has none.
-constexpr std::vector<int> likes_of(event_network const& longer, operation_table const& shorter, int steady, int more, int period)
+template <class = void>
+constexpr std::vector<int> likes_of(event_network const& longer, operation_table<> const& shorter, int steady, int more, int period)
 {
     std::vector<int> result;
     for (auto const& o : longer.operations) {
@@ -109,6 +112,7 @@ constexpr std::vector<int> likes_of(event_network const& longer, operation_table
 }
 
 /// When everything happens at the earliest if each operation takes what its like takes.
+template <class = void>
 constexpr std::vector<std::int32_t> earliest_like(project const& p, timed_plan const& plan, std::vector<int> const& likes)
 {
     std::vector<std::int32_t> events(static_cast<std::size_t>(p.network.events), 0);
@@ -121,6 +125,7 @@ constexpr std::vector<std::int32_t> earliest_like(project const& p, timed_plan c
 }
 
 /// The plan of that length with what its flow proves; the flow is of at most that value.
+template <class = void>
 constexpr continued_plan continued_with(steady_state const& s, frontier const& curve, int microbatches, ticks wanted, nanojoules most)
 {
     auto const& p = curve.what;
@@ -161,12 +166,14 @@ constexpr continued_plan continued_with(steady_state const& s, frontier const& c
 
 /// The plan within a time, carried over from the shorter program. @pre `curve` is continued_curve's for these microbatches,
 /// time >= that of its fastest vertex. Cost: passes over both programs and a maximal flow through the longer one.
+template <class = void>
 constexpr continued_plan continued_at(steady_state const& s, frontier const& curve, int microbatches, ticks time)
 {
     return detail::continued_with(s, curve, microbatches, std::min(time, curve.vertices.front().time), {std::int64_t{1} << 60U});
 }
 
 /// True when the first vertex of a continued curve is proved to be that of least energy. Cost: that of continued_at.
+template <class = void>
 constexpr bool proved_least(steady_state const& s, frontier const& curve, int microbatches)
 {
     return static_cast<bool>(
@@ -174,6 +181,7 @@ constexpr bool proved_least(steady_state const& s, frontier const& curve, int mi
 }
 
 /// The same as a frontier of one point, from which real clocks follow. @pre plan was made from the curve for that time
+template <class = void>
 constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan, ticks time)
 {
     auto const wanted = std::min(time, curve.vertices.front().time);
@@ -181,6 +189,7 @@ constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan
 }
 
 /// True when every vertex of a continued curve is proved, with them all between, and where it begins. Cost: that of continued_at per vertex.
+template <class = void>
 constexpr bool proved_everywhere(steady_state const& s, frontier const& curve, int microbatches)
 {
     bool all = proved_least(s, curve, microbatches);

@@ -65,8 +65,9 @@ public:
         network.events = 1;
         for (auto const& p : programs) {
             network.stages = std::max(network.stages, stages_per_copy(p));
-            auto const slots = p.placement.size() * facts_of(p, 0).items;
-            tables_.push_back({facts_of(p, 0).items, std::vector<int>(slots, -1), std::vector<int>(slots, -1),
+            auto const items = item_count(p);
+            auto const slots = p.placement.size() * items;
+            tables_.push_back({items, std::vector<int>(slots, -1), std::vector<int>(slots, -1),
                 std::vector<int>(slots, -1), std::vector<int>(slots, -1)});
             for (std::size_t row = 0; row < p.rows.size(); ++row) {
                 first_of_row_.push_back(static_cast<int>(network.operations.size()));

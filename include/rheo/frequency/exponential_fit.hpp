@@ -33,7 +33,8 @@ struct exponential_model {
 
 /// Options that no other beats in both time and cost once theirs are multiplied by `noise`, the dearest of each
 /// bucket, fastest first. @pre options not empty
-inline std::vector<bucketed_option> bucketed(std::vector<clock_option> const& options, watts blocking, seconds unit, double noise = 1.0)
+template <class = void>
+std::vector<bucketed_option> bucketed(std::vector<clock_option> const& options, watts blocking, seconds unit, double noise = 1.0)
 {
     auto const tick = detail::whole_unit(unit);
     std::vector<bucketed_option> all;
@@ -64,7 +65,8 @@ inline std::vector<bucketed_option> bucketed(std::vector<clock_option> const& op
 namespace detail {
 
 /// The best a and c for a rate b, by linear least squares.
-inline exponential_model fit_for_rate(std::vector<bucketed_option> const& points, double b)
+template <class = void>
+exponential_model fit_for_rate(std::vector<bucketed_option> const& points, double b)
 {
     auto const n = static_cast<double>(points.size());
     double const origin = points.front().time.count;  // exp near 1: a is scaled back at the end
@@ -94,7 +96,8 @@ inline exponential_model fit_for_rate(std::vector<bucketed_option> const& points
 }  // namespace detail
 
 /// The least-squares fit with a falling exponential. @pre points not empty
-inline exponential_model fit_exponential(std::vector<bucketed_option> const& points)
+template <class = void>
+exponential_model fit_exponential(std::vector<bucketed_option> const& points)
 {
     double const span = points.back().time.count - points.front().time.count;
     if (span <= 0.0) {
@@ -134,7 +137,8 @@ inline double cost_of(exponential_model const& model, ticks time)
 
 /// The published cost of an operation: a breakpoint at every tick between its fastest and its slowest bucket. As
 /// published, fewer than four options are taken again with a noise factor of 0.95. @pre options not empty
-inline cost_curve exponential_curve(std::vector<clock_option> const& options, watts blocking, seconds unit)
+template <class = void>
+cost_curve exponential_curve(std::vector<clock_option> const& options, watts blocking, seconds unit)
 {
     expects(!options.empty(), "an operation without options has no cost");
     auto points = bucketed(options, blocking, unit);

@@ -18,6 +18,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// A maximal flow by layers (Dinic 1970), for networks in which most paths are short.
+template <class = void>
 class layered_flow {
 public:
     constexpr explicit layered_flow(std::size_t nodes) : out_(nodes), level_(nodes), next_(nodes) {}
@@ -116,6 +117,7 @@ struct flow_range {
     std::int64_t most;
 };
 
+template <class = void>
 constexpr flow_range flow_range_of(project const& p, event_arc const& arc, ticks there)
 {
     constexpr std::int64_t unlimited = std::int64_t{1} << 60U;
@@ -138,6 +140,7 @@ constexpr flow_range flow_range_of(project const& p, event_arc const& arc, ticks
 /// The flow that proves a plan, in nanojoules per tick on each arc; empty when the plan is not of least cost at its time,
 /// or when no flow of at most that value proves it. Such a value is a slope: where it is what the devices draw while they
 /// wait, a slower plan takes no less energy. @pre `events` keep the times of the network. Cost: one maximal flow.
+template <class = void>
 constexpr std::vector<std::int64_t> flow_for(
     project const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
 {

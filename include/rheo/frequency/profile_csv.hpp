@@ -32,6 +32,7 @@ inline constexpr std::size_t most_profile_rows = 200'000;
 
 namespace detail {
 
+template <class = void>
 class profile_reader {
 public:
     profile_reader(std::string_view text, std::string_view name) : lines_{text}, name_{name} {}
@@ -271,13 +272,15 @@ private:
 }  // namespace detail
 
 /// Reads a profile; `name` is the file's, for the sentence. Cost: linear but for the sorting by clock.
-inline parsed_profile parse_profile(std::string_view text, std::string_view name)
+template <class = void>
+parsed_profile parse_profile(std::string_view text, std::string_view name)
 {
     return detail::profile_reader{text, name}.read();
 }
 
 /// The profile as text, numbers with the fewest digits that read back the same.
-inline std::string to_csv(profile const& measured)
+template <class = void>
+std::string to_csv(profile const& measured)
 {
     bool ranks = false;
     bool throttled = false;

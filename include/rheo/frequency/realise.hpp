@@ -47,6 +47,7 @@ struct whole_option {
 };
 
 /// Options of which each is slower and cheaper than the one before.
+template <class = void>
 constexpr std::vector<whole_option> worth_choosing(std::vector<clock_option> const& options, watts blocking)
 {
     std::vector<whole_option> kept;
@@ -60,6 +61,7 @@ constexpr std::vector<whole_option> worth_choosing(std::vector<clock_option> con
 }
 
 /// Choices of options on a network, with the earliest and latest times of its events in nanoseconds.
+template <class = void>
 class clock_choice {
 public:
     constexpr clock_choice(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking, std::int64_t deadline)
@@ -207,6 +209,7 @@ private:
 /// clocks, then slowed down where time is left. A deadline below the frontier's fastest time by no more than the
 /// rounding of ticks is still met: who is too slow is sped up where it costs least. @pre `options` are those the frontier's project was made with
 /// Cost: a pass over network and options per change of a clock.
+template <class = void>
 constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline)
 {
     auto const unit = detail::whole_unit(f.what.unit);

@@ -39,7 +39,8 @@ inline std::string colour_of(double share)
 }
 
 /// Round numbers of a scale: about five steps of 1, 2 or 5 times a power of ten.
-inline std::vector<double> round_numbers(double from, double to)
+template <class = void>
+std::vector<double> round_numbers(double from, double to)
 {
     double step = std::pow(10.0, std::floor(std::log10((to - from) / 4.0)));
     for (double const factor : {2.0, 2.5, 2.0}) {
@@ -58,7 +59,8 @@ inline std::string short_number(double value)
     return std::string{text, std::to_chars(text, text + sizeof text, value, std::chars_format::general, 6).ptr};
 }
 
-inline std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double width, double height)
+template <class = void>
+std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double width, double height)
 {
     auto const energy = [&](frontier_vertex const& v) { return total_energy(f, v.cost, time_of(f, v.time)).count; };
     auto const chosen_energy = total_energy(f, chosen.cost, chosen.time).count;
@@ -113,7 +115,8 @@ inline std::string frontier_panel(frontier const& f, clocked_plan const& chosen,
     return text + svg_text(width / 2, height - 22.0, "middle", "time of an iteration in s against its energy in J");
 }
 
-inline std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double width, double top, double row_height)
+template <class = void>
+std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double width, double top, double row_height)
 {
     auto const& network = f.what.network;
     std::vector<double> begins(static_cast<std::size_t>(network.events));
@@ -158,7 +161,8 @@ inline std::string pipeline_panel(frontier const& f, clocked_plan const& chosen,
 }  // namespace detail
 
 /// The picture of a frontier and of one plan of it. @pre the plan was made from the frontier
-inline std::string to_svg(frontier const& f, clocked_plan const& chosen)
+template <class = void>
+std::string to_svg(frontier const& f, clocked_plan const& chosen)
 {
     double const width = 1000.0;
     double const curve = 360.0;

@@ -25,6 +25,7 @@ struct switching_rule {
 };
 
 /// How often the clock of some rank changes in an iteration that follows one like it.
+template <class = void>
 constexpr int switches(event_network const& network, clocked_plan const& plan)
 {
     int count = 0;
@@ -47,6 +48,7 @@ constexpr int switches(event_network const& network, clocked_plan const& plan)
 
 namespace detail {
 
+template <class = void>
 class run_search {
 public:
     constexpr run_search(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, switching_rule rule, std::int64_t deadline)
@@ -278,6 +280,7 @@ private:
 
 /// As realise without a rule, with the changes of clocks in the times and each clock kept for long enough.
 /// The plan's time holds the changes. @pre as there. Cost: a pass over the network per run that is tried.
+template <class = void>
 constexpr realised_plan realise(
     frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline, switching_rule rule)
 {

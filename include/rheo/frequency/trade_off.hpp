@@ -27,6 +27,7 @@
 
 namespace rheo::inline v0 {
 
+template <class = void>
 class trade_off {
 public:
     /// @pre each operation has a curve; the slowest time fits into 2^31 ticks

@@ -33,6 +33,7 @@ constexpr std::string_view name_of(made_again how)
 
 /// True when the slot can be written again from slots that stay or that were, without a matrix product. What a product activates is the activation of
 /// what stays only where that is not rounded when it is stored: else it may be of the sum before (see kernels/linear).
+template <class = void>
 constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bool cheap = false;
@@ -60,6 +61,7 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
 }
 
 /// True when the layer drops the slot. @pre whole layers are not dropped of a sequence in slices
+template <class = void>
 constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
 {
     expects(how != made_again::all || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
@@ -70,6 +72,7 @@ constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_s
 }
 
 /// True when the operation runs again, all of it or its activation, because the layer drops something that it wrote. @pre as is_dropped
+template <class = void>
 constexpr bool runs_again(layer_description const& layer, op const& o, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
 {
     for (auto const z : o.z) {
@@ -84,6 +87,7 @@ constexpr bool runs_again(layer_description const& layer, op const& o, microbatc
 }
 
 /// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is made again in. @pre as is_dropped
+template <class = void>
 constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
 {
     bytes sum;
@@ -99,6 +103,7 @@ constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape s
 }
 
 /// Products that are computed again for each microbatch, once.
+template <class = void>
 constexpr flops flops_again(layer_description const& layer, microbatch_shape shape, made_again how)
 {
     return how == made_again::all ? forward_flops(layer, shape) : flops{};

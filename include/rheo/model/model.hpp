@@ -39,6 +39,7 @@ struct model_fault {
 
 /// Checks that the first layer reads tokens, each layer takes what the one before it gives, and the
 /// last ends in the loss. Cost: one pass.
+template <class = void>
 constexpr model_fault check(model_description const& model)
 {
     using enum model_fault::kind;
@@ -85,6 +86,7 @@ inline std::string to_string(model_fault fault)
 namespace detail {
 
 /// Numbers layers of the same prefix, which gives `#` in parameter names its value.
+template <class = void>
 constexpr void append(model_description& model, layer_description layer)
 {
     layer.ordinal = 0;
@@ -160,6 +162,7 @@ constexpr model_description describe()
 }
 
 /// A GPT of a shape known at run time; the same value as the type of that shape.
+template <class = void>
 constexpr model_description gpt_model(gpt_shape shape)
 {
     expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0,
@@ -176,6 +179,7 @@ constexpr model_description gpt_model(gpt_shape shape)
 }
 
 /// A Llama of a shape known at run time; the same value as the type of that shape.
+template <class = void>
 constexpr model_description llama_model(llama_shape shape)
 {
     expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0 && shape.mlp_width > 0,
@@ -193,6 +197,7 @@ constexpr model_description llama_model(llama_shape shape)
 }
 
 /// The model with every layer's operations fused.
+template <class = void>
 constexpr model_description fused(model_description model)
 {
     for (auto& layer : model.layers) {

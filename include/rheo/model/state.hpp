@@ -20,7 +20,8 @@ inline constexpr std::string_view loss_name = "loss";
 
 namespace detail {
 
-inline tensor_id find_or_add(collection& state, tensor_info const& tensor)
+template <class = void>
+tensor_id find_or_add(collection& state, tensor_info const& tensor)
 {
     for (std::size_t i = 0; i < state.tensors.size(); ++i) {
         if (state.tensors[i].name == tensor.name) {
@@ -32,7 +33,8 @@ inline tensor_id find_or_add(collection& state, tensor_info const& tensor)
     return tensor_id{static_cast<std::int32_t>(state.tensors.size()) - 1};
 }
 
-inline void add_use(collection& state, tensor_info const& tensor, use_info use)
+template <class = void>
+void add_use(collection& state, tensor_info const& tensor, use_info use)
 {
     use.tensor = find_or_add(state, tensor);
     auto& entry = state.tensors[at(use.tensor)];
@@ -46,7 +48,8 @@ inline void add_use(collection& state, tensor_info const& tensor, use_info use)
 }  // namespace detail
 
 /// All tensors and uses of a model, in layer order, the loss last.
-inline collection state_of(model_description const& model)
+template <class = void>
+collection state_of(model_description const& model)
 {
     collection state;
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -71,7 +74,8 @@ inline collection state_of(model_description const& model)
 }
 
 /// The tensors that a holder of the layers [first, last) holds, ascending.
-inline std::vector<tensor_id> tensors_of(collection const& state, layer_id first, layer_id last)
+template <class = void>
+std::vector<tensor_id> tensors_of(collection const& state, layer_id first, layer_id last)
 {
     std::vector<tensor_id> result;
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {

@@ -41,7 +41,8 @@ constexpr std::int64_t state_bytes_per_parameter(dtype_policy const& policy)
 }
 
 /// Why a header is none; empty when it is one.
-inline std::string fault_of_layer_header(std::vector<std::string_view> const& header)
+template <class = void>
+std::string fault_of_layer_header(std::vector<std::string_view> const& header)
 {
     std::string const form = "a profile of layers has layer,forward,backward,parameters,activations,boundary and then all_reduce_2, all_reduce_3, ...";
     for (std::size_t c = 0; c < std::size(layer_columns); ++c) {
@@ -58,8 +59,9 @@ inline std::string fault_of_layer_header(std::vector<std::string_view> const& he
 }
 
 /// Reads a row into `layer`; returns why it is none, empty when it is one.
-inline std::string read_layer_row(std::vector<std::string_view> const& header, std::vector<std::string_view> const& cells, std::size_t number,
-                                  dtype_policy const& policy, layer_profile& layer)
+template <class = void>
+std::string read_layer_row(std::vector<std::string_view> const& header, std::vector<std::string_view> const& cells, std::size_t number,
+                           dtype_policy const& policy, layer_profile& layer)
 {
     if (cells.size() != header.size()) {
         return std::to_string(cells.size()) + " cells under a header of " + std::to_string(header.size());
@@ -105,7 +107,8 @@ inline std::string read_layer_row(std::vector<std::string_view> const& header, s
 }  // namespace detail
 
 /// Reads a profile of layers; `name` is the file's, for the sentence. Cost: linear.
-inline parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
+template <class = void>
+parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
 {
     line_reader lines{text};
     auto const refused = [&](std::string const& why) {
@@ -136,7 +139,8 @@ inline parsed_layer_profile parse_layer_profile(std::string_view text, std::stri
 
 /// The profile as text, numbers with the fewest digits that read back the same.
 /// @pre all layers have as many all_reduce entries; persistent memory is that of whole parameters in this policy
-inline std::string to_csv(std::vector<layer_profile> const& layers, dtype_policy const& policy = fp32)
+template <class = void>
+std::string to_csv(std::vector<layer_profile> const& layers, dtype_policy const& policy = fp32)
 {
     auto const number = [](auto value) {
         char digits[32];

@@ -51,6 +51,7 @@ struct membership_decision {
 };
 
 /// The layers that ranks hold when they have taken up their places, in the order of `members`.
+template <class = void>
 constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, array_view<rank_holdings const> members)
 {
     std::vector<rank_holdings> result;
@@ -77,6 +78,7 @@ constexpr bool contains_rank(array_view<rank_id const> list, rank_id rank)
 }
 
 /// Whether some rank of the pipelines is no member any more.
+template <class = void>
 constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<rank_holdings const> members)
 {
     bool lost = false;
@@ -96,7 +98,8 @@ constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<r
 
 /// Nobody is gone: pipelines of all ranks, when they make f + 1 where there are fewer, or, without those that are kept waiting, a
 /// shorter step.
-inline void take_in_waiting(recomposition& next, array_view<rank_holdings const> staying, membership_request const& of)
+template <class = void>
+void take_in_waiting(recomposition& next, array_view<rank_holdings const> staying, membership_request const& of)
 {
     auto const wanted = static_cast<std::size_t>(of.wanted.failures) + 1;
     auto all = recompose(staying, *of.ready, of.tensors, of.wanted);
@@ -128,7 +131,8 @@ inline void take_in_waiting(recomposition& next, array_view<rank_holdings const>
 /// lose state, f + 1 pipelines of whole nodes are made, if there are as many.
 /// @pre every tensor has a holder among the members, who are distinct; the pipelines before have one rank per stage
 /// Cost: that of repair and recompose.
-inline membership_decision decide_membership(membership_request const& of)
+template <class = void>
+membership_decision decide_membership(membership_request const& of)
 {
     expects(of.nodes.empty() || of.nodes.size() == of.members.size(), "either every rank has a node, or none");
     std::vector<rank_holdings> staying;

@@ -30,6 +30,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The survivors by their ranks. @pre no rank is named twice
+template <class = void>
 constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings const> survivors)
 {
     std::vector<rank_holdings const*> by_rank;
@@ -44,6 +45,7 @@ constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings c
 }
 
 /// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
+template <class = void>
 constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
 {
     auto const survivors = costs.survivors;
@@ -66,6 +68,7 @@ struct ranked_choice {
 
 /// Choices of sizes that tie in time and spares, those that can move the fewest bytes first. All of them
 /// are listed when there are at most 64; beyond that the search begins with sizes that fit what is held.
+template <class = void>
 constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, place_costs const& costs, template_set_value const& ready)
 {
     constexpr std::size_t most_choices = 64;
@@ -123,6 +126,7 @@ constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, p
 /// That state is lost (a tensor that nobody holds) is for copy_plan to say.
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
+template <class = void>
 constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready,
                                   array_view<tensor_bytes const> tensors, recomposition_request request)
 {

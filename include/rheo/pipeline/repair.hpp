@@ -21,6 +21,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The survivors of each pipeline, with ranks that waited in the places of those that are gone.
+template <class = void>
 constexpr rank_groups refilled(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors)
 {
     std::vector<char> waits(survivors.size(), 1);
@@ -51,12 +52,14 @@ constexpr rank_groups refilled(array_view<pipeline_instance const> before, array
 }
 
 /// True when the group is this pipeline, all of it.
+template <class = void>
 constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance const& pipeline)
 {
     return ranks_of(pipeline) == group;
 }
 
 /// What the ranks of a pipeline miss where they are.
+template <class = void>
 constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_holdings const* const> by_rank, place_costs const& costs)
 {
     bytes sum;
@@ -67,6 +70,7 @@ constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_ho
 }
 
 /// A pipeline of the group's ranks, each where the group misses the fewest bytes.
+template <class = void>
 constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view<rank_holdings const* const> by_rank, place_costs const& costs,
                                    template_value const& shape)
 {
@@ -93,6 +97,7 @@ constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view
     return make_instance(shape, ranks);
 }
 
+template <class = void>
 constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
 {
     bool found = false;
@@ -107,6 +112,7 @@ constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
 /// Pipelines for the survivors of `before`, ranks that waited included.
 /// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
 /// Cost: a small assignment per pipeline that was hit, or that of recompose.
+template <class = void>
 constexpr recomposition repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
                                array_view<tensor_bytes const> tensors, recomposition_request request)
 {

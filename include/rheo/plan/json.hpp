@@ -34,7 +34,8 @@ void write_list(std::ostream& out, List const& list, Write write)
 
 /// Writes the plan as one JSON object. Microbatches with all of their backward are plain numbers, others
 /// are [microbatch, deepest layer]. What is made again stands there by pipeline, position and layer when some is. Clocks stand there when the plan has some: by pipeline, position and computation.
-inline void write_json(std::ostream& out, plan const& p)
+template <class = void>
+void write_json(std::ostream& out, plan const& p)
 {
     using detail::write_list;
     out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << p.schedule

@@ -36,11 +36,16 @@ struct memory_choice {
     bytes available;             ///< for what flows
     std::vector<int> in_flight;  ///< layer -> items of it at most at once on the position
 
-    constexpr bytes needed(std::vector<made_again> const& again) const { return total(flow_of(flow, again)); }
+    template <class = void>
+    constexpr bytes needed(std::vector<made_again> const& again) const
+    {
+        return total(flow_of(flow, again));
+    }
     constexpr bytes size(std::size_t layer, made_again how) const { return flow.dropped[layer][static_cast<std::size_t>(how)]; }
 };
 
 /// Layer -> the most items of its stages that the position has in flight.
+template <class = void>
 constexpr std::vector<int> items_in_flight(rank_flow const& flow)
 {
     auto const& p = flow.run;
@@ -65,6 +70,7 @@ struct layer_choice {
 
 /// The fewest layers that go from what `base` says to `how`, so that all fits; if none do, those that need the least memory. For each size that the common region may
 /// have, the layers within it that free most are taken one by one.
+template <class = void>
 constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<made_again> const& base, made_again how)
 {
     struct candidate {
@@ -126,6 +132,7 @@ constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<made_ag
     return best;
 }
 
+template <class = void>
 constexpr layer_choice chosen_layers(memory_choice const& c)
 {
     std::vector<made_again> const nothing(c.flow.dropped.size(), made_again::nothing);
@@ -153,6 +160,7 @@ constexpr layer_choice chosen_layers(memory_choice const& c)
 /// The memory of a position on a device that has so much, with the least made again; where it does not fit, as small as it gets.
 /// Products are computed again once per item, in split backwards twice: before each half.
 /// Cost: layers squared times the position's instructions. @pre parts_at's
+template <class = void>
 constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position,
                                   memory_terms const& terms, bytes available)
 {
@@ -176,6 +184,7 @@ constexpr memory_plan plan_memory(model_description const& model, pipeline_insta
 }
 
 /// How many layers make so much again.
+template <class = void>
 constexpr int layers_that_make(memory_plan const& plan, made_again how)
 {
     int count = 0;
@@ -186,7 +195,8 @@ constexpr int layers_that_make(memory_plan const& plan, made_again how)
 }
 
 /// The refusal in one sentence: the device, what is needed, what is there, the largest part. @pre it does not fit
-inline std::string sentence_of(memory_plan const& plan, std::string_view device)
+template <class = void>
+std::string sentence_of(memory_plan const& plan, std::string_view device)
 {
     expects(!plan.fits(), "only what does not fit is refused");
     auto const size = [](bytes count) {  // in GiB, or MiB below one, with two digits

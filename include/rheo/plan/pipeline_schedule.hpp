@@ -30,7 +30,8 @@ struct pipeline_schedule {
 namespace detail {
 
 /// Why a pipeline with these stages is none of the family. @pre it is none
-inline std::string why_other_stages(any_schedule wanted, stage_placement const& where)
+template <class = void>
+std::string why_other_stages(any_schedule wanted, stage_placement const& where)
 {
     auto const ranks = position_count(where);
     auto const form = form_of(wanted, ranks);
@@ -48,7 +49,8 @@ inline std::string why_other_stages(any_schedule wanted, stage_placement const& 
 /// The schedule of a pipeline for its part of the plan's work: the family that the plan names; 1F1B where the pipeline is not cut and placed
 /// for that; an order by list scheduling on the same stages where the number of microbatches is none for the family.
 /// @pre the plan's schedule is known
-inline pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
+template <class = void>
+pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
 {
     auto const found = p.own ? p.own : parse_schedule(p.schedule).schedule;
     expects(found.has_value(), "a plan names a schedule that is not known");

@@ -49,6 +49,7 @@ struct plan_position {
 };
 
 /// Where a rank works.
+template <class = void>
 constexpr plan_position position_of(plan const& p, rank_id rank)
 {
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
@@ -63,6 +64,7 @@ constexpr plan_position position_of(plan const& p, rank_id rank)
 }
 
 /// The layers of a rank, ascending; none for spares.
+template <class = void>
 constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 {
     auto const place = position_of(p, rank);
@@ -73,6 +75,7 @@ constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.
+template <class = void>
 constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> shares)
 {
     std::vector<std::vector<microbatch_work>> work;
@@ -87,6 +90,7 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
 }
 
 /// Which stages of a pipeline evict activations and compute them again, one mark per stage.
+template <class = void>
 constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipeline)
 {
     auto const stages = p.pipelines[pipeline].stages.size();
@@ -94,6 +98,7 @@ constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipelin
 }
 
 /// What the rank at a position drops of each layer of the model and makes again; empty: nothing.
+template <class = void>
 constexpr array_view<made_again const> made_again_at(plan const& p, plan_position place)
 {
     auto const i = at(place.pipeline);
@@ -102,6 +107,7 @@ constexpr array_view<made_again const> made_again_at(plan const& p, plan_positio
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.
+template <class = void>
 constexpr state_digest digest_of(plan const& p)
 {
     sequence_digest sum{p.schedule};

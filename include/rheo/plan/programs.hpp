@@ -20,7 +20,8 @@ namespace rheo::inline v0 {
 
 /// One lowered program per pipeline, with recomputation where the plan wants it and with reductions over `units`.
 /// @pre the plan's schedule is known; units belong to a model of `layers` layers (none: no reductions)
-inline std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> const& units, int layers)
+template <class = void>
+std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> const& units, int layers)
 {
     std::vector<program> programs;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
@@ -32,6 +33,7 @@ inline std::vector<program> programs_of(plan const& p, std::vector<reduction_uni
 }
 
 /// A digest of what ranks interpret, instruction by instruction: equal where a schedule of the same name is the same.
+template <class = void>
 constexpr state_digest digest_of(std::vector<program> const& programs)
 {
     sequence_digest sum{"programs"};

@@ -52,6 +52,7 @@ struct joint_choice {
 };
 
 /// Ranks that no pipeline of the choice takes.
+template <class = void>
 constexpr int spares_of(joint_choice const& choice, int ranks)
 {
     for (auto const p : choice.pipelines) {
@@ -62,6 +63,7 @@ constexpr int spares_of(joint_choice const& choice, int ranks)
 
 namespace detail {
 
+template <class = void>
 constexpr void largest_first(std::vector<pipeline_choice>& pipelines)
 {
     std::sort(pipelines.begin(), pipelines.end(), [](pipeline_choice a, pipeline_choice b) {

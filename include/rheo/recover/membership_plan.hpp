@@ -31,7 +31,8 @@ struct membership_rules {
 };
 
 /// The nodes of ranks that are numbered through.
-inline std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_size)
+template <class = void>
+std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_size)
 {
     expects(node_size >= 1, "a node has at least one rank");
     std::vector<node_id> nodes;
@@ -43,8 +44,9 @@ inline std::vector<node_id> nodes_of(array_view<rank_holdings const> members, in
 
 namespace detail {
 
-inline membership_decision decision_of(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
-                                  replanning const& known, membership_rules rules)
+template <class = void>
+membership_decision decision_of(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
+                                replanning const& known, membership_rules rules)
 {
     return decide_membership({.before = before,
                               .members = told,
@@ -61,8 +63,9 @@ inline membership_decision decision_of(array_view<rank_holdings const> told, arr
 
 /// The plan for the members that told, those that leave without a place.
 /// @param before the pipelines in force @pre told ascends by rank
-inline membership_plan plan_membership(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
-                                       replanning const& known, membership_rules rules)
+template <class = void>
+membership_plan plan_membership(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
+                                replanning const& known, membership_rules rules)
 {
     auto decision = detail::decision_of(told, before, leaving, known, rules);
     membership_plan plan{replan(told, known, std::move(decision.next)), {}, {}};
@@ -74,7 +77,8 @@ inline membership_plan plan_membership(array_view<rank_holdings const> told, arr
 }
 
 /// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
-inline membership_plan plan_as_chosen(array_view<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
+template <class = void>
+membership_plan plan_as_chosen(array_view<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
 {
     auto const after = holdings_in(chosen, told);
     membership_plan plan{replan(told, known, std::move(chosen)), {}, {}};
@@ -90,7 +94,8 @@ inline membership_plan plan_as_chosen(array_view<rank_holdings const> told, repl
 
 /// True when ranks that wait would be taken in between two steps: for more pipelines, a shorter step, or copies on more nodes.
 /// @param in_force the plan, as it was merged
-inline bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
+template <class = void>
+bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
 {
     if (in_force.spares.empty() || !in_force.cannot.empty()) {
         return false;
@@ -101,7 +106,8 @@ inline bool would_regroup(membership_plan const& in_force, replanning const& kno
 }
 
 /// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.
-inline std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning const& known)
+template <class = void>
+std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning const& known)
 {
     std::vector<copy> copies;
     for (auto const& kept : plan.kept) {
@@ -123,7 +129,8 @@ inline std::vector<copy> copies_for_keepers(membership_plan const& plan, replann
 }
 
 /// A digest of all that members perform; equal plans have equal digests.
-inline state_digest digest_of(membership_plan const& p)
+template <class = void>
+state_digest digest_of(membership_plan const& p)
 {
     sequence_digest sum{"membership plan"};
     auto const mix = [&](std::int64_t value) { sum.mix(value); };

@@ -45,7 +45,8 @@ struct replanning {
 };
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
-inline recovery_plan replan(array_view<rank_holdings const> told, replanning const& known, recomposition chosen)
+template <class = void>
+recovery_plan replan(array_view<rank_holdings const> told, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
     auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
@@ -77,7 +78,8 @@ inline recovery_plan replan(array_view<rank_holdings const> told, replanning con
 }
 
 /// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
-inline recovery_plan replan(array_view<rank_holdings const> told, replanning const& known)
+template <class = void>
+recovery_plan replan(array_view<rank_holdings const> told, replanning const& known)
 {
     return replan(told, known, recompose(told, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
 }

@@ -45,7 +45,8 @@ constexpr bool holds_layer(rank_holdings const& holds, layer_id layer)
 }
 
 /// The layers of parameters that no survivor holds, by tensor: a tied tensor lives while one of its layers does.
-inline std::vector<layer_id> lost_layers(salvage_request const& of)
+template <class = void>
+std::vector<layer_id> lost_layers(salvage_request const& of)
 {
     std::vector<char> lost(static_cast<std::size_t>(of.layers), 0);
     for (auto const& tensor : of.state->tensors) {
@@ -69,7 +70,8 @@ inline std::vector<layer_id> lost_layers(salvage_request const& of)
 }
 
 /// Per use, what nobody has.
-inline std::vector<use_holding> missing_contributions(salvage_request const& of)
+template <class = void>
+std::vector<use_holding> missing_contributions(salvage_request const& of)
 {
     std::vector<microbatch_set> done(of.state->uses.size());
     for (auto const& holds : of.told) {
@@ -86,7 +88,8 @@ inline std::vector<use_holding> missing_contributions(salvage_request const& of)
 }
 
 /// What each rank holds when it has taken up its places, accumulators that stay included.
-inline std::vector<rank_holdings> holdings_after(salvage_request const& of)
+template <class = void>
+std::vector<rank_holdings> holdings_after(salvage_request const& of)
 {
     std::vector<rank_holdings> after;
     for (auto const& before : of.told) {
@@ -113,7 +116,8 @@ inline std::vector<rank_holdings> holdings_after(salvage_request const& of)
 }
 
 /// Moves what cannot stay, each to the new holder that has received least so far, and books it there.
-inline std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::vector<rank_holdings>& after)
+template <class = void>
+std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::vector<rank_holdings>& after)
 {
     std::vector<accumulator_move> moves;
     std::vector<std::int64_t> load(after.size(), 0);
@@ -161,7 +165,8 @@ constexpr bool contains_any_slice(microbatch_set const& items, microbatch_id m, 
 
 /// Deals microbatches to the pipelines: the largest work first, to the one that it delays least for its
 /// share (d'Hondt's rule: a step of which all is missing is dealt exactly by the shares).
-inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, std::vector<use_holding> const& missing)
+template <class = void>
+std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, std::vector<use_holding> const& missing)
 {
     std::vector<std::vector<microbatch_work>> work(of.pipelines.size());
     std::vector<std::int64_t> load(of.pipelines.size(), 0);
@@ -200,7 +205,8 @@ inline std::vector<std::vector<microbatch_work>> deal_work(salvage_request const
 /// only `lost` is filled; without pipelines `missing` besides.
 /// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage, no rank is in two;
 ///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
-inline salvage_plan salvage(salvage_request const& of)
+template <class = void>
+salvage_plan salvage(salvage_request const& of)
 {
     expects(of.pipelines.size() == of.shares.size(), "each pipeline has a share of the microbatches");
     salvage_plan plan;

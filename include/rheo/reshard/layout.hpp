@@ -33,7 +33,8 @@ struct rank_parts {
 
 /// The whole tensors that a holder of these layers holds, ascending: those of its layers and those shared with one
 /// of them. The loss has no committed state and is left out.
-inline std::vector<tensor_part> whole_parts(collection const& state, array_view<layer_id const> layers)
+template <class = void>
+std::vector<tensor_part> whole_parts(collection const& state, array_view<layer_id const> layers)
 {
     std::vector<tensor_part> parts;
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {

@@ -21,7 +21,8 @@ struct tensor_bytes {
 
 /// The parameters of a collection with so many bytes per element (all roles that move together). The loss
 /// has no committed state and is left out.
-inline std::vector<tensor_bytes> tensor_bytes_of(collection const& state, bytes element)
+template <class = void>
+std::vector<tensor_bytes> tensor_bytes_of(collection const& state, bytes element)
 {
     std::vector<tensor_bytes> result;
     for (auto const& tensor : state.tensors) {

@@ -25,6 +25,7 @@ struct bitpipe {
     static constexpr shape_fault fault(schedule_shape shape) { return detail::two_directions_fault(shape); }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<bitpipe>(shape);

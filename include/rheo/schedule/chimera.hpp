@@ -22,6 +22,7 @@ struct chimera {
     static constexpr shape_fault fault(schedule_shape shape) { return detail::two_directions_fault(shape); }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<chimera>(shape);

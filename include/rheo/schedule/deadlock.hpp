@@ -39,6 +39,7 @@ constexpr verdict deadlock_free(program const& p, Transport transport)
 }
 
 /// Whether the compute order of a program without transfers is acyclic.
+template <class = void>
 constexpr verdict dependencies_in_order(program const& p)
 {
     return deadlock_free<shared_memory>(p);

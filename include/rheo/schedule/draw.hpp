@@ -33,7 +33,8 @@ constexpr std::size_t slots_in(seconds time, seconds slot)
     return static_cast<std::size_t>(time / slot + 0.5);
 }
 
-inline std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)
+template <class = void>
+std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)
 {
     auto const column = [&](seconds time) { return slots_in(time, slot); };
     std::vector<std::string> cells(count, ".");
@@ -81,7 +82,8 @@ std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0
 }
 
 /// The drawing at unit costs.
-inline std::string draw(program const& p)
+template <class = void>
+std::string draw(program const& p)
 {
     return draw(p, unit_costs(static_cast<int>(p.placement.size())));
 }

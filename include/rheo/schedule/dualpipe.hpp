@@ -33,6 +33,7 @@ struct dualpipe {
     }
 
     /// The compute program of a whole step: the first half of the microbatches goes down, the second up. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<dualpipe>(shape);
@@ -43,7 +44,7 @@ struct dualpipe {
             auto const inner = std::min(rank, p - 1 - rank);  // how far from the nearer end
             auto const down = rank;
             auto const up = 2 * p - 1 - rank;
-            auto const row = rank < p / 2 ? detail::dual_row{&result, {down, up}, {0, half}} : detail::dual_row{&result, {up, down}, {half, 0}};
+            auto const row = rank < p / 2 ? detail::dual_row<>{&result, {down, up}, {0, half}} : detail::dual_row<>{&result, {up, down}, {half, 0}};
             detail::add_dual_order(row, p / 2 - 1 - inner, inner + 1, half - p + inner + 1, inner == p / 2 - 1);
         }
         return result;

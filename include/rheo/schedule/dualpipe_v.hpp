@@ -25,6 +25,7 @@ struct dualpipe_v {
     }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<dualpipe_v>(shape);

@@ -40,6 +40,7 @@ struct exact_answer {
 
 namespace detail {
 
+template <class = void>
 class exact_searching {
 public:
     constexpr exact_searching(list_request const& request, long most_nodes) : request_{&request}, most_nodes_{most_nodes}
@@ -303,6 +304,7 @@ private:
 /// The shortest order of the request's computations, within its memory cap, with its proof: when the search ends within
 /// `most_nodes`, the makespan is the lower bound; else the best order found stands beside the bound of the whole problem.
 /// @pre as list_schedule
+template <class = void>
 constexpr exact_answer exact_schedule(list_request const& request, long most_nodes = 1'000'000)
 {
     auto const known = list_schedule(request);

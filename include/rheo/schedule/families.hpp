@@ -32,18 +32,27 @@
 
 namespace rheo::inline v0 {
 
+inline constexpr std::size_t schedule_family_count = 17;
+
 /// All families.
-inline constexpr std::array<any_schedule, 17> schedule_families{gpipe{}, one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{}, zb_h2{}, zb1p{},
-    zb_v{}, v_half{}, v_min{}, dualpipe{}, dualpipe_v{}, chimera{}, bitpipe{}, hanayo{}, seq1f1b{}};
+template <class = void>
+constexpr std::array<any_schedule, schedule_family_count> schedule_families()
+{
+    return {gpipe{}, one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{}, zb_h2{}, zb1p{}, zb_v{}, v_half{}, v_min{}, dualpipe{}, dualpipe_v{},
+        chimera{}, bitpipe{}, hanayo{}, seq1f1b{}};
+}
 
 /// Their names, in the same order.
-inline constexpr auto schedule_names = [] {
-    std::array<std::string_view, schedule_families.size()> names;
+template <class = void>
+constexpr std::array<std::string_view, schedule_family_count> schedule_names()
+{
+    auto const families = schedule_families();
+    std::array<std::string_view, schedule_family_count> names;
     for (std::size_t i = 0; i < names.size(); ++i) {
-        names[i] = schedule_families[i]->name;
+        names[i] = families[i]->name;
     }
     return names;
-}();
+}
 
 /// The answer of parse_schedule: a schedule, or the sentence why not.
 struct parsed_schedule {
@@ -54,15 +63,16 @@ struct parsed_schedule {
 };
 
 /// The schedule of that name, or a sentence with the nearest known one.
-inline parsed_schedule parse_schedule(std::string_view name)
+template <class = void>
+parsed_schedule parse_schedule(std::string_view name)
 {
-    for (auto const schedule : schedule_families) {
+    for (auto const schedule : schedule_families()) {
         if (schedule->name == name) {
             return {schedule, {}};
         }
     }
     std::string reason = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
-    reason += nearest_name(name, schedule_names);
+    reason += nearest_name(name, schedule_names());
     return {std::nullopt, reason + "'"};
 }
 

@@ -37,6 +37,7 @@ struct schedule_figures {
 namespace detail {
 
 /// The work of a row: computations, an overlapped pair counted once.
+template <class = void>
 constexpr seconds work_of(timed_row const& row)
 {
     seconds work{0.0};
@@ -49,6 +50,7 @@ constexpr seconds work_of(timed_row const& row)
 }
 
 /// From the first computation's start to the last one's end.
+template <class = void>
 constexpr seconds span_of(timed_row const& row)
 {
     seconds first{0.0};
@@ -67,6 +69,7 @@ constexpr seconds span_of(timed_row const& row)
 }  // namespace detail
 
 /// Rank -> how long it computes.
+template <class = void>
 constexpr std::vector<seconds> work_by_rank(timeline const& times)
 {
     std::vector<seconds> work;

@@ -24,7 +24,8 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The instructions of a cell like `2F0` or `(0F7;7B3)OVERLAP_F_B`; none when it is not one.
-inline std::vector<instruction> instructions_of_cell(std::string_view cell)
+template <class = void>
+std::vector<instruction> instructions_of_cell(std::string_view cell)
 {
     constexpr std::string_view together = ")OVERLAP_F_B";
     if (!cell.starts_with('(') || !cell.ends_with(together)) {
@@ -42,7 +43,8 @@ inline std::vector<instruction> instructions_of_cell(std::string_view cell)
 }
 
 /// The cell about parameters that stands before a place of a row; nothing when it is none.
-inline std::optional<parameter_cell> parameters_of_cell(std::string_view cell, std::size_t row, std::size_t before)
+template <class = void>
+std::optional<parameter_cell> parameters_of_cell(std::string_view cell, std::size_t row, std::size_t before)
 {
     auto const stage = take_number(cell, std::numeric_limits<std::int16_t>::max());
     for (std::size_t word = 0; stage >= 0 && word < std::size(parameter_words); ++word) {
@@ -64,7 +66,8 @@ struct parsed_grid {
 };
 
 /// Reads a text of one line per rank; a carriage return at a line's end is passed over.
-inline parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
+template <class = void>
+parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 {
     parsed_grid result{{std::move(placement), {}, 1, 1, {}}, {}};
     line_reader lines{text};
@@ -93,7 +96,8 @@ inline parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 }
 
 /// The cells of a row as texts.
-inline std::vector<std::string> cells_of_row(program_grid const& grid, std::size_t row)
+template <class = void>
+std::vector<std::string> cells_of_row(program_grid const& grid, std::size_t row)
 {
     auto const& cells = grid.rows[row];
     std::vector<std::string> texts;
@@ -120,7 +124,8 @@ inline std::vector<std::string> cells_of_row(program_grid const& grid, std::size
 }
 
 /// The grid as text, idle cells and what is about parameters included: what parse_grid has read.
-inline std::string to_text(program_grid const& grid)
+template <class = void>
+std::string to_text(program_grid const& grid)
 {
     std::string text;
     for (std::size_t row = 0; row < grid.rows.size(); ++row) {

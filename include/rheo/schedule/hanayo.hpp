@@ -33,6 +33,7 @@ struct hanayo {
     }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<hanayo>(shape);

@@ -50,6 +50,7 @@ constexpr void add_in_turn(program& p, int count, turns t, Forward const& forwar
 
 /// The program of v chunks per rank in groups of g, rank r `ahead` times its distance from the last rank and one group per
 /// further chunk ahead, and `behind` times its distance from the first one behind. @pre chunks >= 1, group >= 1
+template <class = void>
 constexpr program in_turn(schedule_shape shape, turns per_rank)
 {
     auto result = placed_program(shape.ranks, loop_placement(shape.ranks, shape.chunks));
@@ -66,6 +67,7 @@ constexpr program in_turn(schedule_shape shape, turns per_rank)
 }
 
 /// The same with one stage per rank.
+template <class = void>
 constexpr program one_stage_in_turn(schedule_shape shape, turns per_rank)
 {
     return in_turn({.ranks = shape.ranks, .microbatches = shape.microbatches, .chunks = 1, .group = 1}, per_rank);

@@ -306,7 +306,7 @@ private:
     array_view<program const> programs_;
     Observer* observer_;
     Transport transport_;
-    message_queues queues_;
+    message_queues<> queues_;
     std::vector<pipeline_facts> facts_;
     std::vector<row_ref> rows_;
     std::vector<std::size_t> next_;  ///< row -> its next instruction

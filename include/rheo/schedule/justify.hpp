@@ -22,11 +22,12 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+template <class = void>
 class justifying {
 public:
     constexpr justifying(program const& p, stage_costs const& costs) : form_{empty_like(p)}
     {
-        auto const items = facts_of(p, 0).items;
+        auto const items = item_count(p);
         std::vector<std::size_t> known(3 * p.placement.size() * items, unknown);
         auto const at = [&](work_part part, std::size_t stage, std::size_t item) -> std::size_t& {
             return known[part_index(part, stage, item, p.placement.size(), items)];
@@ -189,6 +190,7 @@ private:
 
 /// The program, justified at these costs: the same computations on the same ranks, no later. Cost: about its instructions x ranks.
 /// @pre complete, acyclic, without transfers and overlapped pairs; costs of every stage, none of its computations for nothing
+template <class = void>
 constexpr program justified(program const& p, stage_costs const& costs)
 {
     return detail::justifying{p, costs}.run();

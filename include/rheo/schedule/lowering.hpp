@@ -29,6 +29,7 @@ struct needed_send {
 };
 
 /// Marks which (stage, microbatch) have a forward (bit 1) and a backward (bit 2) in the program.
+template <class = void>
 constexpr pipeline_facts computations_of(program const& p)
 {
     auto result = facts_of(p, 0);
@@ -47,6 +48,7 @@ constexpr pipeline_facts computations_of(program const& p)
     return result;
 }
 
+template <class = void>
 constexpr needed_send send_after(program const& p, pipeline_facts& computations, instruction i)
 {
     bool const up = i.kind == instruction_kind::forward;
@@ -63,6 +65,7 @@ constexpr needed_send send_after(program const& p, pipeline_facts& computations,
 }
 
 /// What a computation waits for before it may be put into the lowered row, given what is there.
+template <class = void>
 constexpr bool ready_to_place(program const& p, pipeline_facts& there, instruction i)
 {
     auto const same_rank = [&](int stage) {
@@ -87,6 +90,7 @@ constexpr bool ready_to_place(program const& p, pipeline_facts& there, instructi
 /// The program of a grid with its transfers, by pair insertion; deadlock-free under untagged rendezvous.
 /// An idle cell uses up its rank's turn.
 /// @pre the program only computes, and its order is acyclic (dependencies_in_order)
+template <class = void>
 constexpr program lower(program_grid const& grid)
 {
     auto const compute = without_idle(grid);
@@ -145,6 +149,7 @@ constexpr program lower(program_grid const& grid)
 }
 
 /// The same for a program without idle cells.
+template <class = void>
 constexpr program lower(program const& compute)
 {
     return lower(as_grid(compute));
@@ -153,6 +158,7 @@ constexpr program lower(program const& compute)
 /// The program with each receive right before its use and each send right after its producer. Not for
 /// use with blocking transfers: under rendezvous every family but GPipe hangs from m >= p >= 2 on.
 /// @pre the program only computes
+template <class = void>
 constexpr program lower_lazily(program const& compute)
 {
     auto computations = detail::computations_of(compute);
@@ -188,9 +194,11 @@ constexpr program lower_lazily(program const& compute)
 
 /// The two lowerings as policies.
 struct pair_insertion {
+    template <class = void>
     static constexpr program lowered(program const& compute) { return lower(compute); }
 };
 struct lazy_insertion {
+    template <class = void>
     static constexpr program lowered(program const& compute) { return lower_lazily(compute); }
 };
 

@@ -51,16 +51,24 @@ struct pipeline_facts {
     }
 };
 
-constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
+/// One more than the largest item of a program.
+constexpr std::size_t item_count(program const& p)
 {
-    pipeline_facts result{p.placement.size(), 0, first_row, {}, stages_per_copy(p), p.slices};
+    std::size_t result = 0;
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
-            if (!is_reduction(i.kind) && static_cast<std::size_t>(i.item) >= result.items) {
-                result.items = static_cast<std::size_t>(i.item) + 1;
+            if (!is_reduction(i.kind) && static_cast<std::size_t>(i.item) >= result) {
+                result = static_cast<std::size_t>(i.item) + 1;
             }
         }
     }
+    return result;
+}
+
+template <class = void>
+constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
+{
+    pipeline_facts result{p.placement.size(), item_count(p), first_row, {}, stages_per_copy(p), p.slices};
     result.facts.resize(result.stages * result.items, 0);
     return result;
 }

@@ -33,6 +33,7 @@ constexpr int stages_per_copy(program const& p)
 }
 
 /// The program's form without its instructions.
+template <class = void>
 constexpr program empty_like(program const& p)
 {
     return {p.placement, std::vector<std::vector<instruction>>(p.rows.size()), p.copies, p.slices};

@@ -83,6 +83,7 @@ constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
 }
 
 /// Throws the sentence of a fault; in a constant expression the compiler shows its words.
+template <class = void>
 constexpr void expect_none(shape_fault fault)
 {
     expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<fault_sentences.size() - 1>{});

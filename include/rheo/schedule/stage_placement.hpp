@@ -36,6 +36,7 @@ constexpr int stages_per_copy(stage_placement const& where)
 }
 
 /// True when each position has one stage and there is one copy of the model.
+template <class = void>
 constexpr bool is_one_each(stage_placement const& where)
 {
     return where.copies == 1 && where.positions == loop_placement(std::max(1, static_cast<int>(where.positions.size())), 1);

@@ -33,7 +33,8 @@ struct parsed_program {
 namespace detail {
 
 /// `row 2, cell 5: `, counted as people count, of the first place of an instruction in the grid.
-inline std::string place_in(program_grid const& grid, std::size_t row, instruction what)
+template <class = void>
+std::string place_in(program_grid const& grid, std::size_t row, instruction what)
 {
     auto const cells = cells_of_row(grid, row);
     std::size_t cell = 0;
@@ -62,7 +63,8 @@ inline int copies_in(program const& p)
 
 /// Reads a schedule: idle cells and cells about parameters are passed over, transfers refused (lowering puts them in).
 /// The program is complete and its order acyclic when there is no reason. @pre slices >= 1
-inline parsed_program parse_schedule_text(std::string_view text, int slices = 1)
+template <class = void>
+parsed_program parse_schedule_text(std::string_view text, int slices = 1)
 {
     expects(slices >= 1, "chunks, group and slices count from one");
     auto read = parse_grid(text, {});

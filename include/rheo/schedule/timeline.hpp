@@ -74,7 +74,7 @@ public:
         for (std::size_t p = 0; p < programs.size(); ++p) {
             auto const stages = programs[p].placement.size();
             expects(costs.pipelines[p].size() == stages, "a timeline needs the costs of every stage");
-            auto const items = facts_of(programs[p], 0).items;
+            auto const items = item_count(programs[p]);
             std::vector<seconds> const never(stages * items);
             times_.push_back({items, never, never, never, never});
             for (std::size_t position = 0; position < programs[p].rows.size(); ++position) {
@@ -210,6 +210,7 @@ constexpr timeline make_timeline(array_view<program const> programs, step_cost c
 }
 
 /// The end of the last instruction.
+template <class = void>
 constexpr seconds makespan(timeline const& times)
 {
     seconds last{0.0};

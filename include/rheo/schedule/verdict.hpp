@@ -68,6 +68,7 @@ struct verdict {
 };
 
 /// The verdict of a fault with one culprit.
+template <class = void>
 constexpr verdict refused(program_fault fault, waiting_row culprit)
 {
     return {false, fault, {culprit}};

@@ -39,7 +39,8 @@ private:
 };
 
 /// The program with its rows in the order in which its stages first name them, as pipelines number their positions.
-inline program in_order_of_stages(program p)
+template <class = void>
+program in_order_of_stages(program p)
 {
     std::vector<int> position(p.rows.size(), -1);
     int next = 0;

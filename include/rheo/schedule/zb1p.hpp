@@ -20,9 +20,14 @@ struct zb1p {
     static constexpr schedule_options takes{.chunks = true, .group = true};
 
     /// `cyclic` for a group that is neither p <= g <= m with m mod g = 0 or >= p, nor found acyclic. Cost: for other groups, the check.
-    static constexpr shape_fault fault(schedule_shape shape) { return detail::group_fault(shape, order); }
+    template <class = void>
+    static constexpr shape_fault fault(schedule_shape shape)
+    {
+        return detail::group_fault(shape, order<>);
+    }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb1p>(shape);
@@ -30,6 +35,7 @@ struct zb1p {
     }
 
     /// The same order whether or not it is acyclic. @pre ranks >= 1, microbatches >= 0
+    template <class = void>
     static constexpr rheo::program order(schedule_shape shape)
     {
         return detail::in_turn(detail::with_groups(shape), {.ahead = 1, .behind = 1, .split = true});

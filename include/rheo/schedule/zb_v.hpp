@@ -24,6 +24,7 @@ struct zb_v {
     }
 
     /// The compute program of a whole step. @pre fault_of says none
+    template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_v>(shape);

@@ -68,7 +68,8 @@ struct interrupted_step {
 
 namespace detail {
 
-inline bool is_lost(array_view<modelled_loss const> losses, rank_id rank)
+template <class = void>
+bool is_lost(array_view<modelled_loss const> losses, rank_id rank)
 {
     return std::any_of(losses.begin(), losses.end(), [&](auto const& l) { return l.rank == rank; });
 }
@@ -98,7 +99,8 @@ timeline timeline_with_losses(modelled_step const& step, array_view<modelled_los
     return times;
 }
 
-inline finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
+template <class = void>
+finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 {
     finished_work result{rank, row.pipeline, stage, {}};
     for (auto const& t : row.instructions) {
@@ -111,7 +113,8 @@ inline finished_work finished_on(timed_row const& row, stage_id stage, rank_id r
 }
 
 /// The phases after the survivors have left, from `detect` of the loss at `lost` on; returns when the last one ends.
-inline seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors,
+template <class = void>
+seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors,
     array_view<seconds const> left, recovery_times const& times, seconds lost, seconds cut)
 {
     auto const add = [&](rank_id rank, activity what, seconds start, seconds end) {

@@ -44,7 +44,8 @@ struct modelled_step {
 
 namespace detail {
 
-inline std::vector<program> programs_of(modelled_step const& step)
+template <class = void>
+std::vector<program> programs_of(modelled_step const& step)
 {
     std::vector<program> programs;
     for (auto const& pipeline : step.pipelines) {
@@ -54,7 +55,8 @@ inline std::vector<program> programs_of(modelled_step const& step)
     return programs;
 }
 
-inline step_cost costs_of(modelled_step const& step)
+template <class = void>
+step_cost costs_of(modelled_step const& step)
 {
     step_cost costs{{}, step.reductions};
     for (auto const& pipeline : step.pipelines) {
@@ -63,12 +65,14 @@ inline step_cost costs_of(modelled_step const& step)
     return costs;
 }
 
-inline rank_id rank_of(modelled_step const& step, timed_row const& row)
+template <class = void>
+rank_id rank_of(modelled_step const& step, timed_row const& row)
 {
     return step.pipelines[at(row.pipeline)].ranks[static_cast<std::size_t>(row.position)];
 }
 
-inline void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
+template <class = void>
+void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
 {
     for (auto const& t : row.instructions) {
         if (is_event(t.what.kind)) {
@@ -84,7 +88,8 @@ inline trace_event phase_event(modelled_step const& step, rank_id rank, activity
 }
 
 /// The time from which a row has nothing to do.
-inline seconds end_of(timed_row const& row)
+template <class = void>
+seconds end_of(timed_row const& row)
 {
     return row.instructions.empty() ? seconds{0.0} : row.instructions.back().end;
 }

@@ -46,14 +46,16 @@ constexpr trace_stream stream_of(activity a)
 namespace detail {
 
 /// All digits and no exponent: the shortest decimal that reads back to the same bits.
-inline void write_microseconds(std::ostream& out, seconds time)
+template <class = void>
+void write_microseconds(std::ostream& out, seconds time)
 {
     std::array<char, 400> text{};
     auto const end = std::to_chars(text.data(), text.data() + text.size(), in_microseconds(time), std::chars_format::fixed).ptr;
     out.write(text.data(), end - text.data());
 }
 
-inline void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
+template <class = void>
+void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
 {
     out << R"({"ph":"M","name":")" << what << R"(","pid":)";
     write_number(out, process);
@@ -65,7 +67,8 @@ inline void write_metadata(std::ostream& out, std::string_view what, int process
 }  // namespace detail
 
 /// Writes a whole trace of any number of ranks. Events may come in any order.
-inline void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
+template <class = void>
+void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
 {
     std::vector<std::vector<bool>> seen;  // rank -> stream -> named already
     out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

@@ -45,6 +45,7 @@ inline std::string escaped(std::string_view text)
     return result;
 }
 
+template <class = void>
 class svg_picture {
 public:
     /// @param size its lower right corner

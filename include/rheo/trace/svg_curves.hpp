@@ -57,7 +57,8 @@ struct range_of_values {
     double part(double value) const { return most > least ? (value / 2 - least / 2) / (most / 2 - least / 2) : 0.5; }
 };
 
-inline std::string value_for_people(double value)
+template <class = void>
+std::string value_for_people(double value)
 {
     std::array<char, 64> text{};
     bool const is_large = std::abs(value) >= 1e3 && std::abs(value) < 1e8;  // whole numbers read better than powers of ten
@@ -67,7 +68,8 @@ inline std::string value_for_people(double value)
 }
 
 /// The least and the largest of each column, in their order.
-inline std::vector<svg_point> thinned(std::vector<svg_point> const& points)
+template <class = void>
+std::vector<svg_point> thinned(std::vector<svg_point> const& points)
 {
     std::vector<svg_point> result;
     for (std::size_t i = 0; i < points.size();) {
@@ -89,7 +91,8 @@ inline std::vector<svg_point> thinned(std::vector<svg_point> const& points)
 }  // namespace detail
 
 /// Draws the curves; without a single finite sample a picture that says so.
-inline std::string draw_curves(svg_curves const& what)
+template <class = void>
+std::string draw_curves(svg_curves const& what)
 {
     constexpr double width = 960;
     constexpr double height = 220;

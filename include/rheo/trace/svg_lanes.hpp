@@ -64,7 +64,8 @@ inline constexpr svg_length lane_height{20};
 inline constexpr svg_length lanes_left{60};
 
 /// A time for people: three digits and the unit that suits it.
-inline std::string time_for_people(seconds time)
+template <class = void>
+std::string time_for_people(seconds time)
 {
     auto const [value, unit] = time < seconds{1e-3} ? std::pair{in_microseconds(time), " us"}
         : time < seconds{1.0}                       ? std::pair{in_milliseconds(time), " ms"}
@@ -78,7 +79,8 @@ inline std::string time_for_people(seconds time)
 
 /// Draws the events. Of events that overlap on a rank the later one in the list lies on top.
 /// @pre the span of time is not empty, the drawing is wider than the ranks' names
-inline std::string draw_lanes(array_view<trace_event const> events, svg_lanes const& what)
+template <class = void>
+std::string draw_lanes(array_view<trace_event const> events, svg_lanes const& what)
 {
     using namespace detail;
     expects(what.begin < what.end, "a drawing of lanes needs a span of time");

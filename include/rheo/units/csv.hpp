@@ -33,6 +33,7 @@ struct line_reader {
 };
 
 /// The cells of a line; an empty line has one, empty cell.
+template <class = void>
 constexpr std::vector<std::string_view> cells_of(std::string_view line)
 {
     std::vector<std::string_view> cells;

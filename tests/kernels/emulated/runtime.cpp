@@ -206,6 +206,14 @@ cudaError_t cudaFree(void* pointer)
     return cudaSuccess;
 }
 
+// As much as it is told, whatever was taken.
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)
+{
+    char const* const mib = std::getenv("RHEO_EMULATED_MIB");
+    *total = *free = (mib == nullptr ? std::size_t{1} << 20 : std::stoul(mib)) << 20;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return take(pointer, bytes, false); }
 cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : said(cudaErrorInvalidValue); }

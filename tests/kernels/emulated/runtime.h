@@ -57,6 +57,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes);
 cudaError_t cudaFreeHost(void* pointer);
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaStreamCreate(cudaStream_t* stream);

@@ -38,6 +38,7 @@ struct best_split {
     int explored = 0;                  ///< partial choices whose makespan was computed
 };
 
+template <class = void>
 class makespan_search {
 public:
     /// @param nodes whose devices are all used; 0: one device per stage @param held what is held like the program's, with evictions or without
@@ -342,7 +343,7 @@ private:
     program const& program_;
     program const& held_;
     best_split& best_;
-    replay replay_;
+    replay<> replay_;
     std::optional<bytes> memory_;
     int layers_;
     int stages_;

@@ -27,6 +27,7 @@ struct stage_times {
     std::int64_t send_gradient;
 };
 
+template <class = void>
 class replay {
 public:
     /// @pre the program only computes and is sound
@@ -35,7 +36,7 @@ public:
         recorder order{&p, {}, std::vector<int>(p.rows.size(), 0)};
         auto const sound = interpret<shared_memory>(array_view{&p, 1}, order);
         expects(sound.ok, "a program that hangs has no makespan");
-        auto const items = facts_of(p, 0).items;
+        auto const items = item_count(p);
         slots_.resize(2 * p.placement.size() * items, 0);
         for (auto const& heard : order.heard) {
             step s{heard.row, heard.part, heard.what.kind, heard.what.stage, heard.partner.stage};
