@@ -138,11 +138,8 @@ void whole_tensors(results& t)
     auto const gradient = numbers<float>(n);
     memory<float> const to{n};
     exact_memory const sums{n / 2}, others{n / 2};
-    auto const blocks = first_blocks(std::vector<std::int64_t>{n});
-    memory<std::int64_t> const first_block{blocks};
-    memory<cuda::norm_tensor> const tensors{std::vector<cuda::norm_tensor>{{.count = n, .gradient = gradient.data()}}};
-    memory<double> const block_sums{blocks.back()}, result{1};
-    t.row("sum_of_squares_list", "fp32", 1, n, 4 * count, [&] { cuda::sum_of_squares_list({}, {.tensor_count = 1, .tensors = tensors.data(), .first_block = first_block.data(), .blocks = blocks.back(), .block_sums = block_sums.data(), .sums = result.data()}); });
+    memory<double> const block_sums{first_blocks(std::vector<std::int64_t>{n}).back()};
+    t.row("sums_of_squares_by_block", "fp32", 1, n, 4 * count, [&] { cuda::sums_of_squares_by_block({}, {.count = n, .gradient = gradient.data()}, block_sums.data()); });
     t.row("exact_add", "i64", 1, n / 2, 12 * count, [&] { cuda::exact_add({}, {.count = n / 2, .source = sums.sums.data(), .target = others.sums.data()}); });
     t.row("exact_convert", "i64", 1, n / 2, 6 * count, [&] { cuda::exact_convert({}, {.count = n / 2, .sums = sums.sums.data(), .scale_log2 = 20, .gradient = to.data()}); });
     std::vector<pack_piece> const pieces{{.from = reinterpret_cast<std::byte const*>(gradient.data()), .to = reinterpret_cast<std::byte*>(to.data()), .rows = n / 64, .row_bytes = 128, .from_stride = 256, .to_stride = 128}};

@@ -7,6 +7,7 @@
 #include "families.hpp"
 #include "layer_at_work.hpp"
 #include "results.hpp"
+#include "kernels/attention/attention.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
@@ -72,12 +73,11 @@ measurement both(results& to, back_end& on, model const& m, std::size_t which)
     return together;
 }
 
-}  // namespace
-
-void models(results& to)
+void models_by(results& to, bool warpgroups)
 {
-    auto const on = cuda::make_back_end(bf16, 0);
-    for (auto const& m : models_for(to.asked())) {
+    auto const on = cuda::make_back_end(bf16, 0, true, warpgroups);
+    for (auto m : models_for(to.asked())) {
+        m.name += warpgroups ? ", warpgroups" : "";
         measurement whole{};
         for (std::size_t layer = 0; layer < m.layers.layers.size(); ++layer) {
             auto const one = both(to, *on, m, layer);
@@ -86,6 +86,17 @@ void models(results& to)
                      .seconds = whole.seconds + times * one.seconds, .joules = whole.joules + times * one.joules};
         }
         to.conclude(whole);
+    }
+}
+
+}  // namespace
+
+void models(results& to)
+{
+    for (bool const warpgroups : {false, true}) {
+        if (!warpgroups || cuda::has(cuda::tensor_cores::of_warpgroups)) {
+            models_by(to, warpgroups);
+        }
     }
 }
 

@@ -344,7 +344,7 @@ int main(int argc, char** argv)
         fmt::print("\n");
         for (auto const& r : rivals) {
             if (r.said.contains("tokens_per_s")) {
-                fmt::print("{} {}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n", r.name, r.said.value("version", ""),
+                fmt::print("{}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n", r.name + (r.said.contains("version") ? " " + r.said.value("version", "") : ""),
                            r.said["tokens_per_s"].get<double>(), ratio_to(r));
             } else {
                 fmt::print("not compared with {}: {}\n", r.name, r.said.value("skipped", ""));

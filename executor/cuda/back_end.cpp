@@ -11,6 +11,7 @@
 #include "cuda/device_queue.hpp"
 #include "cuda/device_stage.hpp"
 #include "cuda/product_table.hpp"
+#include "kernels/attention/attention.hpp"
 #include "kernels/cuda/error.hpp"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
@@ -55,7 +56,7 @@ using page_locked_memory = device_memory<+[](void** place, std::size_t size) { r
 template <dtype_policy Policy>
 class device_back_end final : public back_end {
 public:
-    device_back_end(int device, bool graphs) : device_{device}, graphs_{graphs}, queue_{own_, messages_} {}
+    device_back_end(int device, bool graphs, tensor_cores attention) : device_{device}, graphs_{graphs}, queue_{own_, messages_, attention} {}
 
     dtype_policy policy() const override { return Policy; }
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
@@ -143,15 +144,21 @@ public:
             counts.push_back(g.count);
         }
         auto const first = first_blocks(counts);
-        if (block_sums_.size() < static_cast<std::size_t>(first.back()) || sums_.size() < added_ + list.size()) {
+        if (block_sums_.size() < static_cast<std::size_t>(first_block_.back() + first.back())) {
             fetch_sums();
-            block_sums_.resize(std::max(block_sums_.size(), static_cast<std::size_t>(first.back())));
-            sums_.resize(std::max({sums_.size(), list.size(), enough_for_a_step}));
+            block_sums_.resize(std::max(2 * block_sums_.size(), static_cast<std::size_t>(first.back())));
         }
-        sum_of_squares_list(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
-                                                .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
-                                                .block_sums = block_sums_.data(), .sums = sums_.data() + added_});
-        added_ += list.size();
+        auto const before = first_block_.back();
+        if (list.size() == 1) {  // nothing is copied for it, and nothing waited for
+            sums_of_squares_by_block(queue_.in_order(), list.front(), block_sums_.data() + before);
+        } else {
+            sums_of_squares_by_block(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                                         .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
+                                                         .block_sums = block_sums_.data() + before});
+        }
+        for (std::size_t n = 1; n < first.size(); ++n) {
+            first_block_.push_back(before + first[n]);
+        }
     }
     std::vector<double> sums_of_squares() override
     {
@@ -162,11 +169,18 @@ public:
 private:
     void fetch_sums()
     {
-        auto const more = copied_from(*this, sums_.data(), std::exchange(added_, 0));
+        auto const count = first_block_.size() - 1;
+        if (count == 0) {
+            return;
+        }
+        sums_.resize(std::max(sums_.size(), count));
+        sums_of_blocks(queue_.in_order(), {.count = static_cast<std::int64_t>(count), .first_block = queue_.copied(device_queue::place::blocks, std::span{std::as_const(first_block_)}),
+                                           .block_sums = block_sums_.data(), .sums = sums_.data()});
+        first_block_.resize(1);
+        auto const more = copied_from(*this, sums_.data(), count);
         fetched_.insert(fetched_.end(), more.begin(), more.end());
     }
 
-    static constexpr std::size_t enough_for_a_step = 4096;  ///< pieces of gradients; of more than these some are fetched in between
     static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
 
     int device_;
@@ -175,8 +189,8 @@ private:
     page_locked_memory messages_{"cudaMallocHost"};
     device_queue queue_;
     array<double> block_sums_{own_}, sums_{own_};
-    std::size_t added_ = 0;          ///< of sums_
-    std::vector<double> fetched_{};  ///< those before
+    std::vector<std::int64_t> first_block_{0};  ///< of what was added, in block_sums_
+    std::vector<double> fetched_{};             ///< the sums of what was added before
 };
 
 /// @param driver the CUDA version that it is for, 0 where there is none
@@ -194,7 +208,7 @@ std::string why_no_device(cudaError_t code, int driver)
 
 }  // namespace
 
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs)
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs, bool warpgroups)
 {
     auto const found = find_devices();
     if (found.names.empty()) {
@@ -202,17 +216,22 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, b
     }
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
+    auto const attention = warpgroups ? tensor_cores::of_warpgroups : tensor_cores::of_warps;
+    if (!has(attention)) {
+        throw back_end_error{fmt::format("run.tensor_cores is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
+                                         found.names[static_cast<std::size_t>(device)])};
+    }
     if (policy == bf16) {
-        return std::make_unique<device_back_end<bf16>>(device, graphs);
+        return std::make_unique<device_back_end<bf16>>(device, graphs, attention);
     }
     if (policy == bf16_i32) {
-        return std::make_unique<device_back_end<bf16_i32>>(device, graphs);
+        return std::make_unique<device_back_end<bf16_i32>>(device, graphs, attention);
     }
     if (policy == fp32_i32) {
-        return std::make_unique<device_back_end<fp32_i32>>(device, graphs);
+        return std::make_unique<device_back_end<fp32_i32>>(device, graphs, attention);
     }
     expects(policy == fp32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits");
-    return std::make_unique<device_back_end<fp32>>(device, graphs);
+    return std::make_unique<device_back_end<fp32>>(device, graphs, attention);
 }
 
 found_devices find_devices()

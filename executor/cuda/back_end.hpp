@@ -13,8 +13,9 @@
 namespace rheo::inline v0::cuda {
 
 /// @param rank_on_node which of the node's devices, counted round @param graphs stages record what they do again and again
-/// @throws back_end_error when there is none
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs = true);
+/// @param warpgroups attention in bf16 is computed by their tensor cores
+/// @throws back_end_error when there is no such device
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs = true, bool warpgroups = false);
 
 /// The names of the node's devices; where there are none, why.
 struct found_devices {

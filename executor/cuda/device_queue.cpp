@@ -24,8 +24,8 @@ stream made_stream()
 
 }  // namespace
 
-device_queue::device_queue(memory& own, memory& page_locked)
-    : stream_{made_stream()}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
+device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attention)
+    : stream_{made_stream()}, attention_{attention}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
 {
 }
 

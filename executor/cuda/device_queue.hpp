@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/attention/attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/cuda/product.hpp"
 #include "kernels/cuda/stream.hpp"
@@ -24,7 +25,8 @@ namespace rheo::inline v0::cuda {
 class device_queue {
 public:
     /// @param own the device's memory @param page_locked the processor's, for copies to and from the device; both outlive the queue
-    device_queue(memory& own, memory& page_locked);
+    /// @param attention whose tensor cores compute it in bf16; the device has them
+    device_queue(memory& own, memory& page_locked, tensor_cores attention);
     ~device_queue();
     device_queue(device_queue const&) = delete;
     device_queue& operator=(device_queue const&) = delete;
@@ -34,6 +36,7 @@ public:
     workspace room(std::int64_t size);
     workspace product_room() { return room(workspace::counter_bytes + products::room_bytes); }
     products& by() { return products_; }
+    tensor_cores attention() const { return attention_; }
 
     void copy(void* to, void const* from, std::size_t size);
     void zero(void* memory, std::size_t size);
@@ -98,6 +101,7 @@ private:
     static std::array<way_to_device, places> make_ways(memory& own, memory& page_locked);
 
     stream stream_;
+    tensor_cores attention_;
     products products_;
     array<std::byte> room_;
     std::array<way_to_device, places> ways_;

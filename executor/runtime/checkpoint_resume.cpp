@@ -47,6 +47,10 @@ fingerprint_difference difference(std::string const& what, std::string const& be
         }
         return {what, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
     }
+    if (what == tensor_cores_line) {
+        auto const cores = [](std::string const& said) { return said.empty() ? std::string{"warp"} : said; };
+        return {what, cores(before), cores(now), fmt::format("attention is now rounded otherwise; with run.tensor_cores = \"{}\" the bits stay those of the run that began", cores(before))};
+    }
     auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.what == what; });
     if (found == std::end(meanings)) {
         return {what, before, now, "the bits may not be those of the run that began"};

@@ -136,6 +136,12 @@ std::optional<config_fault> check_device(run_config const& config)
     if (config.train.dtype == "bf16" && config.run.device == "cpu") {
         return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
+    if (auto fault = check_word("run.tensor_cores", config.run.tensor_cores, {"warp", "warpgroup"})) {
+        return fault;
+    }
+    if (config.run.tensor_cores == "warpgroup" && config.train.dtype != "bf16") {
+        return config_fault{"run.tensor_cores", "tensor cores compute attention in bf16: train.dtype = \"bf16\""};
+    }
     return std::nullopt;
 }
 

@@ -21,6 +21,9 @@ struct fingerprint_line {
 /// began with: it is taken over, not compared.
 inline constexpr std::string_view algorithms_line = "algorithms of products";
 
+/// The line, called as its key, of whose tensor cores compute attention, where that is not a warp.
+inline constexpr std::string_view tensor_cores_line = "run.tensor_cores";
+
 /// The line about that; null: there is none.
 template <class Lines>
 auto* line_in(Lines& lines, std::string_view what)

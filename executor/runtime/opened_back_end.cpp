@@ -10,7 +10,7 @@ namespace rheo::inline v0 {
 std::unique_ptr<back_end> open_back_end(run_config const& config)
 {
     if (config.run.device == "cuda") {
-        return cuda::make_back_end(policy_of(config), place_on_host(), config.run.graphs);
+        return cuda::make_back_end(policy_of(config), place_on_host(), config.run.graphs, config.run.tensor_cores == "warpgroup");
     }
     return std::make_unique<host_back_end>(config.run.threads, policy_of(config));
 }

@@ -9,8 +9,8 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// Elements of a tied tensor whose uses are joined at a time.
-constexpr std::int64_t tied_piece = 1 << 18;
+/// Elements of a tied tensor whose uses are joined at a time: what a processor's cache holds, what keeps a device at work.
+std::int64_t tied_piece(back_end const& on) { return on.has_one_memory() ? 1 << 18 : 1 << 20; }
 
 }  // namespace
 
@@ -92,6 +92,7 @@ void reduction::sum_mine()
 /// What nobody else holds becomes floats from where it was summed; the uses of a tie are joined piece by piece, which stay in the cache.
 void reduction::convert_alone()
 {
+    auto const piece = tied_piece(*on_);
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
         auto const uses = mine_of(unit_->tensors[i]);
         auto const end = offsets_[i + 1];
@@ -99,12 +100,12 @@ void reduction::convert_alone()
             convert(sums_of(uses.front()), {offsets_[i], end});
             continue;
         }
-        if (auto const room = static_cast<std::size_t>(std::min(tied_piece, end - offsets_[i])) * size_; mine_.size() < room) {
+        if (auto const room = static_cast<std::size_t>(std::min(piece, end - offsets_[i])) * size_; mine_.size() < room) {
             on_->wait();
             mine_.resize(room);
         }
-        for (auto begin = offsets_[i]; begin < end; begin += tied_piece) {
-            slice const part{begin, std::min(begin + tied_piece, end)};
+        for (auto begin = offsets_[i]; begin < end; begin += piece) {
+            slice const part{begin, std::min(begin + piece, end)};
             sum_uses(uses, begin - offsets_[i], part.end - part.begin, mine_.data());
             convert(mine_.data(), part);
         }

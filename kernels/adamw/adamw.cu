@@ -90,15 +90,11 @@ __global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_stor
     }
 }
 
-/// Sixteen lanes of a warp add a block as the host's sixteen lanes do: lane l the elements l, l + 16, ...; then the lanes fold.
-__global__ void __launch_bounds__(threads) block_norms(gradient_norm_list_arguments a)
+/// Sixteen lanes of a warp add a block as the host's sixteen lanes do: lane l the elements l, l + 16, ...; then the lanes fold. All lanes of a warp call it.
+__device__ void add_block(norm_tensor const& tensor, std::int64_t block, bool works, double* block_sum)
 {
     constexpr int lanes = 16;
-    std::int64_t const block = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
-    bool const works = block < a.blocks;
-    auto const n = works ? piece_of(block, a.first_block, a.tensor_count) : 0;
-    auto const tensor = a.tensors[n];
-    std::int64_t const begin = works ? (block - a.first_block[n]) * norm_block : 0;
+    std::int64_t const begin = works ? block * norm_block : 0;
     std::int64_t const end = works ? (tensor.count < begin + norm_block ? tensor.count : begin + norm_block) : 0;
     double sum = 0;
     for (std::int64_t i = begin + threadIdx.x % lanes; i < end; i += 8 * lanes) {
@@ -114,15 +110,30 @@ __global__ void __launch_bounds__(threads) block_norms(gradient_norm_list_argume
         sum += __shfl_xor_sync(all_lanes, sum, half);
     }
     if (works && threadIdx.x % lanes == 0) {
-        a.block_sums[block] = sum;
+        *block_sum = sum;
     }
 }
 
-/// The blocks of a tensor in their order: one thread each.
-__global__ void __launch_bounds__(warp_size) tensor_norms(gradient_norm_list_arguments a)
+__device__ std::int64_t block_of_half_warp() { return (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / 16; }
+
+__global__ void __launch_bounds__(threads) blocks_of_all(gradient_norm_list_arguments a)
+{
+    auto const block = block_of_half_warp();
+    bool const works = block < a.blocks;
+    auto const n = works ? piece_of(block, a.first_block, a.tensor_count) : 0;
+    add_block(a.tensors[n], block - a.first_block[n], works, a.block_sums + block);
+}
+
+__global__ void __launch_bounds__(threads) blocks_of_one(norm_tensor gradient, std::int64_t blocks, double* block_sums)
+{
+    auto const block = block_of_half_warp();
+    add_block(gradient, block, block < blocks, block_sums + block);
+}
+
+__global__ void __launch_bounds__(warp_size) add_blocks(sums_of_blocks_arguments a)
 {
     std::int64_t const n = static_cast<std::int64_t>(blockIdx.x) * warp_size + threadIdx.x;
-    if (n >= a.tensor_count) {
+    if (n >= a.count) {
         return;
     }
     double total = 0;
@@ -140,10 +151,20 @@ void adamw_list(stream queue, adamw_list_arguments<Policy> const& a)
     launch(queue, {.grid = blocks_for(a.blocks, 1), .block = threads}, step<storage_t<Policy>>, a);
 }
 
-void sum_of_squares_list(stream queue, gradient_norm_list_arguments const& a)
+void sums_of_squares_by_block(stream queue, gradient_norm_list_arguments const& a)
 {
-    launch(queue, {.grid = blocks_for(a.blocks, threads / 16), .block = threads}, block_norms, a);
-    launch(queue, {.grid = blocks_for(a.tensor_count, warp_size), .block = warp_size}, tensor_norms, a);
+    launch(queue, {.grid = blocks_for(a.blocks, threads / 16), .block = threads}, blocks_of_all, a);
+}
+
+void sums_of_squares_by_block(stream queue, norm_tensor const& gradient, double* block_sums)
+{
+    auto const blocks = (gradient.count + norm_block - 1) / norm_block;
+    launch(queue, {.grid = blocks_for(blocks, threads / 16), .block = threads}, blocks_of_one, gradient, blocks, block_sums);
+}
+
+void sums_of_blocks(stream queue, sums_of_blocks_arguments const& a)
+{
+    launch(queue, {.grid = blocks_for(a.count, warp_size), .block = warp_size}, add_blocks, a);
 }
 
 template void adamw_list(stream, adamw_list_arguments<fp32> const&);

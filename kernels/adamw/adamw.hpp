@@ -202,7 +202,7 @@ namespace cuda {
 template <dtype_policy Policy>
 void adamw_list(stream queue, adamw_list_arguments<Policy> const& arguments);
 
-/// The sums of squares of many tensors at once, with the bits of the host's.
+/// The sums of squares of gradients block by block, of many at once or of one; with sums_of_blocks they have the bits of the host's.
 struct norm_tensor {
     std::int64_t count;
     float const* gradient;  // [count]
@@ -212,10 +212,19 @@ struct gradient_norm_list_arguments {
     norm_tensor const* tensors;       // [tensor_count]
     std::int64_t const* first_block;  // [tensor_count + 1], see first_blocks
     std::int64_t blocks;              ///< the last of first_block
-    double* block_sums;               // [blocks], to work in
-    double* sums;                     // [tensor_count]
+    double* block_sums;               // [blocks]
 };
-void sum_of_squares_list(stream queue, gradient_norm_list_arguments const& arguments);
+void sums_of_squares_by_block(stream queue, gradient_norm_list_arguments const& arguments);
+void sums_of_squares_by_block(stream queue, norm_tensor const& gradient, double* block_sums);
+
+/// The blocks of each gradient, added in their order: for all gradients at once, since each is one thread's work.
+struct sums_of_blocks_arguments {
+    std::int64_t count;
+    std::int64_t const* first_block;  // [count + 1]
+    double const* block_sums;
+    double* sums;                     // [count]
+};
+void sums_of_blocks(stream queue, sums_of_blocks_arguments const& arguments);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

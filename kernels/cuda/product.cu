@@ -118,8 +118,10 @@ struct products::impl {
         cublasLtMatmulHeuristicResult_t best{};
         int found = 0;
         auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found);
-        check(answer == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : answer, "cublasLtMatmulAlgoGetHeuristic");
-        bool const none = found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
+        if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !shape.gelu) {  // what is wrong besides shows without the GELU, too
+            check(answer, "cublasLtMatmulAlgoGetHeuristic");
+        }
+        bool const none = answer != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
         if (none && shape.gelu) {
             best.algo = {};
         } else if (none) {

@@ -193,7 +193,7 @@ fi
 export TMPDIR=$work HOME="${HOME:-$work}" # the launcher wants both
 
 # The device, as it is found.
-tried "rheo info" 9 "$here/bin/rheo" info
+tried "rheo info" 20 "$here/bin/rheo" info
 cat "$said"
 gpus=$(grep '^GPUs' "$said" || true)
 {
@@ -329,11 +329,11 @@ small=(model.width=256 model.heads=4 model.blocks=4 model.context=256 train.micr
 for part in "${parts[@]}"; do
   case $part in
     kernels) tried "tests of the kernels" 120 "${lines_at_once[@]}" "$here/bin/test_kernels_gpu" --durations yes ;;
-    executor) tried "tests of the executor on a device" 75 "${lines_at_once[@]}" "$here/bin/test_device_gpu" --durations yes ;;
+    executor) tried "tests of the executor on a device" 90 "${lines_at_once[@]}" "$here/bin/test_device_gpu" --durations yes ;;
     memory) measured memory 50 ;;
     products) measured products 70 ;;
     models) measured models 120 ;;
-    train) trains "trainings, short" 80 train gpu_pack/digests.sh "fp32 bf16" "${small[@]}" "${more_keys[@]}" ;;
+    train) trains "trainings, short" 120 train gpu_pack/digests.sh "fp32 bf16" "${small[@]}" "${more_keys[@]}" ;;
     rates)
       # shellcheck disable=SC2046
       {

@@ -4,7 +4,7 @@
 
 namespace rheo::inline v0::cuda {
 
-std::unique_ptr<back_end> make_back_end(dtype_policy, int, bool)
+std::unique_ptr<back_end> make_back_end(dtype_policy, int, bool, bool)
 {
     throw back_end_error{"run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
 }

@@ -149,8 +149,16 @@ TEST_CASE("cuda sums of squares: have the bits of the host's, in every order")
         device::array<cuda::norm_tensor> const tensors{list};
         device::array<std::int64_t> const blocks{first};
         device::array<double> const block_sums{first.back()}, sums{std::ssize(list)};
-        cuda::sum_of_squares_list(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .block_sums = block_sums.data(), .sums = sums.data()});
+        cuda::sums_of_squares_by_block(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .block_sums = block_sums.data()});
+        auto const together = block_sums.host();
+        cuda::sums_of_blocks(device::queue(), {.count = std::ssize(list), .first_block = blocks.data(), .block_sums = block_sums.data(), .sums = sums.data()});
         CHECK((block_sums.margins_kept() && sums.margins_kept()));
+        device::array<double> const one_by_one{first.back()};
+        for (std::size_t n = 0; n < list.size(); ++n) {
+            cuda::sums_of_squares_by_block(device::queue(), list[n], one_by_one.data() + first[n]);
+        }
+        CHECK(one_by_one.margins_kept());
+        CHECK(one_by_one.host() == together);
         return sums.host();
     });
     CHECK(d == expected);
