@@ -16,7 +16,6 @@
 
 #include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
-#include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
@@ -27,9 +26,9 @@
 #include "runtime/host_back_end.hpp"
 #include "runtime/opened_back_end.hpp"
 #include "runtime/planning.hpp"
+#include "runtime/preparation.hpp"
 #include "runtime/rank_device.hpp"
 #include "runtime/same_command.hpp"
-#include "runtime/schedule_file.hpp"
 #include "runtime/trainer.hpp"
 
 namespace rheo::inline v0 {
@@ -154,66 +153,6 @@ std::unique_ptr<mpi::generation> join(MPI_Comm comm)
     MPI_Comm_set_errhandler(comm, before);
     MPI_Errhandler_free(&before);
     return generation;
-}
-
-/// What the arguments come to, alike on all ranks; or why no job begins with them.
-struct preparation {
-    refusal why{};
-    std::vector<fault> faults{};
-    model_description runs{};
-    collection state{};
-    std::vector<reduction_unit> units{};
-    plan first{};
-};
-
-preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
-{
-    preparation p;
-    auto const no = [&](int exit_code, std::string sentence) {
-        p.why = {exit_code, std::move(sentence)};
-        return p;
-    };
-    if (auto const fault = check(model); fault.what != model_fault::kind::none) {
-        return no(2, "the model cannot be run: " + to_string(fault));
-    }
-    for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
-        if (fault) {
-            return no(2, fault->key + ": " + fault->sentence);
-        }
-    }
-    for (auto const& text : given.run.inject) {
-        auto const parsed = parse_fault(text);
-        if (!parsed.what) {
-            return no(2, parsed.reason);
-        }
-        p.faults.push_back(*parsed.what);
-    }
-    p.runs = given.run.fuse ? fused(model) : model;
-    p.state = state_of(p.runs);
-    p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
-    if (options.first_plan) {
-        p.first = *options.first_plan;
-        if (!p.first.own && p.first.schedule == given.plan.schedule) {
-            p.first.own = own_schedule(given.plan);
-        }
-        if (auto const reason = why_not(p.first, p.runs, given, launched); !reason.empty()) {
-            return no(3, "the plan cannot be run: " + reason);
-        }
-    } else {
-        auto made = make_first_plan(p.runs, given, launched);
-        if (!made) {
-            return no(3, made.cannot);
-        }
-        p.first = std::move(made.what);
-    }
-    // Messages name an item of a stage, or a part of a tensor or of a use.
-    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
-    auto const items = std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
-    if (items > mpi::messenger::largest_item()) {
-        return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
-                                 "transport of the MPI", items, mpi::messenger::largest_item()));
-    }
-    return p;
 }
 
 /// The width of the first embedding, the number of different tokens; 0 where there is none.

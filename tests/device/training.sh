@@ -132,13 +132,17 @@ RHEO_EMULATED_ALGORITHM=2 job other-resumed 1 --set run.device=cuda "${alone[@]}
 job other-resumed 2 --set run.device=cuda --set plan.pipelines=[1,1]
 other_same other-resumed $?
 
-groups=(--set run.device=cuda --set train.dtype=bf16 --set run.tensor_cores=warpgroup --set model.width=128 --set train.steps=2)
+# Rows longer than a tile, so that the two kinds add in another order.
+groups=(--set run.device=cuda --set train.dtype=bf16 --set run.tensor_cores=warpgroup --set model.width=128 --set model.context=136 --set train.microbatch.tokens=136
+  --set train.microbatches=2 --set train.steps=1 --set checkpoint.every_steps=1)
 job groups-one 1 "${groups[@]}" "${alone[@]}"
 expect "warpgroups: one rank ends" 0 $?
 job groups-two 2 "${groups[@]}" --set plan.pipelines=[1,1]
 expect "warpgroups: two pipelines end" 0 $?
 expect "warpgroups: the digest" "$(value digest groups-one)" "$(value digest groups-two)"
-job groups-one 1 "${groups[@]}" "${alone[@]}" --set run.tensor_cores=warp --set train.steps=4
+job groups-none 1 "${groups[@]}" "${alone[@]}" --set run.tensor_cores=warp
+expect "warpgroups: other bits than a warp's" 1 "$([[ $(value digest groups-none) != "$(value digest groups-one)" ]] && echo 1)"
+job groups-one 1 "${groups[@]}" "${alone[@]}" --set run.tensor_cores=warp --set train.steps=2
 expect "warpgroups: others do not go on from them" 2 $?
 expect "is said by its key" 1 "$(grep -c 'run.tensor_cores was warpgroup and is now warp: .*with run.tensor_cores = "warpgroup" the bits stay' groups-one.out)"
 
