@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # CUDA, when its compiler is found (in the path, under CUDA_PATH, or where the toolkit puts itself). Sets
-#   RHEO_BUILD_CUDA, RHEO_CUDA_VERDICT   whether the CUDA kernels are built; what was found
+#   RHEO_BUILD_CUDA, RHEO_CUDA_VERDICT     whether the CUDA kernels are built; what was found
+#   RHEO_BUILD_CUDNN, RHEO_CUDNN_VERDICT   whether attention by cuDNN is, from its headers and those of its frontend; nothing is linked
 # and rheo_cuda_kernels(<target> architectures...), which gives a library of .cu files its flags.
 set(RHEO_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities that the CUDA kernels are built for, as 80;90a;100")
 set(RHEO_BUILD_CUDA OFF)
 set(RHEO_CUDA_VERDICT "not looked for")
+set(RHEO_BUILD_CUDNN OFF)
+set(RHEO_CUDNN_VERDICT "not looked for")
 if(NOT RHEO_CUDA OR NOT RHEO_BUILD_KERNELS)
   return()
 endif()
@@ -43,6 +46,26 @@ if(RHEO_NVCC)
 endif()
 if(NOT RHEO_BUILD_CUDA AND NOT RHEO_CUDA STREQUAL "AUTO")
   message(FATAL_ERROR "RHEO_CUDA=${RHEO_CUDA}, but ${RHEO_CUDA_VERDICT}.")
+endif()
+
+if(RHEO_BUILD_CUDA)
+  find_path(RHEO_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(RHEO_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS "${CUDAToolkit_LIBRARY_DIR}" "${RHEO_CUDNN_INCLUDE}/../lib")
+  find_path(RHEO_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS "${CMAKE_BINARY_DIR}/../cudnn_frontend" "${CMAKE_CURRENT_SOURCE_DIR}/build/cudnn_frontend" PATH_SUFFIXES include)
+  set(frontend 0)
+  if(RHEO_CUDNN_FRONTEND_INCLUDE)
+    file(STRINGS "${RHEO_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h" frontend REGEX "define CUDNN_FRONTEND_(MAJOR|MINOR)_VERSION +[0-9]+")
+    list(TRANSFORM frontend REPLACE ".* " "")
+    list(JOIN frontend "." frontend)
+  endif()
+  if(NOT RHEO_CUDNN_INCLUDE OR NOT RHEO_CUDNN_LIBRARY)
+    set(RHEO_CUDNN_VERDICT "no cudnn.h, or no library of it")
+  elseif(frontend VERSION_LESS 1.32) # earlier ones ask for a device when they look at a graph
+    set(RHEO_CUDNN_VERDICT "no cudnn_frontend.h of 1.32 or later (Python's package nvidia-cudnn-frontend; RHEO_CUDNN_FRONTEND_INCLUDE says where)")
+  else()
+    set(RHEO_BUILD_CUDNN ON)
+    set(RHEO_CUDNN_VERDICT "${RHEO_CUDNN_LIBRARY}, frontend ${frontend}")
+  endif()
 endif()
 
 function(rheo_cuda_kernels target)

@@ -7,7 +7,7 @@
 #include "families.hpp"
 #include "layer_at_work.hpp"
 #include "results.hpp"
-#include "kernels/attention/attention.hpp"
+#include "kernels/attention/attention_cudnn.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
@@ -40,7 +40,7 @@ model llama(std::string name, llama_shape s, microbatch_shape shape)
 std::vector<model> models_for(options const& asked)
 {
     if (asked.tiny()) {
-        return {gpt("GPT-2 tiny", {.vocabulary = 64, .context = 16, .width = 32, .heads = 2, .blocks = 2, .dropout_per_mille = 100}, {2, 8}),
+        return {gpt("GPT-2 tiny", {.vocabulary = 64, .context = 16, .width = 32, .heads = 2, .blocks = 2}, {2, 8}),
                 llama("Llama tiny", {.vocabulary = 64, .context = 16, .width = 32, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 48}, {2, 8})};
     }
     return {gpt("GPT-2 124M", {.vocabulary = 50304, .context = 1024, .width = 768, .heads = 12, .blocks = 12}, {16, 1024}),
@@ -73,11 +73,11 @@ measurement both(results& to, back_end& on, model const& m, std::size_t which)
     return together;
 }
 
-void models_by(results& to, bool warpgroups)
+void models_by(results& to, cuda::device_ways const& ways, char const* name)
 {
-    auto const on = cuda::make_back_end(bf16, 0, true, warpgroups);
+    auto const on = cuda::make_back_end(bf16, 0, ways);
     for (auto m : models_for(to.asked())) {
-        m.name += warpgroups ? ", warpgroups" : "";
+        m.name += name;
         measurement whole{};
         for (std::size_t layer = 0; layer < m.layers.layers.size(); ++layer) {
             auto const one = both(to, *on, m, layer);
@@ -93,10 +93,14 @@ void models_by(results& to, bool warpgroups)
 
 void models(results& to)
 {
-    for (bool const warpgroups : {false, true}) {
-        if (!warpgroups || cuda::has(cuda::tensor_cores::of_warpgroups)) {
-            models_by(to, warpgroups);
-        }
+    using cuda::attention_by;
+    models_by(to, {}, "");
+    if (cuda::has(cuda::tensor_cores::of_warpgroups)) {
+        models_by(to, {.attention = attention_by::warpgroups}, ", warpgroups");
+    }
+    if (cuda::has_cudnn()) {
+        models_by(to, {.attention = attention_by::cudnn}, ", cuDNN");
+        models_by(to, {.attention = attention_by::cudnn, .deterministic = false}, ", cuDNN in any order");
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "device_memory.hpp"
 #include "families.hpp"
-#include "kernels/attention/attention.hpp"
+#include "kernels/attention/attention_cudnn.hpp"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/linear/linear.hpp"
 #include "results.hpp"
@@ -48,8 +48,9 @@ struct attention_shape {
     double dropped = 0;
 };
 
+/// @param forward, backward called with their arguments, backward with a workspace of so many bytes before them
 template <class T>
-void attention(results& to, char const* type, attention_shape const& s, cuda::tensor_cores by = cuda::tensor_cores::of_warps)
+void attention(results& to, char const* type, attention_shape const& s, std::string how, std::int64_t room_bytes, auto const& forward, auto const& backward)
 {
     constexpr auto policy = cuda::policy_storing<T>;
     auto const width = s.heads * s.head_width;
@@ -58,27 +59,44 @@ void attention(results& to, char const* type, attention_shape const& s, cuda::te
     auto const qkv = numbers<T>(rows * columns), dout = numbers<T>(rows * width);
     memory<T> const out{rows * width}, gradient{rows * columns};
     memory<float> const log_sum{rows * s.heads};
-    memory<char> const bytes{cuda::attention_backward_room(s.batch, s.heads, s.length)};
+    memory<char> const bytes{room_bytes};
     auto const room = workspace_of(bytes);
     dropout const drop{.probability = s.dropped};
     double const pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.length) * static_cast<double>(s.length + 1) / 2;
     double const product = 2 * pairs * static_cast<double>(s.head_width);
     double const one = static_cast<double>(rows) * sizeof(T);
     auto const shape = std::to_string(s.batch) + " x " + std::to_string(s.length) + ", " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_width);
-    std::string const how = std::string{by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : ""} + (s.dropped > 0 ? ", dropout" : "");
+    how += s.dropped > 0 ? ", dropout" : "";
     to.add({.kernel = "attention_forward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product},
-           [&] { cuda::attention_forward<policy>({}, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}, by); });
+           [&] { forward(room, attention_forward_arguments<policy>{.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}); });
     to.add({.kernel = "attention_backward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(2 * columns + 2 * width), .flops = 5 * product},  // five are the least
-           [&] { cuda::attention_backward<policy>({}, room, {.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}, by); });
+           [&] { backward(room, attention_backward_arguments<policy>{.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}); });
 }
 
-/// By each kind of tensor cores that the device has.
-void attention_on_cores(results& to, attention_shape const& s)
+template <class T>
+void attention_by(results& to, char const* type, attention_shape const& s, cuda::tensor_cores by = cuda::tensor_cores::of_warps)
+{
+    constexpr auto policy = cuda::policy_storing<T>;
+    attention<T>(to, type, s, by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : "", cuda::attention_backward_room(s.batch, s.heads, s.length),
+                 [&](cuda::workspace, auto const& a) { cuda::attention_forward<policy>({}, a, by); },
+                 [&](cuda::workspace room, auto const& a) { cuda::attention_backward<policy>({}, room, a, by); });
+}
+
+/// By each kind of tensor cores that the device has, and by cuDNN where it is and takes it.
+void attention_by_all(results& to, attention_shape const& s)
 {
     for (auto const by : {cuda::tensor_cores::of_warps, cuda::tensor_cores::of_warpgroups}) {
         if (cuda::has(by)) {
-            attention<bfloat16>(to, "bf16", s, by);
+            attention_by<bfloat16>(to, "bf16", s, by);
         }
+    }
+    if (s.dropped > 0 || !cuda::has_cudnn()) {
+        return;
+    }
+    for (auto const order : {cuda::order_of_sums::fixed, cuda::order_of_sums::any}) {
+        cuda::cudnn_attention by{order};
+        attention<bfloat16>(to, "bf16", s, order == cuda::order_of_sums::fixed ? ", cuDNN" : ", cuDNN in any order", by.choose({s.batch, s.length, s.heads, s.kv_heads, s.head_width}),
+                            [&](cuda::workspace room, auto const& a) { by.forward({}, room, a); }, [&](cuda::workspace room, auto const& a) { by.backward({}, room, a); });
     }
 }
 
@@ -89,9 +107,9 @@ void products(results& to)
     if (to.asked().tiny()) {
         linear<bfloat16>(to, "bf16", 16, 24, 32);
         linear<float>(to, "fp32", 16, 24, 32);
-        attention_on_cores(to, {1, 20, 2, 1, 16});
-        attention_on_cores(to, {1, 20, 2, 1, 16, 0.1});
-        attention<float>(to, "fp32", {1, 20, 2, 1, 16});
+        attention_by_all(to, {1, 20, 2, 1, 16});
+        attention_by_all(to, {1, 20, 2, 1, 16, 0.1});
+        attention_by<float>(to, "fp32", {1, 20, 2, 1, 16});
         return;
     }
     for (std::int64_t const rows : {2048, 16384}) {
@@ -102,12 +120,12 @@ void products(results& to)
     }
     linear<float>(to, "fp32", 4096, 768, 3072);
     for (std::int64_t const length : {1024, 2048, 4096, 8192}) {
-        attention_on_cores(to, {16384 / length, length, 12, 12, 64});
-        attention_on_cores(to, {16384 / length, length, 32, 32, 128});
-        attention_on_cores(to, {16384 / length, length, 32, 8, 128});
+        attention_by_all(to, {16384 / length, length, 12, 12, 64});
+        attention_by_all(to, {16384 / length, length, 32, 32, 128});
+        attention_by_all(to, {16384 / length, length, 32, 8, 128});
     }
-    attention_on_cores(to, {16, 1024, 12, 12, 64, 0.1});
-    attention<float>(to, "fp32", {4, 1024, 12, 12, 64});
+    attention_by_all(to, {16, 1024, 12, 12, 64, 0.1});
+    attention_by<float>(to, "fp32", {4, 1024, 12, 12, 64});
 }
 
 }  // namespace bench

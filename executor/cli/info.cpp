@@ -102,6 +102,7 @@ int info(info_options const& options)
         auto const flags = cpu_flags();
         auto const found = power::find_devices();
         auto const gpus = cuda::find_devices();
+        auto const cudnn = cuda::find_cudnn();
         auto const active = !RHEO_HAS_ULFM ? "not compiled in"
             : !launched                    ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
             : ulfm["active"].get<bool>()   ? "active"
@@ -111,11 +112,12 @@ int info(info_options const& options)
         if (options.json) {
             nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
                                              {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
-                                             {"gpus", gpus.names}, {"power", power_json(found)}, {"default_data", data}};
+                                             {"gpus", gpus.names}, {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(cudnn.version)}, {"power", power_json(found)}, {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
-            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\n{}text      {}\n", RHEO_VERSION, mpi_version(),
+            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n", RHEO_VERSION, mpi_version(),
                        active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "), gpus.names.empty() ? "none: " + gpus.why_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
+                       cudnn.version.empty() ? "none: " + cudnn.why_none : cudnn.version,
                        power_lines(found), data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }

@@ -56,7 +56,7 @@ using page_locked_memory = device_memory<+[](void** place, std::size_t size) { r
 template <dtype_policy Policy>
 class device_back_end final : public back_end {
 public:
-    device_back_end(int device, bool graphs, tensor_cores attention) : device_{device}, graphs_{graphs}, queue_{own_, messages_, attention} {}
+    device_back_end(int device, device_ways const& ways) : device_{device}, ways_{ways}, queue_{own_, messages_, cores_of(ways), order_of(ways)} {}
 
     dtype_policy policy() const override { return Policy; }
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
@@ -68,13 +68,30 @@ public:
                            RHEO_VERSION);
     }
 
+    std::string attention() const override
+    {
+        switch (ways_.attention) {
+        case attention_by::warps: break;
+        case attention_by::warpgroups: return "warpgroups";
+        case attention_by::cudnn: return fmt::format("cuDNN {}, gradients added in {}", cudnn_attention::version(), ways_.deterministic ? "one order" : "any order");
+        }
+        return {};
+    }
+
     std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape) override
     {
         for (auto const& product : products_of(layers, shape, Policy.storage)) {
             queue_.by().choose(product);
+            workspace_ = std::max(workspace_, workspace::counter_bytes + products::room_bytes);
+        }
+        if (auto* const cudnn = queue_.attention_by_cudnn()) {
+            for (auto const& one : attentions_of(layers, shape)) {
+                workspace_ = std::max(workspace_, cudnn->choose(one));
+            }
         }
         return to_text(queue_.by().table());
     }
+    bytes workspace_of_kernels() const override { return bytes{workspace_}; }
     void take_over_algorithms(std::string_view chosen) override { queue_.by().adopt(table_from(chosen)); }
 
     memory& own() override { return own_; }
@@ -86,7 +103,7 @@ public:
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                       resident_state& state, std::span<made_again const> again) override
     {
-        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_, again, graphs_);
+        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_, again, ways_.graphs);
     }
 
     void initialise(initialise_normal_arguments<> const& arguments) override { initialise_normal(queue_.in_order(), arguments); }
@@ -183,8 +200,15 @@ private:
 
     static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
 
+    static tensor_cores cores_of(device_ways const& ways) { return ways.attention == attention_by::warpgroups ? tensor_cores::of_warpgroups : tensor_cores::of_warps; }
+    static std::optional<order_of_sums> order_of(device_ways const& ways)
+    {
+        return ways.attention == attention_by::cudnn ? std::optional{ways.deterministic ? order_of_sums::fixed : order_of_sums::any} : std::nullopt;
+    }
+
     int device_;
-    bool graphs_;
+    device_ways ways_;
+    std::int64_t workspace_ = 0;  ///< of what was chosen
     memory_of_the_device own_{"cudaMalloc"};
     page_locked_memory messages_{"cudaMallocHost"};
     device_queue queue_;
@@ -208,7 +232,7 @@ std::string why_no_device(cudaError_t code, int driver)
 
 }  // namespace
 
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs, bool warpgroups)
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, device_ways const& ways)
 {
     auto const found = find_devices();
     if (found.names.empty()) {
@@ -216,22 +240,35 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, b
     }
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
-    auto const attention = warpgroups ? tensor_cores::of_warpgroups : tensor_cores::of_warps;
-    if (!has(attention)) {
-        throw back_end_error{fmt::format("run.tensor_cores is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
+    if (ways.attention == attention_by::warpgroups && !has(tensor_cores::of_warpgroups)) {
+        throw back_end_error{fmt::format("run.attention is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
                                          found.names[static_cast<std::size_t>(device)])};
     }
+    if (ways.attention == attention_by::cudnn) {
+        if (auto const cudnn = find_cudnn(); cudnn.version.empty()) {
+            throw back_end_error{fmt::format("run.attention is cudnn, but {}", cudnn.why_none)};
+        }
+    }
     if (policy == bf16) {
-        return std::make_unique<device_back_end<bf16>>(device, graphs, attention);
+        return std::make_unique<device_back_end<bf16>>(device, ways);
     }
     if (policy == bf16_i32) {
-        return std::make_unique<device_back_end<bf16_i32>>(device, graphs, attention);
+        return std::make_unique<device_back_end<bf16_i32>>(device, ways);
     }
     if (policy == fp32_i32) {
-        return std::make_unique<device_back_end<fp32_i32>>(device, graphs, attention);
+        return std::make_unique<device_back_end<fp32_i32>>(device, ways);
     }
     expects(policy == fp32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits");
-    return std::make_unique<device_back_end<fp32>>(device, graphs, attention);
+    return std::make_unique<device_back_end<fp32>>(device, ways);
+}
+
+found_cudnn find_cudnn()
+{
+    try {
+        return {cudnn_attention::version(), {}};
+    } catch (error const& e) {
+        return {{}, e.what()};
+    }
 }
 
 found_devices find_devices()

@@ -4,6 +4,7 @@
 // A CUDA device as a back end: one stream, the device's memory for state and stages, page-locked memory for messages. Nothing is in managed memory: what
 // a device has no room for is refused, and does not wander to and fro.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,10 +13,18 @@
 
 namespace rheo::inline v0::cuda {
 
-/// @param rank_on_node which of the node's devices, counted round @param graphs stages record what they do again and again
-/// @param warpgroups attention in bf16 is computed by their tensor cores
-/// @throws back_end_error when there is no such device
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, bool graphs = true, bool warpgroups = false);
+/// What computes attention in bf16: a warp's tensor cores, a warpgroup's, or cuDNN.
+enum class attention_by : std::uint8_t { warps, warpgroups, cudnn };
+
+struct device_ways {
+    bool graphs = true;  ///< stages record what they do again and again
+    attention_by attention = attention_by::warps;
+    bool deterministic = true;  ///< cuDNN adds up gradients in one order
+};
+
+/// @param rank_on_node which of the node's devices, counted round
+/// @throws back_end_error when there is no such device, or it cannot be had in these ways
+std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, device_ways const& ways = {});
 
 /// The names of the node's devices; where there are none, why.
 struct found_devices {
@@ -23,5 +32,12 @@ struct found_devices {
     std::string why_none;
 };
 found_devices find_devices();
+
+/// The version of cuDNN, which is opened for that; where there is none, why.
+struct found_cudnn {
+    std::string version;
+    std::string why_none;
+};
+found_cudnn find_cudnn();
 
 }  // namespace rheo::inline v0::cuda

@@ -24,8 +24,8 @@ stream made_stream()
 
 }  // namespace
 
-device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attention)
-    : stream_{made_stream()}, attention_{attention}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
+device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attention, std::optional<order_of_sums> by_cudnn)
+    : stream_{made_stream()}, attention_{attention}, cudnn_{by_cudnn ? std::optional{cudnn_attention{*by_cudnn}} : std::nullopt}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
 {
 }
 

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "kernels/attention/attention.hpp"
+#include "kernels/attention/attention_cudnn.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/cuda/product.hpp"
 #include "kernels/cuda/stream.hpp"
@@ -25,8 +27,8 @@ namespace rheo::inline v0::cuda {
 class device_queue {
 public:
     /// @param own the device's memory @param page_locked the processor's, for copies to and from the device; both outlive the queue
-    /// @param attention whose tensor cores compute it in bf16; the device has them
-    device_queue(memory& own, memory& page_locked, tensor_cores attention);
+    /// @param attention whose tensor cores compute it in bf16; the device has them @param by_cudnn it does, in this order, in place of them
+    device_queue(memory& own, memory& page_locked, tensor_cores attention, std::optional<order_of_sums> by_cudnn);
     ~device_queue();
     device_queue(device_queue const&) = delete;
     device_queue& operator=(device_queue const&) = delete;
@@ -37,6 +39,8 @@ public:
     workspace product_room() { return room(workspace::counter_bytes + products::room_bytes); }
     products& by() { return products_; }
     tensor_cores attention() const { return attention_; }
+    /// Null: attention is computed by our own kernels.
+    cudnn_attention* attention_by_cudnn() { return cudnn_ ? &*cudnn_ : nullptr; }
 
     void copy(void* to, void const* from, std::size_t size);
     void zero(void* memory, std::size_t size);
@@ -102,6 +106,7 @@ private:
 
     stream stream_;
     tensor_cores attention_;
+    std::optional<cudnn_attention> cudnn_;
     products products_;
     array<std::byte> room_;
     std::array<way_to_device, places> ways_;

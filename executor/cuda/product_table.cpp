@@ -66,6 +66,24 @@ std::vector<product_shape> products_of(std::span<layer_description const> layers
     return {all.begin(), all.end()};
 }
 
+std::vector<attention_shape> attentions_of(std::span<layer_description const> layers, microbatch_shape shape)
+{
+    std::set<attention_shape> all;
+    for (auto const& layer : layers) {
+        for (auto const& o : layer.ops) {
+            if (o.kind != op_kind::attention) {
+                continue;
+            }
+            if (o.dropout_per_mille != 0 || shape.slices > 1) {
+                throw back_end_error{fmt::format("run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
+                                                 shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices) : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
+            }
+            all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
+        }
+    }
+    return {all.begin(), all.end()};
+}
+
 std::string to_text(std::span<product_choice const> table)
 {
     std::string words;

@@ -1,14 +1,15 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The table of products' algorithms of a whole model, as text: ranks that have the same compute a product with the same bits. One rank chooses
-// for all, and a job that goes on keeps what the run began with.
+// What a whole model wants of libraries. The table of products' algorithms as text: ranks that have the same compute a product with the same bits. One rank chooses
+// for all, and a job that goes on keeps what the run began with. The shapes of attention, whose plans follow from cuDNN's version and the device.
 
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/attention/attention_cudnn.hpp"
 #include "kernels/cuda/product.hpp"
 #include "rheo/model/layer.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -17,6 +18,9 @@ namespace rheo::inline v0::cuda {
 
 /// Of the forwards and backwards of these layers, in order and once each.
 std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage);
+
+/// Of attention in these layers, once each. @throws back_end_error for what cuDNN is not asked for: dropout, and slices of sequences
+std::vector<attention_shape> attentions_of(std::span<layer_description const> layers, microbatch_shape shape);
 
 /// "15 products, <digest>: " and twelve numbers in hexadecimal digits for each.
 std::string to_text(std::span<product_choice const> table);

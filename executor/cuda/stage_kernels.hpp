@@ -136,9 +136,24 @@ public:
     void swiglu_backward(swiglu_backward_arguments<plain> const& a) const { cuda::swiglu_backward<plain>(in_order(), a); }
     void rope(rope_arguments<plain> const& a) const { cuda::rope<plain>(in_order(), a); }
 
-    void attention_forward(attention_forward_arguments<plain> const& a) const { cuda::attention_forward<plain>(in_order(), a, queue_->attention()); }
+    void attention_forward(attention_forward_arguments<plain> const& a) const
+    {
+        if constexpr (plain == bf16) {
+            if (auto* const cudnn = queue_->attention_by_cudnn()) {
+                cudnn->forward(in_order(), queue_->room(cudnn->choose(attention_shape::of(a))), a);
+                return;
+            }
+        }
+        cuda::attention_forward<plain>(in_order(), a, queue_->attention());
+    }
     void attention_backward(attention_backward_arguments<plain> const& a) const
     {
+        if constexpr (plain == bf16) {
+            if (auto* const cudnn = queue_->attention_by_cudnn()) {
+                cudnn->backward(in_order(), queue_->room(cudnn->choose(attention_shape::of(a))), a);
+                return;
+            }
+        }
         cuda::attention_backward<plain>(in_order(), queue_->room(attention_backward_room(a.batch, a.heads, a.length)), a, queue_->attention());
     }
 

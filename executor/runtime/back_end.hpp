@@ -45,8 +45,12 @@ public:
     /// What the bits of products and of the other kernels depend on: lines of the numerics fingerprint.
     virtual std::string products() const = 0;
     virtual std::string kernels() const = 0;
+    /// What computes attention, where there are several to choose from and it is not the first of them; also such a line.
+    virtual std::string attention() const { return {}; }
     /// The algorithms of the products of these layers, where there are several to choose from: a text; empty where there are none.
     virtual std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape);
+    /// What kernels work in, of all that was chosen; a rank holds it besides its part.
+    virtual bytes workspace_of_kernels() const { return {}; }
     /// Computes by what another rank or an earlier job has chosen. @throws back_end_error when the text says no choice
     virtual void take_over_algorithms(std::string_view chosen);
 

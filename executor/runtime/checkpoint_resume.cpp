@@ -36,6 +36,23 @@ constexpr line_meaning meanings[] = {
 bool is_of_device(std::string_view kernels) { return kernels.starts_with("CUDA"); }
 bool is_of_host_blas(std::string_view products) { return !products.empty() && !products.starts_with("cuBLAS"); }
 
+/// Of what computes attention, in the words of back_end::attention().
+fingerprint_difference attention_difference(std::string const& before, std::string const& now)
+{
+    auto const key = [](std::string_view said) { return said.empty() ? "warp" : said.starts_with("cuDNN") ? "cudnn" : "warpgroup"; };
+    std::string const what{attention_line};
+    if (std::string_view{key(before)} != key(now)) {
+        return {what, key(before), key(now), fmt::format("attention is now rounded otherwise; with run.attention = \"{}\" the bits stay those of the run that began", key(before))};
+    }
+    auto const version = [](std::string const& said) { return said.substr(0, said.find(',')); };
+    if (version(before) != version(now)) {
+        return {what, version(before), version(now), "attention is now rounded otherwise: the result is as good, but its bits are not those of the run that began", true};
+    }
+    bool const had_order = before.ends_with("one order");
+    return {"run.deterministic", had_order ? "true" : "false", had_order ? "false" : "true",
+            had_order ? "gradients are now added in any order; with run.deterministic = true the bits stay those of the run that began" : "the bits of the run that began are those of no other run"};
+}
+
 fingerprint_difference difference(std::string const& what, std::string const& before, std::string const& now)
 {
     if (what == "dtypes" && !before.empty()) {
@@ -47,9 +64,8 @@ fingerprint_difference difference(std::string const& what, std::string const& be
         }
         return {what, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
     }
-    if (what == tensor_cores_line) {
-        auto const cores = [](std::string const& said) { return said.empty() ? std::string{"warp"} : said; };
-        return {what, cores(before), cores(now), fmt::format("attention is now rounded otherwise; with run.tensor_cores = \"{}\" the bits stay those of the run that began", cores(before))};
+    if (what == attention_line) {
+        return attention_difference(before, now);
     }
     auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.what == what; });
     if (found == std::end(meanings)) {

@@ -136,11 +136,18 @@ std::optional<config_fault> check_device(run_config const& config)
     if (config.train.dtype == "bf16" && config.run.device == "cpu") {
         return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
-    if (auto fault = check_word("run.tensor_cores", config.run.tensor_cores, {"warp", "warpgroup"})) {
+    auto const& attention = config.run.attention;
+    if (auto fault = check_word("run.attention", attention, {"warp", "warpgroup", "cudnn"})) {
         return fault;
     }
-    if (config.run.tensor_cores == "warpgroup" && config.train.dtype != "bf16") {
-        return config_fault{"run.tensor_cores", "tensor cores compute attention in bf16: train.dtype = \"bf16\""};
+    if (attention != "warp" && config.train.dtype != "bf16") {
+        return config_fault{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
+    }
+    if (attention == "cudnn" && config.model.dropout_per_mille != 0) {
+        return config_fault{"run.attention", "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
+    }
+    if (attention == "cudnn" && config.train.microbatch.slices > 1) {
+        return config_fault{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
     }
     return std::nullopt;
 }

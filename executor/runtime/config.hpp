@@ -118,7 +118,8 @@ struct run_folder_config {
     bool fuse = true;                   ///< run the fused operation list
     std::string device = "cpu";         ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
     bool graphs = true;                 ///< a device's work that comes again and again is recorded as CUDA graphs
-    std::string tensor_cores = "warp";  ///< of a device, for attention in bf16: a warp's, or a warpgroup's, which compute capability 9.0 has
+    std::string attention = "warp";     ///< in bf16 on a device, by the tensor cores of a warp or of a warpgroup, which compute capability 9.0 has, or by cudnn
+    bool deterministic = true;          ///< false: libraries may add in an order that differs from run to run
     int threads = 1;                    ///< per rank
     bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
     int sample_tokens = 0;              ///< tokens generated after the last step

@@ -113,7 +113,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
     visit("run.device", c.run.device, field_limits{}, "cpu or cuda: what ranks compute with; those of a node share its devices in turn");
     visit("run.graphs", c.run.graphs, field_limits{}, "on cuda: what a stage does in a slot is recorded and launched as one CUDA graph, with the same bits");
-    visit("run.tensor_cores", c.run.tensor_cores, field_limits{}, "on cuda, in bf16: warp or warpgroup (compute capability 9.0), whose tensor cores compute attention; the bits are not the same");
+    visit("run.attention", c.run.attention, field_limits{}, "on cuda, in bf16: by the tensor cores of a warp or of a warpgroup (compute capability 9.0), or by cudnn; the bits are not the same");
+    visit("run.deterministic", c.run.deterministic, field_limits{}, "false: cudnn may add gradients in any order, which wants less memory; then two runs need not end with the same bits");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
     visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");

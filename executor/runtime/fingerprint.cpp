@@ -61,8 +61,8 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
         {"BLAS", about.on->products()},
         {"kernels", about.on->kernels()},
     };
-    if (auto const& cores = about.config.run.tensor_cores; cores != "warp") {
-        lines.push_back({std::string{tensor_cores_line}, cores});
+    if (auto by = about.on->attention(); !by.empty()) {
+        lines.push_back({std::string{attention_line}, std::move(by)});
     }
     if (auto chosen = about.on->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
         lines.push_back({std::string{algorithms_line}, std::move(chosen)});

@@ -21,8 +21,8 @@ struct fingerprint_line {
 /// began with: it is taken over, not compared.
 inline constexpr std::string_view algorithms_line = "algorithms of products";
 
-/// The line, called as its key, of whose tensor cores compute attention, where that is not a warp.
-inline constexpr std::string_view tensor_cores_line = "run.tensor_cores";
+/// The line, called as its key, of what computes attention, where that is not a warp's tensor cores.
+inline constexpr std::string_view attention_line = "run.attention";
 
 /// The line about that; null: there is none.
 template <class Lines>

@@ -10,7 +10,11 @@ namespace rheo::inline v0 {
 std::unique_ptr<back_end> open_back_end(run_config const& config)
 {
     if (config.run.device == "cuda") {
-        return cuda::make_back_end(policy_of(config), place_on_host(), config.run.graphs, config.run.tensor_cores == "warpgroup");
+        auto const& by = config.run.attention;
+        return cuda::make_back_end(policy_of(config), place_on_host(),
+                                   {.graphs = config.run.graphs,
+                                    .attention = by == "cudnn" ? cuda::attention_by::cudnn : by == "warpgroup" ? cuda::attention_by::warpgroups : cuda::attention_by::warps,
+                                    .deterministic = config.run.deterministic});
     }
     return std::make_unique<host_back_end>(config.run.threads, policy_of(config));
 }

@@ -249,9 +249,10 @@ int stages_per_rank(plan_config const& config, int ranks)
     return most;
 }
 
-std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes free)
+std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free)
 {
-    auto const parts = memory_parts_of(p, model, config, rank);
+    auto parts = memory_parts_of(p, model, config, rank);
+    parts.workspace += kernels;
     if (total(parts) <= free) {
         return {};
     }

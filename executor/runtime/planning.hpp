@@ -43,7 +43,8 @@ int stages_per_rank(plan_config const& config, int ranks);
 void choose_recomputation(plan& p, model_description const& model, run_config const& config);
 
 /// Why a rank cannot do its part of the plan on a device that has so much free, for it and whoever shares the device; empty when it can.
-std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes free);
+/// @param kernels what they work in
+std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free);
 
 /// What ranks are told about nodes and ranks that wait.
 membership_rules rules_of(run_config const& config);

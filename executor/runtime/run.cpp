@@ -221,11 +221,6 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::vector<fingerprint_line> fingerprint;
     refusal why;
     auto const on = open_back_end(given, why);
-    if (auto const free = on->free_memory()) {
-        if (auto sentence = over_device(first, runs, given, me, *free); !sentence.empty()) {
-            why = {3, std::move(sentence)};
-        }
-    }
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
         fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, on.get()});
@@ -233,6 +228,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         why = {4, error.what()};
     } catch (std::runtime_error const& error) {
         why = {5, error.what()};
+    }
+    if (auto const free = on->free_memory(); free && why.exit_code == 0) {
+        if (auto sentence = over_device(first, runs, given, me, on->workspace_of_kernels(), *free); !sentence.empty()) {
+            why = {3, std::move(sentence)};
+        }
     }
     auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
     auto config = given;
@@ -258,6 +258,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     watch.all_joined();
     config.run.folder = begun.folder;
+    if (given.run.attention == "cudnn" && !given.run.deterministic) {
+        begun.notes.emplace_back("run.deterministic is false: gradients of attention are added in any order, and two runs need not end with the same bits");
+    }
     auto const& launch = begun.launch;
 
     std::optional<energy_account> energies;

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, opened at its first use and not linked: it is half a gigabyte, and programs that use no device would load it at every start. Here are
-// the functions that product.cu calls, each of which passes its arguments on.
+// cuBLASLt, opened at its first use: the functions that product.cu calls, each of which passes its arguments on.
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <string>
 
-#include "kernels/cuda/error.hpp"
+#include "kernels/cuda/library.hpp"
 
 namespace {
 
 void* library()
 {
-    static void* const opened = [] {
-        auto const name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-        auto* found = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
 #ifdef RHEO_CUBLASLT_FILE
-        found = found != nullptr ? found : dlopen(RHEO_CUBLASLT_FILE, RTLD_NOW | RTLD_LOCAL);  // where it was when this was configured
+    constexpr auto const* file = RHEO_CUBLASLT_FILE;
+#else
+    constexpr char const* file = nullptr;
 #endif
-        if (found == nullptr) {
-            auto const* const why = dlerror();
-            throw rheo::cuda::error{-1, "products on a device are computed by " + name + ", which cannot be opened: " + (why != nullptr ? why : "no reason is given")};
-        }
-        return found;
-    }();
+    static auto* const opened = rheo::cuda::opened_library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), file, "products on a device are computed by");
     return opened;
 }
 

@@ -132,19 +132,47 @@ RHEO_EMULATED_ALGORITHM=2 job other-resumed 1 --set run.device=cuda "${alone[@]}
 job other-resumed 2 --set run.device=cuda --set plan.pipelines=[1,1]
 other_same other-resumed $?
 
-# Rows longer than a tile, so that the two kinds add in another order.
-groups=(--set run.device=cuda --set train.dtype=bf16 --set run.tensor_cores=warpgroup --set model.width=128 --set model.context=136 --set train.microbatch.tokens=136
-  --set train.microbatches=2 --set train.steps=1 --set checkpoint.every_steps=1)
+# Rows longer than a tile, so that kinds of attention add in another order.
+long=(--set run.device=cuda --set train.dtype=bf16 --set model.width=128 --set model.context=136 --set train.microbatch.tokens=136 --set train.microbatches=2
+  --set train.steps=1 --set checkpoint.every_steps=1)
+groups=("${long[@]}" --set run.attention=warpgroup)
 job groups-one 1 "${groups[@]}" "${alone[@]}"
 expect "warpgroups: one rank ends" 0 $?
 job groups-two 2 "${groups[@]}" --set plan.pipelines=[1,1]
 expect "warpgroups: two pipelines end" 0 $?
 expect "warpgroups: the digest" "$(value digest groups-one)" "$(value digest groups-two)"
-job groups-none 1 "${groups[@]}" "${alone[@]}" --set run.tensor_cores=warp
+job groups-none 1 "${groups[@]}" "${alone[@]}" --set run.attention=warp
 expect "warpgroups: other bits than a warp's" 1 "$([[ $(value digest groups-none) != "$(value digest groups-one)" ]] && echo 1)"
-job groups-one 1 "${groups[@]}" "${alone[@]}" --set run.tensor_cores=warp --set train.steps=2
+job groups-one 1 "${groups[@]}" "${alone[@]}" --set run.attention=warp --set train.steps=2
 expect "warpgroups: others do not go on from them" 2 $?
-expect "is said by its key" 1 "$(grep -c 'run.tensor_cores was warpgroup and is now warp: .*with run.tensor_cores = "warpgroup" the bits stay' groups-one.out)"
+expect "is said by its key" 1 "$(grep -c 'run.attention was warpgroup and is now warp: .*with run.attention = "warpgroup" the bits stay' groups-one.out)"
+
+cudnn=("${long[@]}" --set run.attention=cudnn --set model.dropout=0)
+job cudnn-one 1 "${cudnn[@]}" "${alone[@]}"
+expect "cuDNN: one rank ends" 0 $?
+late 1
+job cudnn-two 2 "${cudnn[@]}" --set plan.pipelines=[1,1] --inject kill:1@1:backward
+expect "cuDNN: two pipelines end, one of them lost" 0 $?
+late 0
+expect "cuDNN: the digest" "$(value digest cudnn-one)" "$(value digest cudnn-two)"
+job cudnn-none 1 "${cudnn[@]}" "${alone[@]}" --set run.attention=warp
+expect "cuDNN: other bits than a warp's" 1 "$([[ $(value digest cudnn-none) != "$(value digest cudnn-one)" ]] && echo 1)"
+expect "cuDNN: bits that repeat are nothing to speak of" 0 "$(grep -c 'run.deterministic' cudnn-one.out)"
+job cudnn-any 1 "${cudnn[@]}" "${alone[@]}" --set run.deterministic=false
+expect "cuDNN in any order: one rank ends" 0 $?
+expect "is said" 1 "$(grep -c 'run.deterministic is false: gradients of attention are added in any order' cudnn-any.out)"
+expect "and has other bits" 1 "$([[ $(value digest cudnn-any) != "$(value digest cudnn-one)" ]] && echo 1)"
+job cudnn-one 1 "${cudnn[@]}" "${alone[@]}" --set run.deterministic=false --set train.steps=2
+expect "cuDNN: any order does not go on from one" 2 $?
+expect "is said by its key, too" 1 "$(grep -c 'run.deterministic was true and is now false: ' cudnn-one.out)"
+for no in model.dropout=0.1 train.slices=2 train.dtype=fp32; do
+  job "cudnn-no-$no" 1 "${cudnn[@]}" "${alone[@]}" --set "$no"
+  expect "cuDNN: refused with $no" 2 $?
+  expect "in a sentence" 1 "$(grep -c 'run.attention = "cudnn"' "cudnn-no-$no.out")"
+done
+job cudnn-narrow 1 "${cudnn[@]}" "${alone[@]}" --set model.width=24
+expect "cuDNN: has no plan for heads of 12" 5 $?
+expect "is said with the shape" 1 "$(grep -c 'cuDNN .* has no plan for .*12 elements' cudnn-narrow.out)"
 
 for what in driver device; do
   RHEO_EMULATED_ABSENT=$what job "no-$what" 1 "${alone[@]}" --set run.device=cuda

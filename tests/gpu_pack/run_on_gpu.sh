@@ -16,7 +16,7 @@
 # Without parts all of them, in this order. Three calls of ten minutes take, the most valuable first:
 #   kernels executor memory products models train / rates small-losses tiny / memcheck racecheck report small
 # In the environment: RHEO_BUDGET_S, 540: seconds after which nothing is begun, and by which what runs is cut off. RHEO_KEYS: keys of a config for all
-# trainings of train, rates and small-losses, as "model.width=16 ..."; RHEO_RATE_STEPS: steps of each rate. Both are for trying this file out.
+# trainings of train, rates and small-losses, as "model.width=16 run.attention=cudnn ..."; RHEO_RATE_STEPS: steps of each rate. Both are for trying this file out.
 # FOLDER has at most 8 files: summary.json, which is written after every row; log.txt, what was said; now.txt, what the step that runs says; device.txt;
 # memory.jsonl, products.jsonl, models.jsonl, which grow as they are measured; report.html. Ends with a table, with 1 when something failed, with 77 where
 # there is no GPU, which it says, and with 143 when a signal ended it. The device's clocks and settings stay as they are.
@@ -165,8 +165,8 @@ tried() { # <what> <seconds at most> <command...>
   judged "$2"
 }
 
-# Libraries: ours; of those that a system has, only what this one lacks or has too old; the driver's where the loader does not know it; cuBLASLt where CUDA
-# puts it, else where Python does.
+# Libraries: ours; of those that a system has, only what this one lacks or has too old; the driver's where the loader does not know it; cuBLASLt, and cuDNN
+# with CUDA's runtime, where CUDA puts them, else where Python does.
 export LD_LIBRARY_PATH="$here/lib:$here/mpi/lib:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for library in $({ ldd "$here"/bin/* "$here"/lib/*.so* "$here"/mpi/bin/* 2>&1 || true; } | sed -n -e 's/^[[:space:]]*\(lib[^ ]*\) => not found.*/\1/p' -e 's/.*\/\(lib[^ :/]*\): version .* not found.*/\1/p' | sort -u); do
   [[ ! -e $here/lib/system/$library ]] || ln -sf "$here/lib/system/$library" "$work/$library"
@@ -175,13 +175,20 @@ export PATH="$PATH:/usr/local/nvidia/bin:/usr/sbin:/sbin"
 if ! ldconfig -p 2>/dev/null | grep 'libcuda[.]so[.]1' >/dev/null && [[ -d /usr/local/nvidia/lib64 ]]; then
   export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:/usr/local/nvidia/lib64"
 fi
-products=
-for folder in ${LD_LIBRARY_PATH//:/ } "${CUDA_PATH:-/usr/local/cuda}/lib64" /usr/local/cuda*/{lib64,targets/x86_64-linux/lib} /usr/lib/x86_64-linux-gnu \
-  $(python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null) \
-  /opt/*/.venv/lib/python3*/site-packages/nvidia/{cu13,cublas}/lib; do
-  [[ -e $folder/libcublasLt.so.13 ]] && products=$folder && break
+# shellcheck disable=SC2206
+folders=(${LD_LIBRARY_PATH//:/ } "${CUDA_PATH:-/usr/local/cuda}"/lib{64,} /usr/local/cuda*/{lib64,lib,targets/x86_64-linux/lib} /usr/lib/x86_64-linux-gnu
+  $(python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null)
+  /opt/*/.venv/lib/python3*/site-packages/nvidia/{cu13,cublas,cudnn,cuda_runtime}/lib)
+holding() { # <library>: the first folder that holds it
+  local folder
+  for folder in "${folders[@]}"; do
+    [[ ! -e $folder/$1 ]] || { echo "$folder"; return; }
+  done
+}
+products=$(holding libcublasLt.so.13)
+for folder in "$products" "$(holding libcudnn.so.9)" "$(holding libcudart.so.13)"; do
+  export LD_LIBRARY_PATH="$LD_LIBRARY_PATH${folder:+:$folder}"
 done
-export LD_LIBRARY_PATH="$LD_LIBRARY_PATH${products:+:$products}"
 
 # The launcher: the pack's, else this machine's.
 if [[ -x $here/mpi/bin/mpirun ]]; then

@@ -4,11 +4,12 @@
 
 namespace rheo::inline v0::cuda {
 
-std::unique_ptr<back_end> make_back_end(dtype_policy, int, bool, bool)
+std::unique_ptr<back_end> make_back_end(dtype_policy, int, device_ways const&)
 {
     throw back_end_error{"run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
 }
 
+found_cudnn find_cudnn() { return {{}, "CUDA is not compiled in"}; }
 found_devices find_devices() { return {{}, "CUDA is not compiled in"}; }
 
 }  // namespace rheo::inline v0::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/attention.hpp"
+#include "kernels/attention/attention_cudnn.hpp"
 
 #include <memory>
 
@@ -119,6 +119,21 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
     return result;
 }
 
+outputs<bfloat16> computed_by_cudnn(inputs<bfloat16> const& in, cuda::cudnn_attention& by)
+{
+    auto const& s = in.s;
+    auto const rows = s.batch * s.length;
+    device::array<bfloat16> const qkv{in.qkv}, dout{in.dout};
+    device::array<bfloat16> out{rows * s.width}, gradient{rows * qkv_columns(s)};
+    device::array<float> log_sum{rows * s.heads};
+    device::room const room{by.choose({s.batch, s.length, s.heads, s.kv_heads == 0 ? s.heads : s.kv_heads, s.width / s.heads})};
+    by.forward(device::queue(), room, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data()});
+    by.backward(device::queue(), room, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .qkv_gradient = gradient.data()});
+    CHECK(room.counters_are_zero());
+    CHECK((qkv.margins_kept() && dout.margins_kept() && out.margins_kept() && gradient.margins_kept()));
+    return {out.host(), gradient.host(), log_sum.host()};
+}
+
 template <class T>
 attention_reference reference(inputs<T> const& in, dropout const& drop)
 {
@@ -184,6 +199,32 @@ TEMPLATE_TEST_CASE("cuda attention: a later token changes no earlier output, and
             for (std::int64_t c = 0; c < columns; ++c) {
                 auto const i = size(row * columns + c);
                 CHECK(static_cast<float>(before.gradient[i]) == static_cast<float>(after.gradient[i]));
+            }
+        }
+    }
+}
+
+TEST_CASE("cuda attention: cuDNN's agrees with the definition in double, and with sums in one order is the same each time")
+{
+    if (!cuda::has_cudnn()) {
+        WARN("there is no cuDNN here, or no frontend when this was built");
+        return;
+    }
+    for (auto const& s : shapes) {
+        if (s.slices > 1 || s.length < 2 || s.width / s.heads % 8 != 0) {
+            continue;
+        }
+        inputs<bfloat16> const in{s};
+        auto const r = reference(in, some_dropout(0));
+        for (auto const order : {cuda::order_of_sums::fixed, cuda::order_of_sums::any}) {
+            INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads" << (order == cuda::order_of_sums::fixed ? "" : ", in any order"));
+            cuda::cudnn_attention by{order};
+            auto const c = computed_by_cudnn(in, by);
+            CHECK(relative_error(single(c.gradient), r.gradient) < 3 * 0x1p-9);
+            CHECK(relative_error(single(c.output), r.output) < 3 * 0x1p-9);
+            CHECK(relative_error(c.log_sum_exp, r.log_sum_exp) < 1e-5);
+            if (order == cuda::order_of_sums::fixed) {
+                CHECK(computed_by_cudnn(in, by) == c);
             }
         }
     }
