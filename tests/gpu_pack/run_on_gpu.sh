@@ -177,7 +177,7 @@ if ! ldconfig -p 2>/dev/null | grep 'libcuda[.]so[.]1' >/dev/null && [[ -d /usr/
 fi
 # shellcheck disable=SC2206
 folders=(${LD_LIBRARY_PATH//:/ } "${CUDA_PATH:-/usr/local/cuda}"/lib{64,} /usr/local/cuda*/{lib64,lib,targets/x86_64-linux/lib} /usr/lib/x86_64-linux-gnu
-  $(python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null)
+  $(python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null || true)
   /opt/*/.venv/lib/python3*/site-packages/nvidia/{cu13,cublas,cudnn,cuda_runtime}/lib)
 holding() { # <library>: the first folder that holds it
   local folder
