@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "catch.hpp"
 
@@ -56,6 +57,14 @@ TEST_CASE("all other sources keep the rules") {
       }
     }
   }
+}
+
+TEST_CASE("CITATION.cff names the version of the build") {
+  fs::path const root = RHEO_SOURCE_DIR;
+  auto const build = read(root / "CMakeLists.txt");
+  std::smatch version;
+  REQUIRE(std::regex_search(build, version, std::regex(R"(project\(rheo VERSION ([0-9.]+))")));
+  CHECK(read(root / "CITATION.cff").find("\nversion: " + version.str(1) + "\n") != std::string::npos);
 }
 
 TEST_CASE("each rule catches a text that breaks it") {
