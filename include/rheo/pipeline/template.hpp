@@ -88,6 +88,13 @@ constexpr template_value make_template(std::vector<layer_id> bounds, array_view<
 
 namespace detail {
 
+// Functions, because clang 16 does not end the life of a temporary container that stands in a template argument itself.
+template <class Cuts>
+constexpr int last_cut() { return Cuts::describe().back().value; }
+
+template <class Model>
+constexpr int layer_count() { return static_cast<int>(Model::describe().layers.size()); }
+
 template <int LastCut, int LayersOfTheModel>
 struct cuts_of_model_check {
     static_assert(LastCut == LayersOfTheModel, "rheo: a template's cuts must end with the number of layers of its model");
@@ -105,7 +112,7 @@ struct pipeline_template {
 
     static constexpr int size = Cuts::stages;
 
-    static_assert(detail::cuts_of_model_check<Cuts::describe().back().value, static_cast<int>(Model::describe().layers.size())>::passed);
+    static_assert(detail::cuts_of_model_check<detail::last_cut<Cuts>(), detail::layer_count<Model>()>::passed);
 
     /// Its value, given forward and backward times per layer. @pre one time per layer
     static constexpr template_value describe(array_view<seconds const> layer_times)

@@ -72,7 +72,7 @@ constexpr void for_each_moment(program const& p, Of const& of, Visit const& visi
 template <class Amount, class Of>
 constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
 {
-    std::vector<Amount> peaks(p.rows.size());
+    std::vector<Amount> peaks(p.rows.size(), Amount{});
     for_each_moment<Amount>(p, of, [&](std::size_t r, Amount const& held) { peaks[r] = std::max(peaks[r], held); });
     return peaks;
 }

@@ -29,7 +29,7 @@ struct microbatch_set {
     {
         auto const word = at(m) / 64;
         if (word >= words.size()) {
-            words.resize(word + 1);
+            words.resize(word + 1, 0);
         }
         words[word] |= std::uint64_t{1} << (at(m) % 64);
     }
@@ -52,7 +52,7 @@ template <class = void>
 constexpr microbatch_set operator|(microbatch_set a, microbatch_set const& b)
 {
     if (a.words.size() < b.words.size()) {
-        a.words.resize(b.words.size());
+        a.words.resize(b.words.size(), 0);
     }
     for (std::size_t i = 0; i < b.words.size(); ++i) {
         a.words[i] |= b.words[i];

@@ -16,7 +16,7 @@ namespace rheo::inline v0 {
 /// Insertions, deletions and substitutions that turn `a` into `b`. Cost |a| |b|.
 constexpr std::size_t edit_distance(std::string_view a, std::string_view b)
 {
-    std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1, 0);  // without the zero, clang with libstdc++ 12 has no constant expression
     for (std::size_t j = 0; j <= b.size(); ++j) {
         row[j] = j;
     }

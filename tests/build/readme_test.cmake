@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles every C++ block of README.md, and the numbered examples, without a warning. COMPILER, FLAGS, ROOT, WORK.
+cmake_minimum_required(VERSION 3.25)
+file(MAKE_DIRECTORY "${WORK}")
+file(READ "${ROOT}/README.md" text)
+string(REPLACE ";" "<semicolon>" text "${text}") # which would end an element of a list
+string(REPLACE "[" "<bracket>" text "${text}")   # which would hold elements together
+string(REGEX MATCHALL "\n```cpp\n[^`]*\n```" blocks "${text}")
+if(NOT blocks)
+  message(FATAL_ERROR "README.md has no block that begins with ```cpp")
+endif()
+set(sources "")
+foreach(block IN LISTS blocks)
+  string(REGEX REPLACE "^\n```cpp\n|\n```$" "" block "${block}")
+  string(REPLACE "<semicolon>" ";" block "${block}")
+  string(REPLACE "<bracket>" "[" block "${block}")
+  list(LENGTH sources count)
+  file(WRITE "${WORK}/block_${count}.cpp" "${block}\n")
+  list(APPEND sources "${WORK}/block_${count}.cpp")
+endforeach()
+file(GLOB examples "${ROOT}/examples/[0-9]*.cpp")
+execute_process(COMMAND "${COMPILER}" --version OUTPUT_VARIABLE version)
+if(version MATCHES "clang")
+  list(REMOVE_ITEM examples "${ROOT}/examples/07_save_energy.cpp") # needs std::string in constant expressions, which libstdc++ 12 has not for clang
+endif()
+set(failed "")
+foreach(source IN LISTS sources examples)
+  execute_process(COMMAND "${COMPILER}" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only ${FLAGS} "${source}"
+    RESULT_VARIABLE rc ERROR_VARIABLE out OUTPUT_VARIABLE out)
+  if(NOT rc EQUAL 0)
+    string(APPEND failed "${source}:\n${out}\n")
+  endif()
+endforeach()
+if(failed)
+  message(FATAL_ERROR "${COMPILER} refuses\n${failed}")
+endif()
+list(LENGTH sources count)
+message(STATUS "${count} blocks of README.md and the examples compile with ${COMPILER}")
