@@ -19,6 +19,10 @@ RHEO_TEST_RUN="$$-$(date +%s%N)"
 export RHEO_TEST_RUN
 work=$(mktemp -d) || exit 1
 export TMPDIR=$work # the launcher's session files go away with it
+# So do shared-memory segments, which two jobs of a host may otherwise call by the same name.
+segments=$work
+[[ -w /dev/shm ]] && { segments=$(mktemp -d /dev/shm/rheo-test-XXXXXX) || exit 1; }
+export OMPI_MCA_btl_sm_backing_directory=$segments
 flags=()
 [[ $kind == --ft ]] && flags+=(--with-ft ulfm --mca pml ob1)
 # Ranks share the cores with other tests; bound ones would share one.
@@ -42,7 +46,7 @@ end_all() {
     sleep 0.1
   done
 }
-trap 'end_all; rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work" "$segments"' EXIT
 trap 'exit 143' TERM INT HUP
 
 if ((ranks > 0)); then set -- "$mpirun" "${flags[@]}" -n "$ranks" "$@"; fi

@@ -132,7 +132,7 @@ void measure(arguments const& wanted_by_user)
     host_back_end on{1};
     records silent{(folder / "silent").string(), me, false, true};
     records tracing{(folder / "tracing").string(), me, true, true};
-    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
+    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent,
               fault_injector{{}, me}, &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);

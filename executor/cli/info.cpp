@@ -20,6 +20,7 @@
 #include "cuda/back_end.hpp"
 #include "kernels/blas.hpp"
 #include "mpi/communicator.hpp"
+#include "mpi/segment_folder.hpp"
 #include "power/found.hpp"
 #include "runtime/data.hpp"
 #include "runtime/same_command.hpp"
@@ -90,6 +91,7 @@ int info(info_options const& options)
     nlohmann::ordered_json ulfm{{"compiled_in", RHEO_HAS_ULFM == 1}, {"active", nullptr}};
     auto const launched = launched_rank().has_value();
     if (launched) {
+        mpi::use_own_segment_folder();
         MPI_Init(nullptr, nullptr);
         ulfm["active"] = mpi::survives_losses();
     }

@@ -71,7 +71,7 @@ int main(int argc, char** argv)
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
     train_command.add_option("--resume", train.resume, "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
         ->check(CLI::IsMember({"auto", "never", "fork"}));
-    train_command.add_option("--max-time", train.max_time_s, "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h")
+    train_command.add_option("--max-time", train.max_time_s, "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h; SIGUSR1 to mpirun or to a rank does so at once")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
     train_command.add_option("--node-size", train.node_size, "ranks of a node, in place of plan.node_size: copies of a layer go to different nodes")->check(CLI::Range(1, 1024));
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");

@@ -13,6 +13,7 @@
 
 #include "cli/launch.hpp"
 #include "mpi/communicator.hpp"
+#include "mpi/segment_folder.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "runtime/measured_all_reduce.hpp"
@@ -84,6 +85,7 @@ int profile(profile_options const& options)
         return write(measured_layers(model, config, *open_back_end(config), options.repeats), config, options.out);
     }
     int level = 0;
+    mpi::use_own_segment_folder();
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     auto const layers = measured_together(model, config, options.repeats);
     auto const code = layers.empty() ? 0 : write(layers, config, options.out);

@@ -14,6 +14,7 @@
 #include <mpi.h>
 
 #include "cli/launch.hpp"
+#include "mpi/segment_folder.hpp"
 #include "rheo/model/model.hpp"
 #include "runtime/plan_file.hpp"
 #include "runtime/planning.hpp"
@@ -99,6 +100,7 @@ int train(train_options const& options)
     }
 
     int level = 0;
+    mpi::use_own_segment_folder();
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     auto const result = run(MPI_COMM_WORLD, model, config, how);
     if (result.speaks && options.json && result.survivors != MPI_COMM_NULL) {

@@ -50,21 +50,32 @@ refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> co
     return {};
 }
 
+/// Names the steady clock that this process reads: processes with the same name read the same one.
+std::int64_t steady_clock_name()
+{
+    std::string boot;
+    std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, boot);
+    std::error_code unknown;  // a kernel without namespaces of time has one clock
+    return static_cast<std::int64_t>(hash_text(boot + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string()));
+}
+
 /// The first member looks at the run folder and names the launch; the others check that they see the same folder.
 refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_words& launch)
 {
     bool const first = messages.members().members.front() == messages.members().me;
-    std::vector<std::int64_t> words(3);
+    std::vector<std::int64_t> words(4);
+    using clock = std::chrono::steady_clock;
+    auto const own_clock = steady_clock_name();
     if (first) {
         std::random_device random;
         launch.launch.value = (std::uint64_t{random()} << 31) ^ random();
-        launch.launched_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
         launch.last = last_generation(folder);
         std::ofstream{nonce_of(folder, launch.launch)} << "rheo\n";
-        words = {static_cast<std::int64_t>(launch.launch.value), launch.launched_ns, launch.last.value};
+        words = {static_cast<std::int64_t>(launch.launch.value), launch.last.value, clock::now().time_since_epoch() / std::chrono::nanoseconds{1}, own_clock};
     }
     broadcast(messages, words);
-    launch = {{static_cast<std::uint64_t>(words[0])}, words[1], generation_id{static_cast<std::int32_t>(words[2])}};
+    auto const launched = words[3] == own_clock ? clock::time_point{std::chrono::nanoseconds{words[2]}} : clock::now();
+    launch = {{static_cast<std::uint64_t>(words[0])}, launched, generation_id{static_cast<std::int32_t>(words[1])}};
     step_scalars missing{{}, {std::filesystem::exists(nonce_of(folder, launch.launch)) ? 0 : 1}};
     all_reduce(messages, missing);
     if (first) {

@@ -5,6 +5,7 @@
 // and see one run folder that no other launch is at work in, and agree on the state to begin with. Nothing is started, and
 // nothing in the run folder but its lock is touched, before the questions that can end in a refusal are answered.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,7 @@ struct refusal {
 /// What the first member decides for all at the start.
 struct launch_words {
     launch_id launch{};
-    std::int64_t launched_ns = 0;
+    std::chrono::steady_clock::time_point launched{};  ///< by this host's steady clock
     generation_id last{0};
 };
 

@@ -114,6 +114,9 @@ dataset::dataset(data_config const& config, int vocabulary, microbatch_shape sha
     auto const made = std::make_shared<impl>(config.paths.empty() ? std::vector{default_data_folder()} : config.paths, shape);
     made->split(config.validation_fraction);
     made->take_stock(vocabulary);
+    if (auto const changed = made->files.change()) {  // else the digest may be of a mixture
+        throw data_error{changed->sentence};
+    }
     impl_ = made;
 }
 
@@ -136,6 +139,9 @@ void dataset::validation_microbatch(microbatch_id microbatch, std::span<std::int
         return nth * 0x9e3779b97f4a7c15U;
     });
 }
+
+std::optional<token_files::changed_file> dataset::change() const { return impl_->files.change(); }
+std::string dataset::path(std::size_t piece) const { return impl_->files.pieces().at(piece).path; }
 
 state_digest dataset::digest() const { return impl_->digest; }
 std::int64_t dataset::training_tokens() const { return impl_->training; }

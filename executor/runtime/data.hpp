@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,10 @@ public:
     /// The same of the validation split; the same ones at every evaluation.
     void validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens,
                                std::span<std::int32_t> targets, int slice = 0) const;
+
+    /// The first file that was changed in place since it was opened, on this rank. Cost: a look at each mapped file's status
+    std::optional<token_files::changed_file> change() const;
+    std::string path(std::size_t piece) const;  ///< of a file, the same number on all ranks
 
     state_digest digest() const;        ///< of all tokens and the split; part of the fingerprint
     std::int64_t training_tokens() const;

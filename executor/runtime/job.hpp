@@ -28,22 +28,17 @@
 
 namespace rheo::inline v0 {
 
-/// Seconds since the launch of the job, the same zero on all ranks of a machine.
+/// Seconds since the launch message, by the steady clock: no host's time of day counts, since one that is ahead would end a
+/// limited job at once. Zero is the same moment on all ranks of a host; on another host it is later by the way of the message.
 class launch_clock {
 public:
-    /// @param launch_ns the launch in nanoseconds of the system clock, as all ranks were told it
-    explicit launch_clock(std::int64_t launch_ns)
-        : offset_{std::chrono::system_clock::now().time_since_epoch() - std::chrono::nanoseconds{launch_ns}}, began_{std::chrono::steady_clock::now()} {}
+    /// @param launched when the launch message was sent, by this host's steady clock
+    explicit launch_clock(std::chrono::steady_clock::time_point launched = {}) : launched_{launched} {}
 
-    seconds now() const
-    {
-        auto const since = std::chrono::steady_clock::now() - began_ + offset_;
-        return {std::chrono::duration<double>(since).count()};
-    }
+    seconds now() const { return {std::chrono::duration<double>(std::chrono::steady_clock::now() - launched_).count()}; }
 
 private:
-    std::chrono::nanoseconds offset_;
-    std::chrono::steady_clock::time_point began_;
+    std::chrono::steady_clock::time_point launched_;
 };
 
 struct job {

@@ -16,6 +16,7 @@
 
 #include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
+#include "mpi/segment_folder.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
@@ -39,7 +40,7 @@ volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t leave_signal = 0;
 
 /// Tells whether somebody or the clock wants the job to stop after the step.
-std::function<bool()> stop_asker(run_options const& options, std::int64_t launched_ns)
+std::function<bool()> stop_asker(run_options const& options, launch_clock clock)
 {
     if (options.stop_on_signals) {
         stop_signal = 0;
@@ -47,7 +48,7 @@ std::function<bool()> stop_asker(run_options const& options, std::int64_t launch
             std::signal(number, [](int) { stop_signal = 1; });
         }
     }
-    return [limit = options.max_time, clock = launch_clock{launched_ns}] { return stop_signal != 0 || (limit.count > 0 && clock.now() > limit); };
+    return [limit = options.max_time, clock] { return stop_signal != 0 || (limit.count > 0 && clock.now() > limit); };
 }
 
 /// Tells whether somebody wants this rank to leave. Only where the others can go on without it.
@@ -76,7 +77,7 @@ run_result refused(refusal const& why, bool speaks)
 
 /// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
 void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members,
-               std::vector<std::string> const& notes, std::string const& device)
+               std::vector<std::string> const& notes, std::string const& device, bool stops_on_signals)
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
@@ -91,6 +92,9 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
     }
     std::ofstream file{config.run.folder + "/plan.json"};
     write_json(file, first);
+    if (stops_on_signals) {
+        record.note(how_to_stop(static_cast<int>(members.members.size())));
+    }
     if (!survives) {
         auto const line = same_command(static_cast<int>(members.members.size()));
         keep_command(config.run.folder, line);
@@ -223,7 +227,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto const on = open_back_end(given, why);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
-        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{0}, nullptr, {}, on.get()});
+        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, on.get()});
     } catch (data_error const& error) {
         why = {4, error.what()};
     } catch (std::runtime_error const& error) {
@@ -272,15 +276,15 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     try {
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
         job const about{runs,   state,  units,       config,
-                        &*data, launch_clock{launch.launched_ns}, &*record, fault_injector{faults, me},
-                        on.get(), &watch, fingerprint, stop_asker(options, launch.launched_ns), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
+                        &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me},
+                        on.get(), &watch, fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
                         energies ? &*energies : nullptr};
         generation->id = generation_id{launch.last.value + 1};
         std::optional<trainer> training;
         training_end end;
         for (;;) {
             training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from);
-            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), power.device ? power.device->sentence() : std::string{});
+            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), power.device ? power.device->sentence() : std::string{}, options.stop_on_signals);
             end = training->run();
             if (!end.goes_on_from) {
                 break;
@@ -326,6 +330,7 @@ void leave_job(run_result const& result)
     std::fflush(nullptr);
     if (!mpi::survives_losses()) {  // then nobody was lost, and a launcher may take a missing MPI_Finalize for a failure
         MPI_Finalize();
+        mpi::leave_segment_folder();
         _exit(result.exit_code);
     }
 #if RHEO_HAS_ULFM
@@ -336,8 +341,10 @@ void leave_job(run_result const& result)
 #endif
     if (result.speaks) {
         std::this_thread::sleep_for(std::chrono::milliseconds{300});
+        mpi::leave_segment_folder();
         _exit(result.exit_code);
     }
+    mpi::leave_segment_folder();
     _exit(0);
 }
 

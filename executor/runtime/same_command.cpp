@@ -58,6 +58,19 @@ bool is_launcher(std::string const& word)
     });
 }
 
+/// The process that started this one's ranks, when it is among the ancestors; else 0.
+pid_t launcher()
+{
+    for (auto process = parent_of(::getpid()); process > 1; process = parent_of(process)) {
+        auto const words = words_of(process);
+        // A script is seen as its interpreter with the script's name.
+        if (std::any_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(words.size(), 2)), is_launcher)) {
+            return process;
+        }
+    }
+    return 0;
+}
+
 }  // namespace
 
 std::string shell_line(std::vector<std::string> const& words)
@@ -81,23 +94,23 @@ std::string shell_line(std::vector<std::string> const& words)
 
 std::string same_command(int ranks)
 {
-    auto words = words_of(::getpid());
-    bool launched = false;
-    for (auto process = parent_of(::getpid()); process > 1 && !launched; process = parent_of(process)) {
-        auto const above = words_of(process);
-        // A script is seen as its interpreter with the script's name.
-        launched = std::any_of(above.begin(), above.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(above.size(), 2)), is_launcher);
-        if (launched) {
-            words = above;
-        }
-    }
-    if (!launched && ranks > 1) {
+    auto const above = launcher();
+    auto words = words_of(above != 0 ? above : ::getpid());
+    if (above == 0 && ranks > 1) {
         auto const own = words;
         words = {"mpirun", "-n", std::to_string(ranks)};
         words.insert(words.end(), own.begin(), own.end());
     }
     std::error_code error;
     return "cd " + shell_line({fs::current_path(error).string()}) + " && " + shell_line(words);
+}
+
+std::string how_to_stop(int ranks)
+{
+    if (auto const above = launcher(); above != 0) {
+        return fmt::format("to stop with a checkpoint: kill -USR1 {} (the launcher, which passes it on; SIGTERM to the launcher kills the ranks within half a second)", above);
+    }
+    return ranks > 1 ? "to stop with a checkpoint: SIGUSR1 to any rank" : fmt::format("to stop with a checkpoint: kill -USR1 {}", ::getpid());
 }
 
 void keep_command(std::string const& folder, std::string const& line)

@@ -25,6 +25,10 @@ std::string shell_line(std::vector<std::string> const& words);
 /// among the ancestors (a remote host), `mpirun -n <ranks>` stands for it.
 std::string same_command(int ranks);
 
+/// One sentence for people: the signal that stops this job in order, and who takes it. Open MPI's launcher answers SIGTERM by
+/// SIGTERM to the ranks and SIGKILL 0.25 to 0.5 s later, which is too short for a checkpoint; SIGUSR1 it passes on.
+std::string how_to_stop(int ranks);
+
 /// Writes the line into `<folder>/command`, for `sh`. @throws records_error
 void keep_command(std::string const& folder, std::string const& line);
 

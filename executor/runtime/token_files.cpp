@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <string_view>
 
@@ -53,6 +54,18 @@ public:
 private:
     int descriptor_;
 };
+
+std::int64_t modified_ns(struct stat const& status) { return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec; }
+
+/// A moment for people, in UTC.
+std::string moment(std::int64_t ns)
+{
+    std::time_t const s = ns / 1'000'000'000;
+    std::tm parts{};
+    ::gmtime_r(&s, &parts);
+    return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                       ns / 1'000'000 % 1000);
+}
 
 /// Checks the header of a token file. Returns its number of tokens.
 std::int64_t check_token_file(file_bytes const& file, std::string const& path)
@@ -128,7 +141,7 @@ std::vector<std::string> list_files(std::vector<std::string> const& paths)
 
 }  // namespace
 
-file_bytes::file_bytes(std::string const& path)
+file_bytes::file_bytes(std::string const& path) : path_{path}
 {
     file_handle const file(path);
     struct stat status {};
@@ -139,6 +152,7 @@ file_bytes::file_bytes(std::string const& path)
         refuse(fmt::format("'{}' is neither a file nor a folder", path));
     }
     size_ = static_cast<std::size_t>(status.st_size);
+    opened_ = {status.st_dev, status.st_ino, modified_ns(status)};
     if (status.st_size >= mapped_from_bytes) {
         auto* const address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
         if (address == MAP_FAILED) {
@@ -169,6 +183,21 @@ file_bytes::~file_bytes()
     if (mapped_ != nullptr) {
         ::munmap(mapped_, size_);
     }
+}
+
+std::optional<std::string> file_bytes::change() const
+{
+    struct stat now {};
+    if (mapped_ == nullptr || ::stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.device || now.st_ino != opened_.number) {
+        return std::nullopt;  // what is mapped has lost its name at most
+    }
+    if (static_cast<std::size_t>(now.st_size) != size_) {
+        return fmt::format("it had {} bytes, now it has {}", size_, now.st_size);
+    }
+    if (modified_ns(now) != opened_.modified_ns) {
+        return fmt::format("it was last modified at {}, now at {}", moment(opened_.modified_ns), moment(modified_ns(now)));
+    }
+    return std::nullopt;
 }
 
 token_files::token_files(std::vector<std::string> const& paths)
@@ -209,6 +238,17 @@ std::int32_t token_files::token(piece const& p, std::int64_t i) const
     std::uint16_t word = 0;
     std::memcpy(&word, p.data + 2 * i, 2);
     return word;
+}
+
+std::optional<token_files::changed_file> token_files::change() const
+{
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        if (auto const what = files_[i].change()) {
+            return changed_file{i, fmt::format("data: '{}' was changed in place while the run reads it: {}; data must stay as they are (a new version belongs in a new file)",
+                                               pieces_[i].path, *what)};
+        }
+    }
+    return std::nullopt;
 }
 
 void token_files::window(std::int64_t first, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const

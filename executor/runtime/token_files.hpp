@@ -3,12 +3,14 @@
 
 // Files as one row of tokens: the bytes of text files, or llm.c's token files (a header of 256 int32, then
 // uint16 tokens). Files are taken in the order they are named, folders recursively in the order of their
-// paths, without hidden files; a name that ends in `.bin` is a token file. Large files are mapped, not read: they must not
-// be cut while a run goes on.
+// paths, without hidden files; a name that ends in `.bin` is a token file. Large files are mapped, not read: when one is
+// overwritten or cut in place, its tokens change under the run. `change` finds that by size and time stamp; a file that was
+// replaced by another of its name is no such case, since the mapping keeps the old one.
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -33,7 +35,20 @@ public:
     std::byte const* data() const { return mapped_ != nullptr ? static_cast<std::byte const*>(mapped_) : read_.data(); }
     std::int64_t size() const { return static_cast<std::int64_t>(size_); }
 
+    /// What has happened to the mapped file since it was opened, if its bytes may have changed: a part of a sentence. Nothing
+    /// can happen to what was read. Cost: a look at the file's status
+    std::optional<std::string> change() const;
+
 private:
+    /// By which a file is known, and by which a change of its content shows.
+    struct file_status {
+        std::uint64_t device;
+        std::uint64_t number;
+        std::int64_t modified_ns;
+    };
+
+    std::string path_;
+    file_status opened_{};
     void* mapped_ = nullptr;
     std::size_t size_ = 0;
     std::vector<std::byte> read_;
@@ -57,6 +72,13 @@ public:
     std::int64_t count() const { return count_; }
 
     std::int32_t token(piece const& p, std::int64_t i) const;
+
+    /// The first piece whose file was changed in place since it was opened, and what happened to it: a sentence.
+    struct changed_file {
+        std::size_t piece;
+        std::string sentence;
+    };
+    std::optional<changed_file> change() const;
 
     /// Tokens [first, first + tokens) and those one further on. @pre both have the same length, and both are within the files
     void window(std::int64_t first, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const;

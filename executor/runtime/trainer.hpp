@@ -81,6 +81,7 @@ private:
     void write_sweep();
     std::vector<program> const& programs_for(section_work work);
     outcome reduce_scalars(run_section const& action);
+    bool data_are_checked_after(step_id step) const;
     void evaluate(step_id step);
     void close();
     bool save(tensor_holders const& holders);
@@ -156,6 +157,7 @@ private:
     std::vector<float> maxima_;      ///< by scale: the largest |g| of all contributions
     loss_sum loss_;
     std::string not_finite_;         ///< where, when something is not finite
+    std::string data_changed_;       ///< which file, when one was changed in place
     seconds section_began_;
     double last_loss_ = 0;
     double validation_loss_ = 0;

@@ -111,6 +111,7 @@ void trainer::close()
                                : fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
         break;
     case leave_reason::not_finite: end_.sentence = not_finite_; break;
+    case leave_reason::bad_data: end_.sentence = data_changed_; break;
     case leave_reason::state_lost: {
         end_.sentence = "state lost: no survivor holds a copy of";
         for (auto const layer : state_.plan.salvage.lost) {

@@ -88,7 +88,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     auto const& members = generation_->members;
     auto* const energies = job_->energies;
     auto const metered = energies != nullptr ? energies->ranks() : std::vector<rank_id>{};
-    step_scalars scalars{std::vector<double>(tensors + scales + 5 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
+    step_scalars scalars{std::vector<double>(tensors + scales + 6 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[tensors + scales];
@@ -97,12 +97,15 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& save = scalars.maxima[tensors + scales + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
-    auto const wishes = std::span{scalars.maxima}.subspan(tensors + scales + 5, members.size());  // of each member, to leave
-    auto const slowness = std::span{scalars.maxima}.subspan(tensors + scales + 5 + members.size(), members.size());  // of each member
-    auto const seen = std::span{scalars.maxima}.subspan(tensors + scales + 5 + 2 * members.size(), metered.size());  // whose count is known
-    auto const counts = std::span{scalars.maxima}.subspan(tensors + scales + 5 + 2 * members.size() + metered.size());
+    auto const wishes = std::span{scalars.maxima}.subspan(tensors + scales + 6, members.size());  // of each member, to leave
+    auto const slowness = std::span{scalars.maxima}.subspan(tensors + scales + 6 + members.size(), members.size());  // of each member
+    auto const seen = std::span{scalars.maxima}.subspan(tensors + scales + 6 + 2 * members.size(), metered.size());  // whose count is known
+    auto const counts = std::span{scalars.maxima}.subspan(tensors + scales + 6 + 2 * members.size() + metered.size());
     double& fewest_clocks = scalars.maxima[tensors + scales + 4];  // negative
     fewest_clocks = -static_cast<double>(sweep_clocks_.size());
+    double& changed = scalars.maxima[tensors + scales + 5];  // 1 + the number of a data file that was changed in place
+    auto const changed_here = stop != 0 || save != 0 || data_are_checked_after(action.stamp.step) ? job_->data->change() : std::nullopt;
+    changed = changed_here ? 1.0 + static_cast<double>(changed_here->piece) : 0.0;
     auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
     slowness[mine] = worker_->slowness();
     wishes[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
@@ -198,9 +201,25 @@ outcome trainer::reduce_scalars(run_section const& action)
         not_finite_ = fmt::format("step {}: a loss or gradient of layer {} ({}), microbatch {}, is not finite", action.stamp.step.value,
                                   layer.value, job_->model.layers[at(layer)].name, microbatch.value);
     }
+    if (changed != 0) {
+        auto const piece = static_cast<std::size_t>(changed) - 1;
+        data_changed_ = changed_here && changed_here->piece == piece
+            ? changed_here->sentence
+            : fmt::format("data: '{}' was changed in place while the run reads it, as the host of another rank shows", job_->data->path(piece));
+    }
     bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
-    return outcome_of({.not_finite = place != no_place, .overflow = first || overflow != 0, .stop_requested = stop != 0},
+    return outcome_of({.data_changed = changed != 0, .not_finite = place != no_place, .overflow = first || overflow != 0, .stop_requested = stop != 0},
                       job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
+}
+
+/// Data files are looked at before a checkpoint may be taken, so that none holds what changed data have made, and once an epoch.
+bool trainer::data_are_checked_after(step_id step) const
+{
+    auto const steps = step.value + 1;
+    auto const every = job_->config.checkpoint.every_steps;
+    auto const tokens = std::int64_t{job_->microbatches()} * microbatch_rows(job_->shape());
+    auto const epochs_at = [&](std::int64_t count) { return count * tokens / job_->data->training_tokens(); };
+    return steps == job_->config.train.steps || (every > 0 && steps % every == 0) || epochs_at(steps) != epochs_at(step.value);
 }
 
 void trainer::update_parameters(step_id step)

@@ -213,24 +213,46 @@ void watchdog::look_at_others(seconds passed)
     }
     auto& mine = slots_[at(me_)];
     mine.count.fetch_add(1, std::memory_order_relaxed);
-    for (std::size_t r = 0; r < count_; ++r) {
+    // Each rank looks at those after it, round the circle, up to the first that counts: that one looks further. So a stopped rank
+    // is seen by the nearest living one before it, and the looks of all together are as many as the ranks.
+    for (std::size_t distance = 1; distance < count_; ++distance) {
+        auto const r = (at(me_) + distance) % count_;
         auto& other = slots_[r];
-        auto const pid = other.pid.load();
-        if (r == at(me_) || pid == 0 || other.pid_namespace != mine.pid_namespace
-            || others_[r].look(other.count.load(std::memory_order_relaxed), passed) < seconds{config_.stopped_s}) {
+        if (other.pid.load() == 0 || other.pid_namespace != mine.pid_namespace) {
             continue;
         }
-        auto const state = state_of(pid);
-        if (state.letter == 't') {
-            continue;  // somebody looks at it with a debugger
+        auto& watched = others_[r];
+        if (watched.counts.look(other.count.load(std::memory_order_relaxed), passed) == seconds{}) {
+            watched.was_stopped = false;
+            return;
         }
-        auto const still = others_[r].still;
-        others_[r].forgive();
-        if (state.letter == 'X' || state.letter == 'Z' || state.started != other.started) {
-            other.pid = 0;  // it is dead already
-        } else if (kill_exactly(pid, other.started)) {
-            say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", me_.value, r, pid, still.count));
-        }
+        judge(r, watched);
+    }
+}
+
+/// A rank that does not count may only have no processor: it is killed when it is in the state of a stopped process, and was so
+/// half of the time ago already.
+void watchdog::judge(std::size_t r, other_rank& watched)
+{
+    auto& other = slots_[r];
+    auto const still = watched.counts.still;
+    if (still.count < config_.stopped_s * (watched.was_stopped ? 1.0 : 0.5)) {
+        return;
+    }
+    auto const pid = other.pid.load();
+    auto const state = state_of(pid);
+    if (state.letter == 'X' || state.letter == 'Z' || state.started != other.started) {
+        other.pid = 0;  // it is dead already
+        return;
+    }
+    if (state.letter == 'T' && !watched.was_stopped) {
+        watched.was_stopped = true;
+        return;
+    }
+    watched.was_stopped = false;
+    watched.counts.forgive();
+    if (state.letter == 'T' && kill_exactly(pid, other.started)) {  // not t: somebody looks at it with a debugger
+        say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", me_.value, r, pid, still.count));
     }
 }
 

@@ -4,7 +4,8 @@
 // Turns a rank that hangs into a rank that is lost, which everybody knows how to survive. A thread of each
 // rank looks at two things. Its own rank: when an operation takes a multiple of the longest one so far, the
 // rank sends itself SIGKILL. The other ranks of its host, by a page of shared memory in which every rank's
-// thread counts: when one no longer counts (SIGSTOP), it is killed, so that it cannot come back. Time that
+// thread counts: when one no longer counts and its process is stopped (SIGSTOP), it is killed, so that it cannot come back; one
+// that only has no processor is left alone. Time that
 // a rank spends waiting for others is none of its own: a wait that polls shows signs of life, and one that
 // blocks inside MPI says so. Time in which this thread itself did not run (a suspended job or machine) does not count.
 
@@ -107,9 +108,16 @@ public:
 private:
     struct slot;
 
+    /// Another rank of this host, as this one sees it.
+    struct other_rank {
+        patience counts;
+        bool was_stopped = false;  ///< in the middle of the stand-still in progress
+    };
+
     void run();
     void look_at_own(seconds passed);
     void look_at_others(seconds passed);
+    void judge(std::size_t r, other_rank& watched);
     void leave_host();
 
     watchdog_config config_;
@@ -124,7 +132,7 @@ private:
     std::string name_;  // of the shared memory, while it has one
     slot* slots_ = nullptr;
     std::size_t count_ = 0;
-    std::vector<patience> others_;
+    std::vector<other_rank> others_;
     std::thread thread_;
 };
 

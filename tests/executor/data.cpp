@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <set>
 #include <string>
@@ -294,4 +297,45 @@ TEST_CASE("bad data is refused in one sentence that names the file")
     CHECK(refusal({folder.write("nine", "123456789")}) == "data: the validation split has 4 tokens of 9 in all, but one sequence takes 5");
     CHECK(refusal({folder.write("ten", "1234567890")}) == "taken");
     CHECK(refusal({at("ten")}, 256, {1, 4}, 0.6) == "data: the training split has 4 tokens of 10 in all, but one sequence takes 5");
+}
+
+TEST_CASE("a mapped file that is changed in place is found, by its name and what happened; one that was read, or replaced, cannot change")
+{
+    temporary_folder folder;
+    std::string const large(std::size_t{3} << 20, 'a');
+    auto const small = folder.write("small", std::string(1000, 'a'));
+    auto const path = folder.write("large", large);
+    microbatch_shape const shape{1, 16};
+    auto const open = [&] { return dataset{{.paths = {small, path}}, 256, shape}; };
+    auto const touch = [&](std::string const& which, std::string const& mode) {  // one byte, and a time stamp that another second has
+        auto* const file = std::fopen(which.c_str(), mode.c_str());
+        std::fputc('b', file);
+        std::fclose(file);
+        std::filesystem::last_write_time(which, std::filesystem::last_write_time(which) + std::chrono::seconds{2});
+    };
+    auto const found = [](dataset const& data) { return data.change() ? data.change()->sentence : "unchanged"; };
+
+    auto const overwritten = open();
+    CHECK(found(overwritten) == "unchanged");
+    touch(small, "r+");
+    CHECK(found(overwritten) == "unchanged");
+    touch(path, "r+");
+    CHECK(found(overwritten).starts_with("data: '" + path + "' was changed in place while the run reads it: it was last modified at "));
+    CHECK(overwritten.change()->piece == 1);
+    CHECK(overwritten.path(1) == path);
+
+    auto const longer = open();
+    CHECK(found(longer) == "unchanged");
+    touch(path, "a");
+    CHECK(found(longer).find("it had 3145728 bytes, now it has 3145729") != std::string::npos);
+
+    auto const cut = open();
+    std::filesystem::resize_file(path, 5000);
+    CHECK(found(cut).find("it had 3145729 bytes, now it has 5000") != std::string::npos);
+
+    folder.write("large", large);
+    auto const replaced = open();
+    std::filesystem::rename(folder.write("other", std::string(large.size(), 'c')), path);
+    CHECK(found(replaced) == "unchanged");
+    CHECK(training(replaced, shape, 1, 1, 1).tokens[0] == 'a');
 }

@@ -103,6 +103,54 @@ TEST_CASE("a stopped rank is killed by the others of its host, one that goes on 
     CHECK(third.ended_within(20) == 0);
 }
 
+TEST_CASE("a rank whose process is not stopped is left alone, however long it does not count")
+{
+    auto const launch = launch_name();
+    // As if its thread got a processor every quarter of a second only.
+    process starved{[&] {
+        watchdog_config slow = quick;
+        slow.least_s = slow.stopped_s = 1000;  // then it counts every 0.25 s
+        watchdog dog{slow, rank_id{0}};
+        dog.join_host(launch, 2);
+        sleep_for(2);
+    }};
+    process watches{[&] {
+        watchdog_config strict = quick;
+        strict.stopped_s = 0.1;
+        watchdog dog{strict, rank_id{1}};
+        dog.join_host(launch, 2);
+        make_progress(dog, 2.5);
+    }};
+    CHECK(starved.ended_within(20) == 0);
+    CHECK(watches.ended_within(20) == 0);
+}
+
+TEST_CASE("several stopped ranks in a row are found by the living one before them")
+{
+    auto const launch = launch_name();
+    auto const take_part = [&](int rank) {
+        return [=] {
+            watchdog dog{quick, rank_id{rank}};
+            dog.join_host(launch, 5);
+            make_progress(dog, 5);
+        };
+    };
+    process first{take_part(0)};
+    process second{take_part(1)};
+    process third{take_part(2)};
+    process fourth{take_part(3)};
+    process fifth{take_part(4)};
+    sleep_for(0.5);
+    for (auto const* stopped : {&fifth, &first, &second}) {
+        ::kill(stopped->pid, SIGSTOP);
+    }
+    CHECK(fifth.ended_within(3) == SIGKILL);
+    CHECK(first.ended_within(3) == SIGKILL);
+    CHECK(second.ended_within(3) == SIGKILL);
+    CHECK(third.ended_within(20) == 0);
+    CHECK(fourth.ended_within(20) == 0);
+}
+
 TEST_CASE("what a rank's device had counted is seen by the others of its host when it is gone; who showed nothing, or is elsewhere, is not known")
 {
     auto const launch = launch_name();

@@ -103,6 +103,11 @@ TEST_CASE("each outcome leads where it should")
     CHECK(std::get<run_section>(error.action).work == section_work::closing);
     CHECK(error.state.now.step == step_id{0});
     CHECK(std::get<leave>(settled(error, outcome::commit).action).reason == leave_reason::not_finite);
+
+    auto const changed = settled(in_section(2), outcome::bad_data);  // nor with other data than the run began with
+    CHECK(std::get<run_section>(changed.action).work == section_work::closing);
+    CHECK(changed.state.now.step == step_id{0});
+    CHECK(std::get<leave>(settled(changed, outcome::commit).action).reason == leave_reason::bad_data);
 }
 
 TEST_CASE("consents travel in the vote and come back when all have given them")

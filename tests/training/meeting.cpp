@@ -44,7 +44,7 @@ int section(bool lazy, bool rendezvous_only)
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_back_end on{1};
     records silent{folder.string(), me, false, true};
-    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{0}, &silent,
+    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent,
                     fault_injector{{}, me}, &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);

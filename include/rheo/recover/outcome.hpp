@@ -14,11 +14,13 @@ enum class outcome : std::uint8_t {
     redo,    ///< a contribution overflowed its scale: the same step again with a scale from its own maxima
     skip,    ///< not finite, and configured to go on: the next step with the parameters as they are
     error,   ///< not finite, and configured to end: nothing is updated
+    bad_data,  ///< the data have changed while they were read: nothing is updated, the job ends
     stop,    ///< commit, then end in order
 };
 
 /// What the ranks reduce in a section besides gradients (each flag by "or").
 struct step_flags {
+    bool data_changed = false;
     bool not_finite = false;
     bool overflow = false;
     bool stop_requested = false;
@@ -28,10 +30,13 @@ struct step_flags {
 
 enum class when_not_finite : std::uint8_t { end, skip_step };
 
-/// The outcome of an attempt. Not finite comes first, since no scale mends it; a request to stop waits
-/// for the first attempt that would commit.
+/// The outcome of an attempt. Changed data come first, since nothing computed from them may count; then not finite, since no
+/// scale mends it; a request to stop waits for the first attempt that would commit.
 constexpr outcome outcome_of(step_flags flags, when_not_finite policy)
 {
+    if (flags.data_changed) {
+        return outcome::bad_data;
+    }
     if (flags.not_finite) {
         return policy == when_not_finite::end ? outcome::error : outcome::skip;
     }
@@ -45,6 +50,7 @@ enum class leave_reason : std::uint8_t {
     finished,    ///< all steps are committed
     stopped,     ///< asked to stop; the job can be resumed
     not_finite,  ///< a loss or gradient is not finite
+    bad_data,    ///< the data have changed while they were read
     state_lost,  ///< no survivor holds a copy of some layer
     no_plan,     ///< the survivors are too few for any pipeline
     drained,     ///< this rank has given its state away and leaves; the job goes on without it
@@ -62,6 +68,7 @@ constexpr int exit_code(leave_reason reason)
     case leave_reason::stopped: return 75;
     case leave_reason::no_plan: return 75;  // the state lives: it is saved, and goes on where there are more ranks
     case leave_reason::not_finite: return 7;
+    case leave_reason::bad_data: return 4;
     default: return 6;
     }
 }

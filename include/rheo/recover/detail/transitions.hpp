@@ -187,8 +187,8 @@ constexpr transition<Plan> after_decide(protocol_state<Plan> state, decided answ
         auto const action = leave{*state.reason, consents};
         return ask(std::move(state), protocol_phase::left, action);
     }
-    if (state.found == outcome::error) {
-        state.reason = leave_reason::not_finite;
+    if (state.found == outcome::error || state.found == outcome::bad_data) {
+        state.reason = state.found == outcome::error ? leave_reason::not_finite : leave_reason::bad_data;
         return begin_section(std::move(state), section_work::closing);
     }
     auto const action = update_state{state.found, consents};
