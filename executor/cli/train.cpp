@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string>
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -110,7 +111,10 @@ int train(train_options const& options)
         fmt::print("{}", text.str());
     }
     if (result.speaks && result.exit_code != 0) {
-        fmt::print(stderr, "rheo: {}\n", result.record.sentence);
+        std::istringstream lines{result.record.sentence};
+        for (std::string line; std::getline(lines, line);) {
+            fmt::print(stderr, "rheo: {}\n", line);
+        }
         std::fflush(stderr);
     }
     if (result.survivors == MPI_COMM_NULL && !result.drained) {  // it never began, so nobody was lost and all ranks are here

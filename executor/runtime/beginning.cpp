@@ -127,24 +127,102 @@ seconds patience_with_the_last_launch(watchdog_config const& watch)
     return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0};
 }
 
+/// Everybody gets the first member's text.
+void broadcast_text(mpi::messenger& messages, std::string& text)
+{
+    std::vector<std::int64_t> size{std::ssize(text)};
+    broadcast(messages, size);
+    std::vector<std::int64_t> letters(text.begin(), text.end());
+    letters.resize(static_cast<std::size_t>(size.front()));
+    broadcast(messages, letters);
+    text.assign(letters.begin(), letters.end());
+}
+
 /// All ranks compute by the algorithms of the first member.
 void agree_on_algorithms(mpi::messenger& messages, std::vector<fingerprint_line>& fingerprint)
 {
-    auto* const mine = line_in(fingerprint, algorithms_line);
-    if (mine == nullptr) {  // alike on all ranks, whose kernels are the same
-        return;
+    if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr) {  // else alike on all ranks, whose kernels are the same
+        broadcast_text(messages, mine->value);
     }
-    std::vector<std::int64_t> size{std::ssize(mine->value)};
-    broadcast(messages, size);
-    std::vector<std::int64_t> text(mine->value.begin(), mine->value.end());
-    text.resize(static_cast<std::size_t>(size.front()));
-    broadcast(messages, text);
-    mine->value.assign(text.begin(), text.end());
+}
+
+/// Everybody keeps the first member's notes, so that they are not lost with it.
+void share_notes(mpi::messenger& messages, std::vector<std::string>& notes)
+{
+    std::string text;
+    for (auto const& note : notes) {
+        text += note + '\0';
+    }
+    broadcast_text(messages, text);
+    notes.clear();
+    for (std::size_t i = 0, end = 0; (end = text.find('\0', i)) != text.npos; i = end + 1) {
+        notes.push_back(text.substr(i, end - i));
+    }
+}
+
+/// Where the lowest rank has found that the run begins.
+struct folder_start {
+    std::int64_t step = -1;  ///< of the checkpoint; -1: none
+    std::int64_t fork = 0;   ///< which one; 0: none
+    bool ended = false;      ///< nothing is left to do
+    energy_so_far drawn{};
+    steps_so_far so_far{};
+
+    std::vector<std::int64_t> words() const
+    {
+        auto all = so_far.words();
+        all.insert(all.end(), {step, fork, ended ? 1 : 0, std::bit_cast<std::int64_t>(drawn.energy.count), drawn.tokens});
+        return all;
+    }
+    static folder_start of(std::vector<std::int64_t> const& words)
+    {
+        auto const* rest = words.data() + steps_so_far::word_count;
+        return {rest[0], rest[1], rest[2] != 0, {{std::bit_cast<double>(rest[3])}, rest[4]}, steps_so_far::of(words, 0)};
+    }
+};
+
+/// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
+refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, checkpoint const& newest, folder_start& start,
+              std::vector<std::string>& notes)
+{
+    auto const& folder = config.run.folder;
+    auto const& began = newest.manifest().fingerprint;
+    start.step = newest.step().value;
+    auto const differs = differences(began, fingerprint);
+    auto const* const chosen = line_in(began, algorithms_line);
+    if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr && chosen != nullptr && differs.empty()) {
+        *mine = *chosen;
+    }
+    if (mode == resume_mode::fork) {
+        while (std::filesystem::exists(folder_of(folder, ++start.fork))) {
+        }
+    } else if (!differs.empty()) {
+        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
+                               "--resume never begins anew",
+                               start.step, folder, sentence_about(differs))};
+    }
+    start.so_far = steps_of_records(folder, newest.step());
+    if (mode == resume_mode::automatic && newest.step().value == config.train.steps && finished_run(folder, newest.step(), newest.manifest().digest())) {
+        start.ended = true;
+        notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, start.step)};
+        return {};
+    }
+    notes.push_back(fmt::format("going on after {} steps, from {}", start.step, newest.folder().string()));
+    for (auto const& difference : differs) {
+        notes.push_back(difference.sentence());
+    }
+    for (auto const& key : changed_keys(newest.manifest().config, to_toml(config))) {
+        notes.push_back(key);
+    }
+    if (mode == resume_mode::automatic) {
+        start.drawn = energy_of_records(folder, newest.step());
+    }
+    return {};
 }
 
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
-/// @param words out: the checkpoint's step or -1; which fork, 0 for none; joules (a double) and tokens of the run that is gone on with
-refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, std::vector<std::int64_t>& words,
+/// Where state is there that cannot be read, nothing but the lock is touched.
+refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start,
                      run_lock& lock, std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
@@ -163,50 +241,31 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
                 return {5, answer.sentence};
             }
         }
-        if (mode == resume_mode::never) {
-            if (auto const aside = set_checkpoints_aside(folder); !aside.empty()) {
-                notes.push_back(fmt::format("the checkpoints of an earlier run are in {} now", aside.string()));
+        if (mode != resume_mode::never) {
+            auto const found = find_earlier_state(folder);
+            if (!found.refusal.empty()) {
+                return {4, found.refusal};
             }
-        } else {
-            auto const found = find_newest_checkpoint(folder);
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
-                words[0] = found.newest->step().value;
-                auto const& began = found.newest->manifest().fingerprint;
-                auto const differs = differences(began, fingerprint);
-                auto const* const chosen = line_in(began, algorithms_line);
-                if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr && chosen != nullptr && differs.empty()) {
-                    *mine = *chosen;
-                }
-                if (mode == resume_mode::fork) {
-                    while (std::filesystem::exists(folder_of(folder, ++words[1]))) {
-                    }
-                } else if (!differs.empty()) {
-                    return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
-                                           "--resume never begins anew",
-                                           words[0], folder, sentence_about(differs))};
-                }
-                notes.push_back(fmt::format("going on after {} steps, from {}", words[0], found.newest->folder().string()));
-                for (auto const& difference : differs) {
-                    notes.push_back(difference.sentence());
-                }
-                for (auto const& key : changed_keys(found.newest->manifest().config, to_toml(config))) {
-                    notes.push_back(key);
+                if (auto const bad = go_on(config, fingerprint, mode, *found.newest, start, notes); bad.exit_code != 0 || start.ended) {
+                    return bad;
                 }
             }
         }
-        if (words[0] >= 0 && words[1] == 0) {
-            auto const drawn = energy_of_records(folder, step_id{words[0]});
-            words[2] = std::bit_cast<std::int64_t>(drawn.energy.count);
-            words[3] = drawn.tokens;
-        }
-        config.run.folder = folder_of(folder, words[1]);
+        config.run.folder = folder_of(folder, start.fork);
         if (mode == resume_mode::fork) {
             if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
                 return {5, answer.sentence};
             }
         }
-        begin_run_folder(config.run.folder, config, words[0] >= 0 && words[1] == 0);
+        bool const goes_on = start.step >= 0 && start.fork == 0;
+        if (!goes_on) {
+            if (auto const aside = set_run_aside(config.run.folder); !aside.empty()) {
+                notes.push_back(fmt::format("what an earlier run left in this folder is in {} now", aside.string()));
+            }
+        }
+        begin_run_folder(config.run.folder, config, goes_on);
     } catch (records_error const& error) {
         return {5, error.what()};
     } catch (checkpoint_error const& error) {
@@ -256,20 +315,28 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         mine = lowest ? bad : refusal{};
         return bad;
     }
-    std::vector<std::int64_t> words{-1, 0, 0, 0};
+    folder_start start;
     if (lowest) {
-        mine = begin_folder(config, fingerprint, mode, words, begun.lock, begun.notes);
+        mine = begin_folder(config, fingerprint, mode, start, begun.lock, begun.notes);
     }
     if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
         return bad;
     }
+    auto words = start.words();
     broadcast(messages, words);
+    start = folder_start::of(words);
     agree_on_algorithms(messages, fingerprint);
-    begun.folder = folder_of(config.run.folder, words[1]);
-    begun.drawn = {{std::bit_cast<double>(words[2])}, words[3]};
-    if (auto sentence = sentence_about_clocks(messages, begun.clocks_are_set); lowest && !sentence.empty()) {
-        begun.notes.push_back(std::move(sentence));
+    begun.folder = folder_of(config.run.folder, start.fork);
+    begun.drawn = start.drawn;
+    begun.so_far = start.so_far;
+    begun.ended.reset();
+    auto const clocks = sentence_about_clocks(messages, begun.clocks_are_set);
+    if (lowest && !start.ended) {
+        for (auto const& sentence : {clocks, begun.device}) {
+            begun.notes.insert(begun.notes.end(), sentence.empty() ? 0 : 1, sentence);
+        }
     }
+    share_notes(messages, begun.notes);
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
         mine = lowest ? bad : refusal{};
         return bad;
@@ -278,8 +345,12 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         mine = join_lock(begun.folder, begun.lock);
     }
     begun.from.reset();
-    if (words[0] >= 0 && mine.exit_code == 0) {
-        mine = open_checkpoint(config.run.folder, step_id{words[0]}, state, begun.from);
+    if (start.step >= 0 && mine.exit_code == 0) {
+        mine = open_checkpoint(config.run.folder, step_id{start.step}, state, begun.from);
+    }
+    if (start.ended && mine.exit_code == 0) {
+        begun.ended = finished_run(begun.folder, step_id{start.step}, begun.from->manifest().digest());
+        mine = begun.ended ? refusal{} : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);
 }

@@ -16,6 +16,7 @@
 #include "rheo/tensor/collection.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/config.hpp"
+#include "runtime/earlier_run.hpp"
 #include "runtime/energy_account.hpp"
 #include "runtime/fingerprint_line.hpp"
 #include "runtime/run.hpp"
@@ -42,8 +43,11 @@ struct beginning {
     run_lock lock{};                    ///< keeps other launches out of the folder
     std::string folder{};               ///< of this run: the configured one, or that of a fork
     std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
-    std::vector<std::string> notes{};   ///< what the lowest rank has to tell people
+    std::vector<std::string> notes{};   ///< for people, the same on all ranks
     energy_so_far drawn{};              ///< by the run that is gone on with
+    steps_so_far so_far{};              ///< of its steps
+    std::optional<ended_run> ended{};   ///< the run had committed all its steps, and nothing is left to do
+    std::string device{};               ///< in: what this rank's device has to tell people
     std::string clocks_are_set{};       ///< in: by whose permission on this rank; empty: its clock is left alone
 };
 

@@ -208,6 +208,9 @@ std::vector<step_id> checkpoint_steps(fs::path const& run_folder)
             steps.push_back(*step);
         }
     }
+    if (error && error != std::errc::no_such_file_or_directory) {
+        throw checkpoint_error{fmt::format("run folder '{}': its checkpoints cannot be listed: {}", run_folder.string(), error.message())};
+    }
     std::sort(steps.begin(), steps.end());
     return steps;
 }
@@ -228,28 +231,14 @@ found_checkpoint find_newest_checkpoint(fs::path const& run_folder)
     return found;
 }
 
-fs::path set_checkpoints_aside(fs::path const& run_folder)
-{
-    auto const steps = checkpoint_steps(run_folder);
-    return steps.empty() ? fs::path{} : set_checkpoints_aside(run_folder, steps);
-}
-
-fs::path set_checkpoints_aside(fs::path const& run_folder, std::span<step_id const> steps)
+fs::path set_checkpoint_aside(fs::path const& run_folder, step_id step)
 {
     return as_checkpoint_error(run_folder, [&] {
-        int k = 1;
-        auto const target = [&] { return run_folder / fmt::format("before-{}", k); };
-        std::error_code ignored;
-        while (fs::exists(target(), ignored)) {
-            ++k;
-        }
-        make_folder(target());
-        for (auto const step : steps) {
-            rename_file(checkpoint_folder(run_folder, step), checkpoint_folder(target(), step));
-        }
-        sync_folder(target());
+        auto const target = make_aside(run_folder);
+        rename_file(checkpoint_folder(run_folder, step), checkpoint_folder(target, step));
+        sync_folder(target);
         sync_folder(run_folder);
-        return target();
+        return target;
     });
 }
 

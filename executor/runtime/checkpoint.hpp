@@ -6,8 +6,8 @@
 //   model-<rank>.safetensors   parameters under Hugging Face's names, of the tensors which that rank wrote
 //   state-<rank>.safetensors   their moments, by role, tensor and box
 // No manifest, no checkpoint: it is the last file to be written, and the folder has its name only then. The
-// digests of the entries add up to the digest of the state that the run prints, so a checkpoint can be
-// told from a run's record alone. It can be loaded at any number of ranks, in any plan.
+// digests of the entries and of the scales add up to the digest of the state that the run prints, so a checkpoint
+// can be told from a run's record alone. It can be loaded at any number of ranks, in any plan.
 
 #include <cstdint>
 #include <filesystem>
@@ -33,7 +33,8 @@ struct checkpoint_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-inline constexpr int checkpoint_schema = 1;
+inline constexpr int checkpoint_schema = 2;
+inline constexpr int oldest_checkpoint_schema = 1;  ///< that is read: its state_digest leaves out the scales
 
 /// One box of one tensor's role in a file.
 struct checkpoint_entry {
@@ -74,7 +75,7 @@ struct checkpoint_manifest {
     std::string data_digest;                    ///< empty: any
     std::vector<checkpoint_file> files;
 
-    /// Of all parameters and moments: what the run prints after the same step.
+    /// Of all parameters, moments and scales: what the run prints after the same step.
     state_digest digest() const;
 
     friend bool operator==(checkpoint_manifest const&, checkpoint_manifest const&) = default;
@@ -127,13 +128,11 @@ found_checkpoint find_newest_checkpoint(std::filesystem::path const& run_folder)
 /// `<run>/step-N`.
 std::filesystem::path checkpoint_folder(std::filesystem::path const& run_folder, step_id step);
 
-/// The steps of all folders that are called like checkpoints, ascending; nothing in them was looked at.
+/// The steps of all folders that are called like checkpoints, ascending; nothing in them was looked at. @throws checkpoint_error where
+/// there is a run folder that cannot be listed
 std::vector<step_id> checkpoint_steps(std::filesystem::path const& run_folder);
 
-/// Moves all checkpoints of a run folder into its first free `before-<k>`, so that a run which begins anew cannot be
-/// continued from an earlier one's. @returns that folder; empty when there were none. @throws checkpoint_error
-std::filesystem::path set_checkpoints_aside(std::filesystem::path const& run_folder);
-/// The same for some of them.
-std::filesystem::path set_checkpoints_aside(std::filesystem::path const& run_folder, std::span<step_id const> steps);
+/// Moves a checkpoint into the first free `before-<k>` of its run folder. @returns that folder. @throws checkpoint_error
+std::filesystem::path set_checkpoint_aside(std::filesystem::path const& run_folder, step_id step);
 
 }  // namespace rheo::inline v0

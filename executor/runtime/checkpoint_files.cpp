@@ -143,6 +143,18 @@ void rename_file(std::filesystem::path const& from, std::filesystem::path const&
     }
 }
 
+std::filesystem::path make_aside(std::filesystem::path const& run_folder)
+{
+    int k = 1;
+    auto const target = [&] { return run_folder / fmt::format("before-{}", k); };
+    std::error_code ignored;
+    while (std::filesystem::exists(target(), ignored)) {
+        ++k;
+    }
+    make_folder(target());
+    return target();
+}
+
 void make_folder(std::filesystem::path const& folder)
 {
     std::error_code ignored;

@@ -66,4 +66,7 @@ void rename_file(std::filesystem::path const& from, std::filesystem::path const&
 /// Makes a folder whose parent is there; one that exists is fine. @throws file_error
 void make_folder(std::filesystem::path const& folder);
 
+/// Makes the first free `before-<k>` of a run folder, for what is set aside. @returns it. @throws file_error
+std::filesystem::path make_aside(std::filesystem::path const& run_folder);
+
 }  // namespace rheo::inline v0

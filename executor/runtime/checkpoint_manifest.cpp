@@ -155,11 +155,25 @@ auto with_name(std::string const& name, Read read)
     }
 }
 
-void check_schema(json const& value)
+/// @returns which schema it is
+std::int64_t check_schema(json const& value)
 {
-    if (auto const schema = integer_member(value, "schema", {0, INT32_MAX}); schema != checkpoint_schema) {
-        throw json_refusal{fmt::format("has schema {}; this version of rheo reads schema {}", schema, checkpoint_schema)};
+    auto const schema = integer_member(value, "schema", {0, INT32_MAX});
+    if (schema < oldest_checkpoint_schema || schema > checkpoint_schema) {
+        throw json_refusal{fmt::format("has schema {}; this version of rheo ({}) reads schemas {} to {}", schema, RHEO_VERSION, oldest_checkpoint_schema, checkpoint_schema)};
     }
+    return schema;
+}
+
+state_digest digest_of_entries(checkpoint_manifest const& manifest)
+{
+    state_digest sum;
+    for (auto const& file : manifest.files) {
+        for (auto const& entry : file.entries) {
+            sum += entry.digest;
+        }
+    }
+    return sum;
 }
 
 }  // namespace
@@ -193,10 +207,11 @@ state_digest digest_of_box(checkpoint_entry const& entry, tensor_shape shape, st
 
 state_digest checkpoint_manifest::digest() const
 {
-    state_digest sum;
-    for (auto const& file : files) {
-        for (auto const& entry : file.entries) {
-            sum += entry.digest;
+    auto sum = digest_of_entries(*this);
+    for (auto const& tensor : tensors) {
+        if (tensor.is_parameter && (tensor.scale_log2 || !tensor.row_scales_log2.empty())) {
+            std::vector<int> const one{tensor.scale_log2.value_or(0)};
+            sum += digest_of_scales(tensor.name, tensor.row_scales_log2.empty() ? one : tensor.row_scales_log2);
         }
     }
     return sum;
@@ -244,7 +259,7 @@ checkpoint_manifest parse_manifest(std::string_view text, std::string const& nam
 {
     return with_name(name, [&] {
         auto const value = open_sealed("checkpoint", text, depth_of_manifest);
-        check_schema(value);
+        auto const schema = check_schema(value);
         checkpoint_manifest m{.version = text_member(value, "version"), .step = {integer_member(value, "step", {})},
                               .generation = {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))}, .tensors = {},
                               .fingerprint = {}, .config = text_member(value, "config"), .data_digest = text_member(value, "data_digest"),
@@ -256,8 +271,8 @@ checkpoint_manifest parse_manifest(std::string_view text, std::string const& nam
             m.fingerprint.push_back({text_member(line, "what"), text_member(line, "value")});
         }
         check_coverage(m);
-        if (digest_member(value, "state_digest") != m.digest()) {
-            throw json_refusal{"has a 'state_digest' that is not the sum of its entries"};
+        if (digest_member(value, "state_digest") != (schema == 1 ? digest_of_entries(m) : m.digest())) {  // the first schema left out the scales
+            throw json_refusal{"has a 'state_digest' that is not the sum of its entries and scales"};
         }
         return m;
     });

@@ -120,8 +120,8 @@ std::string make_manifest(fs::path const& folder, checkpoint_publication const& 
     return text;
 }
 
-/// A checkpoint of the same step that is there already: kept when it is the same and right, put aside when it is right but another
-/// one, else removed. @returns it stays
+/// A checkpoint of the same step that is there already: kept when it is the same and right, else set aside. Bytes that cannot be read here
+/// may be right elsewhere: a newer version's, or those behind a disk that failed for a moment. @returns it stays
 bool same_is_there(fs::path const& run_folder, fs::path const& target, step_id step, fs::path const& made)
 {
     std::error_code error;
@@ -135,21 +135,21 @@ bool same_is_there(fs::path const& run_folder, fs::path const& target, step_id s
         if (there.manifest().digest() == written.manifest().digest()) {
             return true;
         }
-        step_id const only[] = {step};
-        set_checkpoints_aside(run_folder, only);
     } catch (checkpoint_error const&) {
-        auto const bad = run_folder / fmt::format(".step-{}.bad", step.value);
-        fs::remove_all(bad, error);
-        rename_file(target, bad);
-        fs::remove_all(bad, error);
     }
+    set_checkpoint_aside(run_folder, step);
     return false;
 }
 
 /// Keeps `keep` checkpoints up to this step. @returns why one could not be removed
 std::string remove_older(fs::path const& run_folder, step_id newest, int keep, std::function<void(checkpoint_point)> const& at)
 {
-    auto steps = checkpoint_steps(run_folder);
+    std::vector<step_id> steps;
+    try {
+        steps = checkpoint_steps(run_folder);
+    } catch (checkpoint_error const& error) {
+        return error.what();
+    }
     std::erase_if(steps, [&](step_id s) {
         std::error_code error;
         return s > newest || !fs::exists(checkpoint_folder(run_folder, s) / "manifest.json", error);

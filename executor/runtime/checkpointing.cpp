@@ -79,7 +79,7 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
 void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     writers_ = deal_writing(state.info(), holders);
-    tensors_ = tensors_for_manifest(state);
+    tensors_ = step.value > 0 ? tensors_for_manifest(state) : tensors_for_manifest(state.info());  // the first step chooses its own scales
     step_ = step;
     being_written_ = step.value;
     generation_ = generation;

@@ -24,7 +24,7 @@ energy_so_far energy_of_records(std::string const& folder, step_id from)
         try {
             auto record = record_of(line);
             auto const kind = record ? record->value("kind", "") : std::string{};
-            if (kind != "step" && kind != "redo") {
+            if (kind != "step" && kind != "redo" && kind != "undone") {
                 continue;
             }
             auto const& energy = (*record)["energy_J"];

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -21,6 +23,28 @@ std::string read_all(std::filesystem::path const& file)
     std::ostringstream text;
     text << in.rdbuf();
     return text.str();
+}
+
+/// What ranks left that died before they had linked: of generations that have ended, whose file nobody links any more.
+void remove_unlinked(std::filesystem::path const& folder, generation_id ended)
+{
+    constexpr std::string_view prefix = ".after-";
+    std::vector<std::filesystem::path> old;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry{folder, error}; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+        auto const name = entry->path().filename().string();
+        if (!name.starts_with(prefix)) {
+            continue;
+        }
+        std::int32_t of = 0;
+        auto const [end, bad] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), of);
+        if (bad == std::errc{} && *end == '.' && of < ended.value) {
+            old.push_back(entry->path());
+        }
+    }
+    for (auto const& file : old) {
+        std::filesystem::remove(file, error);
+    }
 }
 
 }  // namespace
@@ -65,7 +89,11 @@ bool link_generation_file(std::filesystem::path const& folder, link_generation c
     if (code != 0 && reason != EEXIST) {
         throw folder_error{"cannot link " + target.string() + ": " + std::strerror(reason)};
     }
-    return code == 0 || read_all(target) == text.str();
+    bool const ours = code == 0 || read_all(target) == text.str();
+    if (ours && me == what.members.front()) {
+        remove_unlinked(folder, what.ended);
+    }
+    return ours;
 }
 
 }  // namespace rheo::inline v0

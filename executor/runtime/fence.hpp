@@ -23,7 +23,8 @@ struct folder_error : std::runtime_error {
 generation_id last_generation(std::filesystem::path const& folder);
 
 /// Links `after-<ended>` with launch and members. True when it is there with this content, by whoever of this
-/// membership; false when another membership was first. @throws folder_error
+/// membership; false when another membership was first. The lowest member removes what ranks that died in earlier generations
+/// had not linked. @throws folder_error
 bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me);
 
 }  // namespace rheo::inline v0

@@ -50,6 +50,12 @@ std::string number_or(json const& object, char const* key, char const* format, s
     return found != object.end() && found->is_number() ? fmt::format(fmt::runtime(format), found->get<double>()) : otherwise;
 }
 
+/// Of a record: null when it was not finite, not there when it is not known.
+std::string loss_of(json const& record, char const* key)
+{
+    return number_or(record, key, "{:.4f} nats per token", record.contains(key) && record[key].is_null() ? "not finite" : "not known");
+}
+
 std::int64_t count_of(json const& object, char const* key) { return object.value(key, std::int64_t{0}); }
 
 seconds duration_of(json const& object, char const* key)
@@ -67,15 +73,19 @@ std::string summary(run_folder const& run)
     std::string text = "<table>\n";
     if (r.is_object()) {
         text += row("ended", fmt::format("{} (exit code {})", r.value("sentence", ""), count_of(r, "exit_code")));
-        text += row("loss", number_or(r, "loss", "{:.4f} nats per token"));
+        text += row("loss", loss_of(r, "loss"));
         if (auto const digest = r.find("digest"); digest != r.end() && digest->is_string()) {
-            text += row("validation loss", number_or(r, "validation_loss", "{:.4f} nats per token"));
+            text += row("validation loss", loss_of(r, "validation_loss"));
             text += row("digest of the state", digest->get<std::string>());
         }
     } else {
         text += row("ended", "not yet, or without a report");
     }
     text += row("steps", fmt::format("{} of {}", steps.empty() ? 0 : count_of(*steps.back(), "step") + 1, run.config.train.steps));
+    auto const skipped = std::count_if(steps.begin(), steps.end(), [](json const* s) { return s->value("skipped", false); });
+    if (skipped > 0) {
+        text += row("skipped", fmt::format("{} of {} recorded steps: a loss or gradient was not finite", skipped, steps.size()));
+    }
     text += row("ranks at launch", std::to_string(run.ranks.size()));
     text += row("recoveries", std::to_string(run.of_kind("recovery").size()));
     if (auto const checkpoints = run.of_kind("checkpoint"); !checkpoints.empty()) {

@@ -15,8 +15,8 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr std::string_view texts[] = {"kind", "sentence", "host", "sample", "plan"};
-constexpr std::string_view whole_numbers[] = {"step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps"};
+constexpr std::string_view texts[] = {"kind", "was", "sentence", "host", "sample", "plan"};
+constexpr std::string_view whole_numbers[] = {"step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps", "steps_skipped", "evaluations_not_finite"};
 constexpr std::string_view lists_of_ranks[] = {"lost", "left"};
 constexpr std::string_view numbers[] = {"loss", "gradient_norm", "learning_rate", "validation_loss", "unigram_entropy"};
 
@@ -34,6 +34,9 @@ void expect_member(std::string const& key, json const& value)
 {
     if (is_one_of(texts, key) && !value.is_string()) {
         throw json_refusal{fmt::format("has a '{}' that is no text", key)};
+    }
+    if ((key == "skipped" || key == "from_checkpoint") && !value.is_boolean()) {
+        throw json_refusal{fmt::format("has a '{}' that is neither true nor false", key)};
     }
     if (key == "digest" && !value.is_string() && !value.is_null()) {
         throw json_refusal{"has a 'digest' that is neither a text nor null"};

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -20,10 +19,9 @@
 
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "runtime/metrics_log.hpp"
 #include "runtime/record_files.hpp"
-#include "runtime/record_line.hpp"
 #include "runtime/report.hpp"
-#include "runtime/strict_json.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::inline v0 {
@@ -55,8 +53,8 @@ bool people_watch()
 void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on)
 {
     make_record_folder(folder);
-    for (auto const* name : {"report.json", "trace.json", "ranks", "trace", "metrics.jsonl"}) {
-        if (goes_on && (std::string_view{name} == "trace" || std::string_view{name} == "metrics.jsonl")) {
+    for (auto const* name : {"report.json", "trace.json", "ranks", "trace"}) {
+        if (goes_on && std::string_view{name} == "trace") {
             continue;  // what a resumed run did before it stopped belongs to it
         }
         std::error_code error;
@@ -80,16 +78,29 @@ struct records::impl {
     bool rewrites = false;      // the progress line is one line of a terminal
     bool line_open = false;     // the cursor stands in it
     appended_file trace = {};
-    appended_file metrics = {};
     std::string events = {};  // not yet in the trace file
     std::vector<recovery_record> recoveries = {};
-    std::deque<step_record> recent = {};  // what the speaker may have died before writing
+    metrics_log metrics;
     std::chrono::steady_clock::time_point shown{};
 
-    void write(json const& object)
+    /// @param people what they read of it
+    void write(json const& object, std::string const& people = {})
     {
-        if (speaks) {
-            metrics.append(object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+        metrics.add(object, people);
+        if (!people.empty()) {
+            say(people);
+        }
+    }
+
+    void become(bool is_speaker)
+    {
+        speaks = is_speaker;
+        if (!is_speaker) {
+            metrics.stop_writing();
+            return;
+        }
+        for (auto const& sentence : metrics.begin_to_write()) {
+            say(sentence);
         }
     }
 
@@ -145,38 +156,6 @@ struct records::impl {
         std::fflush(stdout);
     }
 
-    /// Goes on with what the last speaker wrote.
-    void take_over()
-    {
-        auto const path = folder + "/metrics.jsonl";
-        auto const before = end_of_file(path, 1 << 16);
-        metrics = appended_file{path};
-        if (!before.empty() && before.back() != '\n') {
-            metrics.append("\n");  // it was killed within a line
-        }
-        std::pair<std::int64_t, std::int32_t> written{-1, 0};  // step and attempt
-        std::istringstream lines(before);
-        std::string strange;  // of somebody else; a training does not end for it
-        for (std::string line; std::getline(lines, line);) {
-            try {
-                auto const object = record_of(line);
-                if (object && (object->value("kind", "") == "step" || object->value("kind", "") == "redo")) {
-                    written = std::max(written, {object->value("step", std::int64_t{-1}), object->value("attempt", std::int32_t{0})});
-                }
-            } catch (json_refusal const& refusal) {
-                strange = fmt::format("'{}': the line \"{}\" {}, and is left as it is", path, line.substr(0, 60), refusal.what());
-            }
-        }
-        for (auto const& r : recent) {
-            if (std::pair{r.step.value, r.attempt.value} > written) {
-                write(to_json(r));
-            }
-        }
-        if (!strange.empty()) {
-            fmt::print(stderr, "rheo: {}\n", strange);
-        }
-    }
-
     /// trace.json from the files of all ranks. Returns a sentence when something is missing.
     std::string merge_traces() const
     {
@@ -207,8 +186,8 @@ struct records::impl {
     }
 };
 
-records::records(std::string folder, rank_id rank, bool trace, bool quiet)
-    : impl_{std::make_unique<impl>(impl{.folder = std::move(folder), .rank = rank, .quiet = quiet})}
+records::records(std::string const& folder, rank_id rank, bool trace, bool quiet)
+    : impl_{std::make_unique<impl>(impl{.folder = folder, .rank = rank, .quiet = quiet, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
 {
     auto& me = *impl_;
     make_record_folder(me.folder + "/ranks");
@@ -230,14 +209,13 @@ records::~records()
 records::records(records&&) noexcept = default;
 records& records::operator=(records&&) noexcept = default;
 
-void records::speaker(bool is_speaker)
+void records::start(start_record const& record, bool is_speaker)
 {
-    if (is_speaker && !impl_->speaks) {
-        impl_->speaks = true;
-        impl_->take_over();
-    }
-    impl_->speaks = is_speaker;
+    impl_->metrics.start(to_json(record), record.step);
+    impl_->become(is_speaker);
 }
+
+void records::speaker(bool is_speaker) { impl_->become(is_speaker); }
 
 void records::event(trace_event const& event)
 {
@@ -253,36 +231,28 @@ void records::step(step_record const& record)
     if (!record.redone) {
         impl_->progress(record);
     }
-    impl_->recent.push_back(record);
-    if (impl_->recent.size() > 16) {
-        impl_->recent.pop_front();
-    }
 }
 
 void records::evaluation(evaluation_record const& record)
 {
-    impl_->write(to_json(record));
-    impl_->say(fmt::format("after step {}: validation loss {:.4f}", record.step.value, record.loss));
+    impl_->write(to_json(record), fmt::format("after step {}: validation loss {}", record.step.value, loss_text(record.loss)));
 }
 
 void records::recovery(recovery_record const& record)
 {
     impl_->flush_trace();
     impl_->recoveries.push_back(record);
-    impl_->write(to_json(record));
-    impl_->say(recovery_line(record));
+    impl_->write(to_json(record), recovery_line(record));
 }
 
 void records::note(std::string_view sentence)
 {
-    impl_->write({{"kind", "note"}, {"sentence", sentence}});
-    impl_->say(sentence);
+    impl_->write({{"kind", "note"}, {"sentence", sentence}}, std::string{sentence});
 }
 
 void records::checkpoint(checkpoint_record const& record)
 {
-    impl_->write(to_json(record));
-    impl_->say(checkpoint_line(record));
+    impl_->write(to_json(record), checkpoint_line(record));
 }
 
 void records::alone(std::string_view sentence)

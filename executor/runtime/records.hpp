@@ -3,17 +3,20 @@
 
 // What a run leaves behind, and a live progress line for people. Every rank records its own trace events;
 // the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
-// Every rank is told every record, so that any of them can speak next. The run folder:
+// Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
+// had not written. The run folder:
 //   config.toml            the effective config
 //   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that goes on
-//   metrics.jsonl          one object per line, "kind": step, redo, evaluation, recovery, checkpoint, note, end
+//   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
+//                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto
 //   report.json            how it ended, with all recoveries
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,15 +30,23 @@
 
 namespace rheo::inline v0 {
 
-/// Makes the folder, takes records of an earlier run out of it and writes the effective config. One rank
-/// calls it before any rank makes its `records`. @throws records_error
+/// Makes the folder and writes the effective config; a run that goes on loses its report, which it will write again. One rank
+/// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (runtime/earlier_run.hpp). @throws records_error
 void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on = false);
+
+/// A launch begins to train, or the job goes back to a checkpoint.
+struct start_record {
+    generation_id generation;      ///< the one that begins: no two starts in a folder have the same
+    step_id step;                  ///< committed steps in the state to go on from: later ones are repeated
+    int ranks = 0;
+    bool from_checkpoint = false;  ///< else the state is that of the seed
+};
 
 struct step_record {
     step_id step;
     std::int64_t of_steps = 0;   ///< how many the run will have; 0: not told
     attempt_id attempt;
-    double loss = 0;             ///< nats per token, mean of the step
+    double loss = 0;             ///< nats per token, mean of the step; NaN: not finite
     double gradient_norm = 0;
     double learning_rate = 0;
     std::int64_t tokens = 0;
@@ -44,7 +55,7 @@ struct step_record {
     int recoveries = 0;          ///< so far
     bool skipped = false;
     bool redone = false;         ///< the attempt was not committed: the step is tried again with other scales
-    std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks since the last recovery in this attempt
+    std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks in this attempt, since the last recovery in it
     joules energy{};             ///< of all ranks since the last attempt; 0: not known
     seconds planned_time{};      ///< of the step at the plan's clocks; 0: it has none
     joules planned_energy{};     ///< of all ranks that have a place, then
@@ -52,7 +63,7 @@ struct step_record {
 
 struct evaluation_record {
     step_id step;                ///< steps committed
-    double loss = 0;             ///< nats per token of the validation split
+    double loss = 0;             ///< nats per token of the validation split; NaN: not finite
 };
 
 /// A change of the members: how long each part of it took on the speaker, what was lost and what was salvaged.
@@ -86,12 +97,14 @@ struct final_record {
     int exit_code = 0;
     std::string sentence{};      ///< why it ended
     step_id steps{};             ///< committed
-    double loss = 0;
-    double validation_loss = 0;
+    std::optional<double> loss{};             ///< of the last committed step; NaN: not finite; none: not known
+    std::optional<double> validation_loss{};  ///< of the last state; NaN: not finite; none: it was not evaluated
     double unigram_entropy = 0;
     state_digest digest{};
     bool digest_known = false;
-    std::int64_t pairs_computed = 0;     ///< weight-gradient contributions of all surviving ranks
+    std::int64_t steps_skipped = 0;           ///< of the committed steps: a loss or gradient was not finite
+    std::int64_t evaluations_not_finite = 0;
+    std::int64_t pairs_by_survivors = 0;      ///< (use, microbatch) contributions that the surviving ranks made since the last start
     std::string sample{};        ///< generated text
     std::string plan_drawing{};
     joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job went on with; 0: not known
@@ -100,22 +113,29 @@ struct final_record {
     std::vector<rank_id> energy_missing{};  ///< ranks that were lost and whose last joules nobody saw
 };
 
+/// A run that has ended, as report.json keeps it.
+struct ended_run {
+    final_record record;
+    std::vector<recovery_record> recoveries;
+};
+
 class records {
 public:
     /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
     /// @throws records_error. What cannot be written later is said once and given up.
-    records(std::string folder, rank_id rank, bool trace, bool quiet);
+    records(std::string const& folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;
     records& operator=(records&&) noexcept;
 
+    void start(start_record const& record, bool is_speaker);
     void speaker(bool is_speaker);                 ///< may change after every recovery
     void event(trace_event const& event);
     void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void checkpoint(checkpoint_record const& record);
-    void note(std::string_view sentence);          ///< one line for people, also kept in the folder
+    void note(std::string_view sentence);          ///< one line for people, also kept in the folder; the same on all ranks, or on the speaker alone
     void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
     void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/report.hpp"
 
+#include <cmath>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "runtime/strict_json.hpp"
 
 namespace rheo::inline v0 {
 
@@ -93,7 +97,91 @@ std::string row(std::string_view name, std::span<recovery_record const> recoveri
     return line + '\n';
 }
 
+/// What is not finite is null.
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+double number_of(nlohmann::json const& object, char const* key)
+{
+    auto const& value = member(object, key);
+    if (!value.is_number() && !value.is_null()) {
+        throw json_refusal{fmt::format("has a '{}' that is neither a number nor null", key)};
+    }
+    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::optional<double> known_number(nlohmann::json const& object, char const* key)
+{
+    return object.contains(key) ? std::optional{number_of(object, key)} : std::nullopt;
+}
+
+std::vector<rank_id> ranks_of(nlohmann::json const& object, char const* key)
+{
+    std::vector<rank_id> ranks;
+    for (auto const& rank : list_member(object, key)) {
+        ranks.push_back({static_cast<std::int32_t>(integer_of(rank, key, {0, INT32_MAX}))});
+    }
+    return ranks;
+}
+
+recovery_record recovery_of(nlohmann::json const& object)
+{
+    auto const small = [&](char const* key) { return static_cast<std::int32_t>(integer_member(object, key, {0, INT32_MAX})); };
+    recovery_record r{};
+    r.generation = {small("generation")};
+    r.step = {integer_member(object, "step", {})};
+    r.attempt = {small("attempt")};
+    r.lost = ranks_of(object, "lost");
+    r.left = ranks_of(object, "left");
+    r.ranks = small("ranks");
+    r.pipelines = small("pipelines");
+    for (auto const& p : phases) {
+        r.*p.duration = {number_of(object, fmt::format("{}_s", p.name).c_str())};
+    }
+    r.copied_bytes = integer_member(object, "copied_bytes", {});
+    r.moved_bytes = integer_member(object, "moved_bytes", {});
+    r.pairs_total = integer_member(object, "pairs_total", {});
+    r.pairs_salvaged = integer_member(object, "pairs_salvaged", {});
+    r.pairs_missing = integer_member(object, "pairs_missing", {});
+    r.sentence = text_member(object, "sentence");
+    r.communicators = integer_member(object, "communicators", {});
+    r.memory_bytes = integer_member(object, "memory_bytes", {});
+    return r;
+}
+
 }  // namespace
+
+std::string loss_text(double loss) { return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "not finite"; }
+
+ended_run ended_run_of(nlohmann::json const& report)
+{
+    ended_run run;
+    auto& r = run.record;
+    r.exit_code = static_cast<int>(integer_member(report, "exit_code", {0, 255}));
+    r.sentence = text_member(report, "sentence");
+    r.steps = {integer_member(report, "steps", {})};
+    r.loss = known_number(report, "loss");
+    r.validation_loss = known_number(report, "validation_loss");
+    r.unigram_entropy = number_of(report, "unigram_entropy");
+    r.digest_known = !member(report, "digest").is_null();
+    r.digest = r.digest_known ? digest_member(report, "digest") : state_digest{};
+    r.steps_skipped = integer_member(report, "steps_skipped", {});
+    r.evaluations_not_finite = integer_member(report, "evaluations_not_finite", {});
+    r.pairs_by_survivors = integer_member(report, "pairs_by_survivors", {});
+    r.sample = text_member(report, "sample");
+    r.plan_drawing = text_member(report, "plan");
+    if (report.contains("energy_J")) {
+        r.energy = {number_of(report, "energy_J")};
+        r.energy_per_step = {number_of(report, "energy_J_per_step")};
+        r.energy_per_token = {number_of(report, "energy_J_per_token")};
+    }
+    if (report.contains("energy_missing_ranks")) {
+        r.energy_missing = ranks_of(report, "energy_missing_ranks");
+    }
+    for (auto const& recovery : list_member(report, "recoveries")) {
+        run.recoveries.push_back(recovery_of(recovery));
+    }
+    return run;
+}
 
 seconds total(recovery_record const& record)
 {
@@ -104,10 +192,15 @@ seconds total(recovery_record const& record)
     return sum;
 }
 
+json to_json(start_record const& r)
+{
+    return {{"kind", "start"}, {"step", r.step.value}, {"generation", r.generation.value}, {"ranks", r.ranks}, {"from_checkpoint", r.from_checkpoint}};
+}
+
 json to_json(step_record const& r)
 {
-    json object{{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", r.loss},
-            {"gradient_norm", r.gradient_norm}, {"learning_rate", r.learning_rate}, {"tokens", r.tokens},
+    json object{{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", number(r.loss)},
+            {"gradient_norm", number(r.gradient_norm)}, {"learning_rate", r.learning_rate}, {"tokens", r.tokens},
             {"duration_s", r.duration.count}, {"tokens_per_s", static_cast<double>(r.tokens) / r.duration.count},
             {"ranks", r.ranks}, {"recoveries", r.recoveries}, {"skipped", r.skipped}, {"pairs_computed", r.pairs_computed}};
     if (r.energy.count > 0) {
@@ -123,7 +216,7 @@ json to_json(step_record const& r)
 
 json to_json(evaluation_record const& r)
 {
-    return {{"kind", "evaluation"}, {"step", r.step.value}, {"loss", r.loss}};
+    return {{"kind", "evaluation"}, {"step", r.step.value}, {"loss", number(r.loss)}};
 }
 
 json to_json(recovery_record const& r)
@@ -153,10 +246,16 @@ json to_json(checkpoint_record const& r)
 
 json to_json(final_record const& r, std::span<recovery_record const> recoveries)
 {
-    json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"sentence", r.sentence}, {"steps", r.steps.value}, {"loss", r.loss},
-                {"validation_loss", r.validation_loss}, {"unigram_entropy", r.unigram_entropy},
-                {"digest", r.digest_known ? json(to_string(r.digest)) : json(nullptr)}, {"pairs_computed", r.pairs_computed},
-                {"sample", r.sample}, {"plan", r.plan_drawing}, {"recoveries", json::array()}};
+    json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"sentence", r.sentence}, {"steps", r.steps.value}};
+    if (r.loss) {
+        object["loss"] = number(*r.loss);
+    }
+    if (r.validation_loss) {
+        object["validation_loss"] = number(*r.validation_loss);
+    }
+    object.update(json{{"unigram_entropy", r.unigram_entropy}, {"digest", r.digest_known ? json(to_string(r.digest)) : json(nullptr)},
+                       {"steps_skipped", r.steps_skipped}, {"evaluations_not_finite", r.evaluations_not_finite}, {"pairs_by_survivors", r.pairs_by_survivors},
+                       {"sample", r.sample}, {"plan", r.plan_drawing}, {"recoveries", json::array()}});
     for (auto const& recovery : recoveries) {
         object["recoveries"].push_back(to_json(recovery));
     }
@@ -176,7 +275,7 @@ std::string progress_line(step_record const& r)
     auto const of = r.of_steps > 0 ? fmt::format("/{}", r.of_steps) : std::string{};
     auto const per_second = r.duration.count > 0 ? static_cast<double>(r.tokens) / r.duration.count : 0;
     auto const energy = r.energy.count > 0 ? fmt::format("  {:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)) : std::string{};
-    return fmt::format("step {}{}  loss {:.4f}  {:.0f} tokens/s{}  {} rank{}  {} recover{}{}", r.step.value + 1, of, r.loss, per_second, energy, r.ranks,
+    return fmt::format("step {}{}  loss {}  {:.0f} tokens/s{}  {} rank{}  {} recover{}{}", r.step.value + 1, of, loss_text(r.loss), per_second, energy, r.ranks,
                        plural(r.ranks), r.recoveries, r.recoveries == 1 ? "y" : "ies", r.skipped ? "  skipped: not finite" : "");
 }
 
@@ -221,9 +320,16 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         text += "  a sample of what the model writes:\n\n" + shown(r.sample) + "\n\n";
     }
     text += fmt::format("  {:<20}{}\n", "steps", r.steps.value);
-    text += fmt::format("  {:<20}{:.4f} nats per token\n", "loss", r.loss);
-    if (r.digest_known) {  // a job that ended early has not evaluated its last state
-        text += fmt::format("  {:<20}{:.4f} nats per token (unigram entropy {:.4f})\n", "validation loss", r.validation_loss, r.unigram_entropy);
+    if (r.steps_skipped > 0) {
+        text += fmt::format("  {:<20}{} of {} steps: a loss or gradient was not finite\n", "skipped", r.steps_skipped, r.steps.value);
+    }
+    auto const in_nats = [](double loss) { return loss_text(loss) + (std::isfinite(loss) ? " nats per token" : ""); };
+    text += fmt::format("  {:<20}{}\n", "loss", r.loss ? in_nats(*r.loss) : "not known");
+    if (r.validation_loss) {  // a job that ended early has not evaluated its last state
+        text += fmt::format("  {:<20}{} (unigram entropy {:.4f})\n", "validation loss", in_nats(*r.validation_loss), r.unigram_entropy);
+    }
+    if (r.evaluations_not_finite > 0) {
+        text += fmt::format("  {:<20}{} {} not finite\n", "evaluations", r.evaluations_not_finite, r.evaluations_not_finite == 1 ? "was" : "were");
     }
     if (r.energy.count > 0) {
         text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count, r.energy_per_token.count);

@@ -13,11 +13,18 @@
 namespace rheo::inline v0 {
 
 /// One object with its "kind"; units are in the key names.
+nlohmann::ordered_json to_json(start_record const& record);
 nlohmann::ordered_json to_json(step_record const& record);
 nlohmann::ordered_json to_json(evaluation_record const& record);
 nlohmann::ordered_json to_json(recovery_record const& record);
 nlohmann::ordered_json to_json(checkpoint_record const& record);
 nlohmann::ordered_json to_json(final_record const& record, std::span<recovery_record const> recoveries);
+
+/// The same read back, with what is known: numbers that are null were not finite, members that are missing were not known. @throws json_refusal
+ended_run ended_run_of(nlohmann::json const& report);
+
+/// "1.2345", or "not finite".
+std::string loss_text(double loss);
 
 /// From the loss to the first instruction of the new generation.
 seconds total(recovery_record const& record);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kernels/digest/digest.hpp"
 #include "rheo/model/parameter_bytes.hpp"
@@ -183,6 +184,15 @@ state_digest resident_state::digest(tensor_id t) const
     sum += part(tensor_role::first_moment, storage.first_moment);
     sum += part(tensor_role::second_moment, storage.second_moment);
     return sum;
+}
+
+state_digest digest_of_scales(std::string_view tensor, std::span<int const> scales)
+{
+    std::vector<std::uint32_t> bits;
+    for (auto const scale : scales) {
+        bits.push_back(std::bit_cast<std::uint32_t>(scale));
+    }
+    return digest_of(tensor, tensor_role::accumulator, 0, std::span{std::as_const(bits)});
 }
 
 void initialise(resident_state& state, tensor_id t, std::uint64_t seed)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "rheo/tensor/collection.hpp"
@@ -125,6 +126,10 @@ private:
 public:
     std::vector<int> scales{};  ///< log2 of the scales of exact sums, tensor by tensor (first_scale); the same on every rank
 };
+
+/// What the scales of a parameter's exact sums add to the digest of the state. The digest of the state after a step, wherever it is printed or
+/// kept, is the sum of this and of resident_state::digest over all parameters; before the first step there are no scales, because that step chooses its own.
+state_digest digest_of_scales(std::string_view tensor, std::span<int const> scales);
 
 /// The first values of a tensor: a function of seed, tensor and element alone.
 void initialise(resident_state& state, tensor_id t, std::uint64_t seed);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@
 #include "runtime/planning.hpp"
 #include "runtime/preparation.hpp"
 #include "runtime/rank_device.hpp"
+#include "runtime/report.hpp"
 #include "runtime/same_command.hpp"
 #include "runtime/trainer.hpp"
 
@@ -77,15 +79,12 @@ run_result refused(refusal const& why, bool speaks)
 
 /// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
 void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members,
-               std::vector<std::string> const& notes, std::string const& device, bool stops_on_signals)
+               std::vector<std::string> const& notes, bool stops_on_signals)
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
     for (auto const& sentence : notes) {
         record.note(sentence);
-    }
-    if (!device.empty()) {
-        record.note(device);
     }
     if (members.members.front() != members.me) {
         return;
@@ -197,6 +196,21 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
     }
 }
 
+/// The result of a run that had ended before this launch: what its report says.
+run_result had_ended(ended_run const& run, std::vector<std::string> const& notes, mpi::generation members, bool quiet)
+{
+    run_result result;
+    result.exit_code = run.record.exit_code;
+    result.record = run.record;
+    result.speaks = members.members.front() == members.me;
+    if (result.speaks && !quiet) {
+        fmt::print("{}\n{}", fmt::join(notes, "\n"), final_table(run.record, run.recoveries));
+        std::fflush(stdout);
+    }
+    result.survivors = mpi::survivors_of(std::move(members)).release();
+    return result;
+}
+
 /// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
 std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
 {
@@ -253,8 +267,12 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
+    begun.device = power.device ? power.device->sentence() : std::string{};
     if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
         return refused(bad, why.exit_code != 0);
+    }
+    if (begun.ended) {
+        return had_ended(*begun.ended, begun.notes, std::move(*generation), options.quiet);
     }
     if (auto const* const chosen = line_in(fingerprint, algorithms_line)) {
         on->take_over_algorithms(chosen->value);
@@ -283,14 +301,15 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         std::optional<trainer> training;
         training_end end;
         for (;;) {
-            training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from);
-            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), power.device ? power.device->sentence() : std::string{}, options.stop_on_signals);
+            training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
+            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
             end = training->run();
             if (!end.goes_on_from) {
                 break;
             }
             // The last copy of a layer is gone, but there is a checkpoint: the survivors go on from it, in this job.
             begun.from.emplace(checkpoint_folder(config.run.folder, *end.goes_on_from));
+            begun.so_far = end.so_far;
             generation = training->release_members();
             ++generation->id.value;
         }

@@ -23,8 +23,8 @@ namespace rheo::inline v0 {
 
 /// Where a run begins when its folder has checkpoints.
 enum class resume_mode : std::uint8_t {
-    automatic,  ///< at the newest one, if the numerics fingerprint is the same; otherwise it is refused
-    never,      ///< at the beginning; checkpoints that are there are set aside
+    automatic,  ///< at the newest one, if the numerics fingerprint is the same; otherwise, and when there are some but none can be read, it is refused
+    never,      ///< at step 0; what an earlier run left is set aside
     fork,       ///< at the newest one whatever the fingerprint, in a new folder
 };
 

@@ -15,6 +15,7 @@
 #include "runtime/plan_file.hpp"
 #include "runtime/record_line.hpp"
 #include "runtime/records.hpp"
+#include "runtime/report.hpp"
 #include "runtime/strict_json.hpp"
 #include "runtime/toml.hpp"
 
@@ -136,6 +137,15 @@ run_folder read_run_folder(std::string const& folder)
         run.first = read_plan_file((path / "plan.json").string());
     }
     return run;
+}
+
+ended_run read_report(std::string const& path)
+{
+    try {
+        return ended_run_of(read_record(path));
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path, refusal.what())};
+    }
 }
 
 std::optional<run_end> how_it_ended(std::string const& folder)

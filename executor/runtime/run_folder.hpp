@@ -15,6 +15,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/trace/event.hpp"
 #include "runtime/config.hpp"
+#include "runtime/records.hpp"
 
 namespace rheo::inline v0 {
 
@@ -38,6 +39,9 @@ struct run_folder {
 
 /// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
 run_folder read_run_folder(std::string const& folder);
+
+/// report.json, or another file with what it holds. @throws unreadable_record
+ended_run read_report(std::string const& path);
 
 /// How a run ended, as its report says.
 struct run_end {

@@ -30,10 +30,10 @@ std::vector<layer_id> all_layers(int count)
 }  // namespace
 
 trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
-                 std::optional<checkpoint> from)
+                 std::optional<checkpoint> from, steps_so_far so_far)
     : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
       rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state, *about.on},
-      room_{about.on->own()}, from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
+      room_{about.on->own()}, so_far_{so_far}, from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.begin_scales(about.items());
     if (from_) {
@@ -44,9 +44,10 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, laun
                                                 .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
-    job_->record->speaker(speaks());
+    auto const version = from_ ? from_->step() : step_id{0};
+    job_->record->start({generation_->id, version, static_cast<int>(generation_->members.size()), from_.has_value()}, speaks());
     if (job_->energies != nullptr) {
-        job_->energies->goes_on_from(from_ ? from_->step() : step_id{0});
+        job_->energies->goes_on_from(version);
     }
 }
 
@@ -64,7 +65,7 @@ training_end trainer::run()
                 checkpoints_.depart(generation_->members);
                 end_ = {.sentence = fmt::format("rank {} left after step {}", me_.value, state_.now.step.value), .steps = state_.now.step};
             }
-            return {end->reason, end_, goes_on_from_};
+            return {end->reason, end_, goes_on_from_, goes_on_with_};
         }
         protocol_event event;
         auto const perform_it = [&](auto const& action) {

@@ -19,6 +19,7 @@
 #include "rheo/recover/protocol.hpp"
 #include "runtime/checkpointing.hpp"
 #include "runtime/clock_sweep.hpp"
+#include "runtime/earlier_run.hpp"
 #include "runtime/job.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/transfer.hpp"
@@ -30,15 +31,16 @@ struct training_end {
     leave_reason reason = leave_reason::finished;
     final_record record;  ///< as written by the speaker
     std::optional<step_id> goes_on_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
+    steps_so_far so_far{};                  ///< of the steps before it
 };
 
 class trainer {
 public:
     /// @param begins the generation that begins now
     /// @param first the plan to begin with, for all ranks at launch
-    /// @param from the state to begin with; none: that of the seed
+    /// @param from the state to begin with; none: that of the seed  @param so_far what its steps were like
     trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
-            std::optional<checkpoint> from);
+            std::optional<checkpoint> from, steps_so_far so_far);
 
     /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
     training_end run();
@@ -84,7 +86,9 @@ private:
     bool data_are_checked_after(step_id step) const;
     void evaluate(step_id step);
     void close();
+    void end_finished();
     bool save(tensor_holders const& holders);
+    void look_for_checkpoint(std::vector<std::int64_t>& words);
     std::string sample();
     std::int64_t drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number) const;
     std::string from_whom_has_it(std::string const& mine);
@@ -159,8 +163,9 @@ private:
     std::string not_finite_;         ///< where, when something is not finite
     std::string data_changed_;       ///< which file, when one was changed in place
     seconds section_began_;
-    double last_loss_ = 0;
     double validation_loss_ = 0;
+    step_id evaluated_{-1};          ///< the last evaluation that was recorded; a loss behind it has it made again
+    steps_so_far so_far_;            ///< of the committed steps
     double gradient_norm_ = 0;
 
     // of the recovery in progress
@@ -172,7 +177,7 @@ private:
     seconds merged_at_;
     int recoveries_ = 0;
     std::vector<rank_id> before_;    ///< members when the recovery began
-    std::int64_t pairs_computed_ = 0;
+    std::int64_t pairs_by_me_ = 0;   ///< contributions of this rank's earlier workers
     std::int64_t contributed_before_ = 0;  ///< by this rank's worker, when the section began
     std::int64_t pairs_of_section_ = 0;    ///< contributions of all ranks in the last section, the same on every rank
     final_record end_;
@@ -180,6 +185,7 @@ private:
     checkpointing checkpoints_;
     bool wants_checkpoint_ = false;  ///< reduced: some rank's time is up
     std::optional<step_id> goes_on_from_;
+    steps_so_far goes_on_with_;
 };
 
 }  // namespace rheo::inline v0

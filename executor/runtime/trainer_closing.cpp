@@ -38,11 +38,14 @@ void trainer::evaluate(step_id step)
             row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_to(place, row)}, *messages_, [](use_id, microbatch_id) { return false; },
             [](std::span<use_id const>, microbatch_id) {}, mine);
     }
-    step_scalars scalars{{}, {mine.fixed, mine.targets}};
+    step_scalars scalars{{}, {mine.fixed, mine.targets, mine.not_finite ? 1 : 0}};
     all_reduce(*messages_, scalars);
-    validation_loss_ = mean_loss({.fixed = scalars.sums[0], .targets = scalars.sums[1]});
+    validation_loss_ = mean_loss({.fixed = scalars.sums[0], .targets = scalars.sums[1], .not_finite = scalars.sums[2] != 0});
     trace(activity::evaluate, start);
-    job_->record->evaluation({step, validation_loss_});
+    if (std::exchange(evaluated_, step) != step) {
+        so_far_.evaluations_not_finite += std::isfinite(validation_loss_) ? 0 : 1;
+        job_->record->evaluation({step, validation_loss_});
+    }
     messages_->begin_section();
 }
 
@@ -61,11 +64,7 @@ state_digest trainer::digest_of_state()
         if (tensor.is_parameter && counts != holders.end() && *counts == me_) {
             mine += resident_.digest(id);
             job_->progress();
-            std::vector<std::uint32_t> scales;
-            for (auto const scale : resident_.scales_of(id)) {
-                scales.push_back(std::bit_cast<std::uint32_t>(scale));
-            }
-            mine += digest_of(tensor.name, tensor_role::accumulator, 0, std::span{std::as_const(scales)});
+            mine += state_.now.step.value > 0 ? digest_of_scales(tensor.name, resident_.scales_of(id)) : state_digest{};
         }
     }
     std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(mine.high), std::bit_cast<std::int64_t>(mine.low)};
@@ -74,6 +73,27 @@ state_digest trainer::digest_of_state()
         sum += {std::bit_cast<std::uint64_t>(part[0]), std::bit_cast<std::uint64_t>(part[1])};
     }
     return sum;
+}
+
+void trainer::end_finished()
+{
+    evaluate(state_.now.step);
+    end_.validation_loss = validation_loss_;
+    end_.digest = digest_of_state();
+    end_.digest_known = true;
+    end_.sample = from_whom_has_it(sample());
+    end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
+    if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(validation_loss_)) {
+        end_.exit_code = exit_code(leave_reason::not_finite);
+        end_.sentence += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
+                              : ", but the validation loss of the last state is not finite: nothing finite was learned";
+    }
+    if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
+        end_.sentence += ", but the last state could not be saved";
+    }
+    step_scalars pairs{{}, {pairs_by_me_ + worker_->contributions()}};
+    all_reduce(*messages_, pairs);
+    end_.pairs_by_survivors = pairs.sums.front();
 }
 
 void trainer::close()
@@ -86,7 +106,7 @@ void trainer::close()
     end_ = {};
     end_.exit_code = exit_code(reason);
     end_.steps = state_.now.step;
-    end_.loss = last_loss_;
+    end_.loss = so_far_.loss;
     end_.unigram_entropy = job_->data->unigram_entropy();
     if (auto const* drawn = job_->energies; drawn != nullptr && drawn->tokens() > 0) {
         end_.energy = drawn->total();
@@ -96,15 +116,7 @@ void trainer::close()
     }
     switch (reason) {
     case leave_reason::finished:
-        evaluate(state_.now.step);
-        end_.validation_loss = validation_loss_;
-        end_.digest = digest_of_state();
-        end_.digest_known = true;
-        end_.sample = from_whom_has_it(sample());
-        end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
-        if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
-            end_.sentence += ", but the last state could not be saved";
-        }
+        end_finished();
         break;
     case leave_reason::stopped:
         end_.sentence = save(holders_of(job_->state, state_.plan.pipelines)) ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
@@ -119,16 +131,15 @@ void trainer::close()
                                          job_->model.layers[at(layer)].name);
         }
         // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
-        std::vector<std::int64_t> words{-1};
+        std::vector<std::int64_t> words(1 + steps_so_far::word_count, -1);
         if (speaks()) {
-            if (auto const found = find_newest_checkpoint(job_->config.run.folder); found.newest) {
-                words.front() = found.newest->step().value;
-            }
+            look_for_checkpoint(words);
         }
         broadcast(*messages_, words);
         goes_on_from_.reset();
         if (words.front() >= 0) {
             goes_on_from_ = step_id{words.front()};
+            goes_on_with_ = steps_so_far::of(words, 1);
             job_->record->note(end_.sentence + fmt::format("; going on from the checkpoint of step {}", words.front()));
         }
         break;
@@ -143,10 +154,24 @@ void trainer::close()
     case leave_reason::drained:
     case leave_reason::fenced: break;
     }
-    if (reason == leave_reason::finished) {
-        step_scalars pairs{{}, {pairs_computed_ + worker_->contributions()}};
-        all_reduce(*messages_, pairs);
-        end_.pairs_computed = pairs.sums.front();
+    end_.steps_skipped = so_far_.skipped;
+    end_.evaluations_not_finite = so_far_.evaluations_not_finite;
+}
+
+/// The step of the newest checkpoint and what is known of the steps before it; what cannot be read is reported.
+void trainer::look_for_checkpoint(std::vector<std::int64_t>& words)
+{
+    try {
+        auto const found = find_earlier_state(job_->config.run.folder);
+        for (auto const& sentence : found.skipped) {
+            job_->record->alone(sentence);
+        }
+        if (found.newest) {
+            words = steps_of_records(job_->config.run.folder, found.newest->step()).words();
+            words.insert(words.begin(), found.newest->step().value);
+        }
+    } catch (checkpoint_error const& error) {
+        job_->record->alone(error.what());
     }
 }
 

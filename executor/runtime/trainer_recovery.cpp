@@ -163,7 +163,7 @@ protocol_event trainer::perform(merge_staging const&)
     }
     job_->on->wait();
     staged_.clear();
-    pairs_computed_ += worker_ ? worker_->contributions() : 0;
+    pairs_by_me_ += worker_ ? worker_->contributions() : 0;
     auto const where = whole_step(next);
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();

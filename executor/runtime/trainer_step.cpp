@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     auto const& members = generation_->members;
     auto* const energies = job_->energies;
     auto const metered = energies != nullptr ? energies->ranks() : std::vector<rank_id>{};
-    step_scalars scalars{std::vector<double>(tensors + scales + 6 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(4, 0)};
+    step_scalars scalars{std::vector<double>(tensors + scales + 6 + 2 * members.size() + 2 * metered.size(), 0.0), std::vector<std::int64_t>(5, 0)};
     auto const squares = scalars.maxima.begin();
     auto const maxima = squares + static_cast<std::ptrdiff_t>(tensors);
     double& overflow = scalars.maxima[tensors + scales];
@@ -132,6 +133,7 @@ outcome trainer::reduce_scalars(run_section const& action)
         if (!job_->state.tensors[at(info.tensor)].is_parameter) {
             scalars.sums[0] = accumulator.sums[0];
             scalars.sums[1] = accumulator.sums[1];
+            scalars.sums[4] = accumulator.state.not_finite ? 1 : 0;
         }
     }
     std::vector<tensor_id> added;
@@ -188,12 +190,12 @@ outcome trainer::reduce_scalars(run_section const& action)
     }
     squares_.assign(squares, maxima);
     maxima_.assign(maxima, maxima + static_cast<std::ptrdiff_t>(scales));
-    loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1]};
+    loss_ = {.fixed = scalars.sums[0], .targets = scalars.sums[1], .not_finite = scalars.sums[4] != 0};
     double sum = 0;  // in the order of the tensors
     for (auto const s : squares_) {
         sum += s;
     }
-    gradient_norm_ = std::sqrt(sum) / targets_of_step();
+    gradient_norm_ = place == no_place ? std::sqrt(sum) / targets_of_step() : std::numeric_limits<double>::quiet_NaN();
     wants_checkpoint_ = save != 0;
     not_finite_.clear();
     if (place != no_place) {
@@ -272,7 +274,8 @@ protocol_event trainer::perform(update_state const& action)
         }
     }
     if (!redone) {
-        last_loss_ = mean_loss(loss_);
+        so_far_.loss = mean_loss(loss_);
+        so_far_.skipped += action.found == outcome::skip ? 1 : 0;
     }
     job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
                         .gradient_norm = gradient_norm_,

@@ -34,9 +34,12 @@ inline constexpr double loss_units_per_nat = 16777216.0;  // 2^24
 inline constexpr double largest_row_loss = 1048576.0;     // 2^20 nats: 2^19 rows still fit an int64
 inline constexpr std::int32_t ignored_target = -1;
 
-/// The mean loss in nats per target; zero when there is none.
+/// The mean loss in nats per target; zero when there is none, NaN when some row's loss was not finite.
 constexpr double mean_loss(loss_sum const& sum)
 {
+    if (sum.not_finite) {
+        return std::numeric_limits<double>::quiet_NaN();
+    }
     return sum.targets == 0
                ? 0.0
                : static_cast<double>(sum.fixed) / loss_units_per_nat / static_cast<double>(sum.targets);

@@ -62,7 +62,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             found.digest = result.at("digest");
             found.sentence = result.at("sentence");
             found.exit_code = result.at("exit_code");
-            found.pairs_computed = result.at("pairs_computed");
+            found.pairs_by_survivors = result.at("pairs_by_survivors");
         }
         if (std::filesystem::exists(folder / "report.json")) {
             auto const report = json::parse(text_of(folder / "report.json"));

@@ -45,7 +45,7 @@ struct evidence {
     std::string validation{};             ///< the validation loss of report.json, as it stands there
     std::string sentence{};
     int exit_code = -1;                   ///< as the job wrote it
-    std::int64_t pairs_computed = 0;      ///< by all survivors, in the whole run
+    std::int64_t pairs_by_survivors = 0;  ///< by all survivors, in the whole run
     std::vector<death> deaths{};
     std::vector<recovery> recoveries{};   ///< in report.json
     std::map<std::pair<int, int>, std::int64_t> attempts{};  ///< (step, attempt) -> contributions of its last section

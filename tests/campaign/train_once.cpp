@@ -127,7 +127,7 @@ int main(int argc, char** argv)
         }
         nlohmann::ordered_json const what{{"exit_code", result.exit_code}, {"sentence", result.record.sentence},
                                           {"steps", result.record.steps.value}, {"digest", to_string(result.record.digest)},
-                                          {"pairs_computed", result.record.pairs_computed}, {"survivors", survivors}};
+                                          {"pairs_by_survivors", result.record.pairs_by_survivors}, {"survivors", survivors}};
         std::ofstream{config.run.folder + "/result.json"} << what.dump() << '\n';
     }
     rheo::leave_job(result);

@@ -58,6 +58,7 @@ inline state_digest digest(resident_state const& state)
     for (tensor_id t{0}; at(t) < info().tensors.size(); ++t) {
         if (state.holds(t)) {
             sum += state.digest(t);
+            sum += digest_of_scales(info().tensors[at(t)].name, state.scales_of(t));
         }
     }
     return sum;

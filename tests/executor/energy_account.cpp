@@ -122,8 +122,9 @@ TEST_CASE("what records of before know: joules of all attempts, tokens of the st
 {"kind":"step","step":2,"tokens":10,"energy_J":16.0}
 {"kind":"step","step":2,"tokens":10,"energy_J":null}
 {"kind":"step","step":"2","tokens":10,"energy_J":1000.0}
+{"kind":"undone","was":"step","step":1,"tokens":10,"energy_J":32.0}
 {"kind":"end","energy_J":1000.0}
 {"kind":"step","step":4,"tokens":10,"energy_J":3)");
-    CHECK(energy_of_records(folder.path.string(), step_id{3}) == energy_so_far{{31.0}, 20});
+    CHECK(energy_of_records(folder.path.string(), step_id{3}) == energy_so_far{{63.0}, 20});
     CHECK(energy_of_records(folder.path.string(), step_id{4}).tokens == 30);
 }

@@ -36,6 +36,22 @@ TEST_CASE("the first membership has the generation, its own ranks alike, any oth
     CHECK(std::distance(std::filesystem::directory_iterator{folder.path}, {}) == 2);  // nothing else is left
 }
 
+TEST_CASE("the file of a rank that died before it linked goes with a later generation")
+{
+    temporary_folder folder;
+    for (auto const* name : {".after-1.1", ".after-2.3", ".after-3.2", ".after-x", ".after-1"}) {
+        folder.write(name, "");
+    }
+    auto const next = ending(2, 7, {rank_id{0}, rank_id{2}});
+    CHECK(link_generation_file(folder.path, next, rank_id{2}));
+    CHECK(std::filesystem::exists(folder.path / ".after-1.1"));  // the lowest member removes them
+    CHECK(link_generation_file(folder.path, next, rank_id{0}));
+    CHECK_FALSE(std::filesystem::exists(folder.path / ".after-1.1"));
+    for (auto const* name : {"after-2", ".after-2.3", ".after-3.2", ".after-x", ".after-1"}) {  // of this generation another member may be linking its own
+        CHECK(std::filesystem::exists(folder.path / name));
+    }
+}
+
 TEST_CASE("the next launch counts on from the last generation that anybody began")
 {
     temporary_folder folder;

@@ -16,7 +16,9 @@
 #include "catch.hpp"
 #include "executor/temporary_folder.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "runtime/earlier_run.hpp"
 #include "runtime/report.hpp"
+#include "runtime/run_folder.hpp"
 #include "runtime/toml.hpp"
 
 using namespace rheo;
@@ -82,20 +84,27 @@ std::string printed(Block block)
 
 }  // namespace
 
-TEST_CASE("a run folder begins with the effective config and without an earlier run's records")
+TEST_CASE("a run folder begins with the effective config; an earlier run's records and checkpoints are set aside together")
 {
     temporary_folder folder;
     auto const run = (folder.path / "a/b").string();
     folder.write("a/b/metrics.jsonl", "old");
     folder.write("a/b/trace/rank-9.jsonl", "old");
-    folder.write("a/b/step-5/weights", "kept");
+    folder.write("a/b/step-5/weights", "old");
+    folder.write("a/b/notes.txt", "somebody's");
     run_config config;
     config.train.steps = 7;
+    CHECK(set_run_aside(run) == folder.path / "a/b/before-1");
     begin_run_folder(run, config);
     CHECK(read_config_file(run + "/config.toml").config.train.steps == 7);
     CHECK_FALSE(std::filesystem::exists(run + "/metrics.jsonl"));
     CHECK_FALSE(std::filesystem::exists(run + "/trace/rank-9.jsonl"));
-    CHECK(std::filesystem::exists(run + "/step-5/weights"));
+    for (auto const* name : {"metrics.jsonl", "trace/rank-9.jsonl", "step-5/weights"}) {
+        CHECK(folder.read("a/b/before-1/" + std::string{name}) == "old");
+    }
+    CHECK_FALSE(std::filesystem::exists(run + "/step-5"));
+    CHECK(folder.read("a/b/notes.txt") == "somebody's");
+    CHECK(set_run_aside(run).empty());  // a config alone was put there by somebody for the first run
     records const mine(run, rank_id{3}, true, true);
     auto const rank = json::parse(folder.read("a/b/ranks/3.json"));
     CHECK(rank["rank"] == 3);
@@ -166,6 +175,110 @@ TEST_CASE("the next speaker mends a torn line and writes the steps that the last
     }
     CHECK(torn == 1);
     CHECK(steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("the next speaker adds what the last one had not written of any kind, once, and people read it")
+{
+    temporary_folder folder;
+    auto const run = folder.path.string();
+    std::string before;
+    auto const out = printed([&] {
+        records next(run, rank_id{1}, false, false);
+        records first(run, rank_id{0}, false, true);
+        first.start({generation_id{4}, step_id{0}, 2, false}, true);
+        next.start({generation_id{4}, step_id{0}, 2, false}, false);
+        auto const both = [&](auto record) {
+            record(first);
+            record(next);
+        };
+        both([](records& r) { r.note("a note"); });
+        both([](records& r) { r.step(step(0)); });
+        both([](records& r) { r.note("a note"); });
+        first.alone("what rank 0 alone knows");
+        both([](records& r) { r.recovery(loss_of({rank_id{2}})); });
+        both([](records& r) { r.evaluation({step_id{1}, 3.25}); });
+        before = folder.read("metrics.jsonl");
+        next.note("a note");  // from here on the first one is dead
+        auto gone = loss_of({rank_id{0}});
+        gone.generation = generation_id{5};
+        next.recovery(gone);
+        next.checkpoint({step_id{1}, {100}, {0.5}});
+        next.evaluation({step_id{2}, 3.0});
+        next.step(step(2));
+        next.speaker(true);
+    });
+    auto const text = folder.read("metrics.jsonl");
+    REQUIRE(text.starts_with(before));
+    std::vector<std::string> kinds;
+    for (auto const& line : lines_of(text.substr(before.size()))) {
+        kinds.push_back(line["kind"]);
+    }
+    CHECK(kinds == std::vector<std::string>{"note", "recovery", "checkpoint", "evaluation", "step"});
+    for (auto const* line : {"a note\n", "lost rank 0 in step 17", "checkpoint of step 1: ", "after step 2: validation loss 3.0000\n"}) {
+        CHECK(out.find(line) != std::string::npos);
+        CHECK(out.find(line) == out.rfind(line));
+    }
+}
+
+TEST_CASE("a start marks what it repeats, whoever writes it; each launch has one end")
+{
+    temporary_folder folder;
+    auto const run = folder.path.string();
+    auto const steps_in_file = [&](char const* kind) {
+        std::vector<std::int64_t> steps;
+        for (auto const& line : lines_of(folder.read("metrics.jsonl"))) {
+            if (line.is_object() && line["kind"] == kind) {
+                steps.push_back(line.value("step", std::int64_t{-1}));
+            }
+        }
+        return steps;
+    };
+    using numbers = std::vector<std::int64_t>;
+    {
+        records killed(run, rank_id{0}, false, true);
+        killed.start({generation_id{1}, step_id{0}, 2, false}, true);
+        for (int s = 0; s < 6; ++s) {
+            killed.step(step(s));
+        }
+        killed.evaluation({step_id{4}, 3.25});
+        killed.note("kept");
+    }
+    auto const whole = folder.read("metrics.jsonl");
+    folder.write("metrics.jsonl", whole + "{\"kind\":\"step\",\"step\":6,\"att");
+    records first(run, rank_id{0}, false, true);
+    records next(run, rank_id{1}, false, true);
+    for (auto* r : {&first, &next}) {
+        r->start({generation_id{2}, step_id{4}, 2, true}, r == &first);
+    }
+    CHECK(steps_in_file("step") == numbers{0, 1, 2, 3});
+    CHECK(steps_in_file("undone") == numbers{4, 5, 4});
+    CHECK(steps_in_file("start") == numbers{0, 4});
+    CHECK(steps_in_file("note").size() == 1);
+    for (int s = 4; s < 7; ++s) {
+        for (auto* r : {&first, &next}) {
+            r->step(step(s));
+        }
+    }
+    next.step(step(7));  // the first one died before it wrote this, and before the job went back
+    next.start({generation_id{3}, step_id{6}, 1, true}, false);
+    next.step(step(6));
+    next.speaker(true);
+    CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
+    CHECK(steps_in_file("start") == numbers{0, 4, 6});
+    printed([&] {
+        next.finish({.sentence = "all"});
+        records last(run, rank_id{2}, false, true);  // writes the report again: the one before died while it did
+        last.speaker(true);
+        last.finish({.sentence = "all"});
+    });
+    CHECK(steps_in_file("end").size() == 1);
+    printed([&] {
+        records later(run, rank_id{0}, false, true);
+        later.start({generation_id{4}, step_id{7}, 1, true}, true);
+        later.finish({.sentence = "all"});
+    });
+    CHECK(steps_in_file("end").size() == 2);
+    CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("lines that are no records stop no speaker and stay as they are")
@@ -241,7 +354,7 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     mine.recovery(loss_of({rank_id{1}, rank_id{3}}));
     auto const out = printed([&] {
         mine.finish({.exit_code = 0, .sentence = "done", .steps = step_id{9}, .loss = std::numeric_limits<double>::quiet_NaN(), .validation_loss = 2,
-                     .unigram_entropy = 3, .digest = {1, 2}, .digest_known = true, .pairs_computed = 7, .sample = "\xff\x01", .plan_drawing = ""});
+                     .unigram_entropy = 3, .digest = {1, 2}, .digest_known = true, .pairs_by_survivors = 7, .sample = "\xff\x01", .plan_drawing = ""});
     });
     CHECK(out.empty());  // quiet
     auto const report = json::parse(folder.read("report.json"));
@@ -279,7 +392,7 @@ TEST_CASE("the lines for people, word by word")
           "lost rank 2 in step 17: 4 ranks in 2 pipelines went on after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");
     std::vector const recoveries{loss_of({rank_id{2}}), loss_of({rank_id{0}, rank_id{1}})};
     final_record const end{.exit_code = 0, .sentence = "all steps are done", .steps = step_id{400}, .loss = 1.5, .validation_loss = 1.75,
-                           .unigram_entropy = 3.25, .digest = {0, 255}, .digest_known = true, .pairs_computed = 1, .sample = "int\tmain\n\x1b[2J\xff", .plan_drawing = ""};
+                           .unigram_entropy = 3.25, .digest = {0, 255}, .digest_known = true, .pairs_by_survivors = 1, .sample = "int\tmain\n\x1b[2J\xff", .plan_drawing = ""};
     CHECK(final_table(end, recoveries) == R"(
   recovery                               1             2
   lost                              rank 2    ranks 0, 1

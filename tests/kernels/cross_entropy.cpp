@@ -28,6 +28,7 @@ int32s targets_of(shape s)
 
 }  // namespace
 
+static_assert(mean_loss({.fixed = 3 << 24, .targets = 2, .not_finite = true}) != mean_loss({.fixed = 3 << 24, .targets = 2, .not_finite = true}));  // NaN
 static_assert(mean_loss({}) == 0.0 && mean_loss({.fixed = 3 << 24, .targets = 2}) == 1.5);
 static_assert((loss_sum{1, 2, false} + loss_sum{10, 20, true}) == loss_sum{11, 22, true});
 

@@ -20,6 +20,8 @@
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 namespace fs = std::filesystem;
 
 namespace {
@@ -236,8 +238,8 @@ TEST_CASE("a manifest of another schema, or one that is not what it should be")
     };
     CHECK(refused(good) == "taken");
     auto bad = good;
-    bad["schema"] = 2;
-    CHECK(refused(bad) == "'m.json' has schema 2; this version of rheo reads schema 1");
+    bad["schema"] = 3;
+    CHECK_THAT(refused(bad), StartsWith("'m.json' has schema 3; this version of rheo (") && EndsWith(") reads schemas 1 to 2"));
     for (auto const& [key, value] : good.items()) {
         bad = good;
         bad.erase(key);

@@ -11,6 +11,7 @@
 #include "catch.hpp"
 #include "checkpoint/small_job.hpp"
 #include "executor/temporary_folder.hpp"
+#include "runtime/earlier_run.hpp"
 
 using namespace rheo;
 namespace fs = std::filesystem;
@@ -177,7 +178,7 @@ TEST_CASE("a part that is missing, or of another step, is never published")
     CHECK(names_in(run.path).empty());
 }
 
-TEST_CASE("a step that has a checkpoint already: the same one stays, a bad one is replaced, another run's is put aside")
+TEST_CASE("a step that has a checkpoint already: the same one stays, a bad one and another run's are set aside")
 {
     temporary_folder const run;
     REQUIRE(small_job::write(run.path, step_id{3}, 2).state == writer_state::published);
@@ -187,16 +188,17 @@ TEST_CASE("a step that has a checkpoint already: the same one stays, a bad one i
 
     fs::resize_file(run.path / "step-3" / "state-1.safetensors", 100);
     REQUIRE(small_job::write(run.path, step_id{3}, 3).state == writer_state::published);
-    CHECK(names_in(run.path) == std::set<std::string>{"step-3"});
+    CHECK(names_in(run.path) == std::set<std::string>{"before-1", "step-3"});
+    CHECK(fs::file_size(run.path / "before-1" / "step-3" / "state-1.safetensors") == 100);
     CHECK(small_job::same(find_newest_checkpoint(run.path).newest.value(), *small_job::state_after(step_id{3})));
 
     REQUIRE(small_job::write(run.path, step_id{3}, 1, 0, 2).state == writer_state::published);
-    CHECK(names_in(run.path) == std::set<std::string>{"before-1", "step-3"});
-    CHECK(small_job::same(checkpoint{run.path / "before-1" / "step-3"}, *small_job::state_after(step_id{3})));
+    CHECK(names_in(run.path) == std::set<std::string>{"before-1", "before-2", "step-3"});
+    CHECK(small_job::same(checkpoint{run.path / "before-2" / "step-3"}, *small_job::state_after(step_id{3})));
     CHECK(small_job::same(checkpoint{run.path / "step-3"}, *small_job::state_after(step_id{3}, 2)));
-    CHECK(set_checkpoints_aside(run.path) == run.path / "before-2");
-    CHECK(names_in(run.path) == std::set<std::string>{"before-1", "before-2"});
-    CHECK(set_checkpoints_aside(run.path).empty());
+    CHECK(set_run_aside(run.path) == run.path / "before-3");
+    CHECK(names_in(run.path) == std::set<std::string>{"before-1", "before-2", "before-3"});
+    CHECK(set_run_aside(run.path).empty());
 }
 
 TEST_CASE("what must not be called is refused with a sentence")
