@@ -68,8 +68,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
         auto const failed = failed_positions(next.recovery());
         auto const known = std::count_if(failed.begin(), failed.end(), [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
         if (static_cast<std::size_t>(known) == lost) {
-            acknowledge(next.recovery(), failed);
-            next.complete = failed.size() == lost;
+            acknowledge(next.recovery(), failed);  // one more may be among them: then there are more losses than the members say, and the generation is broken
             return next;
         }
         make_progress(next.recovery());

@@ -19,8 +19,7 @@ struct generation {
     std::vector<rank_id> members;  ///< who lives, ascending
     rank_id me;
     communicator_pair with;
-    reserve rest;           ///< of the generations to come
-    bool complete = true;   ///< nobody is known to have been lost since the members were agreed on
+    reserve rest;  ///< of the generations to come
 
     communicator const& recovery() const { return with.recovery; }
     communicator const& data() const { return with.data; }
@@ -38,7 +37,8 @@ struct generation {
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
     /// How many communicators this rank has open.
     std::size_t communicators() const { return 2 + rest.communicators(); }
-    bool broken() const { return !complete || is_broken(recovery(), with.crew.size() - members.size()); }
+    /// True from the start when somebody was lost since the members were agreed on.
+    bool broken() const { return is_broken(recovery(), with.crew.size() - members.size()); }
 
     /// Tells every member that this generation ends.
     void revoke() const

@@ -265,12 +265,6 @@ void checkpoint_writer::abandon()
     }
 }
 
-void checkpoint_writer::drop_unfinished(generation_id before)
-{
-    std::lock_guard const lock{impl_->mutex};
-    impl_->add([this, before] { drop_unfinished_checkpoints(impl_->run_folder, before); });
-}
-
 writer_state checkpoint_writer::wait()
 {
     std::unique_lock lock{impl_->mutex};

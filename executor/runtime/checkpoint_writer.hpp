@@ -110,8 +110,6 @@ public:
     void hand_over();
     /// Forgets the part at hand: what is being written ends soon and is removed, by and by. A publication goes on.
     void abandon();
-    /// Removes what earlier generations left behind that became no checkpoint, after whatever is being written or published now.
-    void drop_unfinished(generation_id before);
     /// Until nothing is being written or published. @returns state()
     writer_state wait();
 

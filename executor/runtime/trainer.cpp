@@ -80,10 +80,6 @@ training_end trainer::run()
                 before_ = generation_->members;
                 trace(activity::detect, progress_);
             }
-            if (worker_) {
-                worker_->reset();
-            }
-            staged_.clear();
             event = rheo::peer_lost{};
         }
         progress_ = job_->clock.now();

@@ -64,6 +64,7 @@ private:
 
     membership_plan plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing);
     void expect_same_plan();
+    void give_up_half_done();
     void book_received(tensor_id arrived);
     void copy_kept_layers();
     void pass_gradients_on();

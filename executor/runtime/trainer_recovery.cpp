@@ -115,11 +115,22 @@ void trainer::expect_same_plan()
     }
 }
 
+/// What a section, or an earlier try of these copies, has left half done makes room for what comes: the merge makes a worker for the place to come. Its
+/// accumulators are not among it; they stay, with their books.
+void trainer::give_up_half_done()
+{
+    job_->on->wait();
+    pairs_by_me_ += worker_ ? worker_->contributions() : 0;
+    worker_.reset();
+    staged_.clear();
+}
+
 protocol_event trainer::perform(copy_state const&)
 {
     auto const start = job_->clock.now();
     auto const& next = *state_.next;
     expect_same_plan();
+    give_up_half_done();
     staged_ = transfer(
         *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [this](tensor_id t) { book_received(t); });
@@ -163,7 +174,6 @@ protocol_event trainer::perform(merge_staging const&)
     }
     job_->on->wait();
     staged_.clear();
-    pairs_by_me_ += worker_ ? worker_->contributions() : 0;
     auto const where = whole_step(next);
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();

@@ -90,7 +90,7 @@ void worker::finish(item_key key)
     }
 }
 
-/// What a flight had is the next one's; an item that had no backward, or was given up, gives its memory back here.
+/// What a flight had is the next one's; an item that had no backward gives its memory back here.
 void worker::land(int number, flight f)
 {
     if (f.kept != nullptr) {
@@ -137,21 +137,6 @@ void worker::show_energy()
 {
     if (job_->device != nullptr && job_->watch != nullptr) {
         job_->watch->shows(job_->device->energy());
-    }
-}
-
-void worker::reset()
-{
-    for (auto& [key, f] : flights_) {
-        leaving_.emplace_back(key.first, std::move(f));
-    }
-    flights_.clear();
-    for (auto& [number, f] : leaving_) {
-        land(number, std::move(f));
-    }
-    leaving_.clear();
-    for (auto& r : reductions_) {
-        r.reset();
     }
 }
 

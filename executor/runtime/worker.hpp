@@ -61,9 +61,6 @@ public:
     double slowness() const { return clocks_.slowness(); }
     computed_sums const& computed_sums_of_section() const { return clocks_.sums(); }
 
-    /// Gives up what a section left half done, after its messages have been drained.
-    void reset();
-
     std::function<void(instruction, seconds)> computed;  ///< called after each computation, before its output is sent, with when it began
 
 private:

@@ -2,6 +2,7 @@
 // Seven ranks, a reserve of two pairs of communicators: ranks die one by one until two are left, or two at
 // once and two more while the others agree on who is left. In every generation all members gather what
 // all members say, and agree that they did. `comes-back`: one rank stands still while the others give it up, and is told so when it comes back.
+// `last`: the member in the last position is lost, once by its death and once because one other holds it for lost: a single generation each.
 #include <signal.h>
 #include <unistd.h>
 
@@ -39,6 +40,18 @@ std::vector<death> deaths_of(std::string_view how)
     return {{rank_id{3}, 2, false}, {rank_id{0}, 4, false}, {rank_id{6}, 6, false}, {rank_id{1}, 8, false}, {rank_id{2}, 9, false}};
 }
 
+/// The end of a job whose members have all seen what was expected, or not.
+int end_of_test(mpi::generation now, bool right)
+{
+    run_result result;
+    result.speaks = now.members.front() == now.me;
+    bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
+    result.survivors = mpi::survivors_of(std::move(now)).release();
+    result.exit_code = all_right ? 0 : 1;
+    leave_job(result);
+    return result.exit_code;
+}
+
 /// Rank 3 stops itself and goes on a second later, when the others count it among those that have departed. It must be told, and may then only end.
 int come_back()
 {
@@ -67,14 +80,38 @@ int come_back()
     }
     auto const others = now.members.size() - 1;
     now = mpi::next_generation(std::move(now), {stopped});
-    bool const right = now.members.size() == others && !now.has(stopped) && now.complete;
-    run_result result;
-    result.speaks = now.members.front() == now.me;
-    bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
-    result.survivors = mpi::survivors_of(std::move(now)).release();
-    result.exit_code = all_right ? 0 : 1;
-    leave_job(result);
-    return result.exit_code;
+    bool const right = now.members.size() == others && !now.has(stopped) && !now.broken();
+    return end_of_test(std::move(now), right);
+}
+
+/// Five ranks. What each survivor knows is settled before they agree, so that one agreement must be enough.
+int lose_the_last()
+{
+    auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
+    auto const all = now.members;
+    rank_id const me = now.me;
+    mpi::agree(now.recovery(), 1);  // all have begun
+    if (me == all.back()) {
+        die();
+    }
+    while (mpi::failed_positions(now.recovery()).empty()) {
+        mpi::make_progress(now.recovery());
+        usleep(100);
+    }
+    now = mpi::next_generation(std::move(now));
+    bool right = now.members == std::vector<rank_id>{all.begin(), all.end() - 1} && !now.broken();
+    rank_id const held_for_lost = now.members.back();
+    try {  // one of them says so, and all must do the same
+        now = mpi::next_generation(std::move(now), me == all.front() ? std::vector{held_for_lost} : std::vector<rank_id>{});
+    } catch (mpi::left_behind const&) {
+        die();
+    }
+    right = right && now.members == std::vector<rank_id>{all.begin(), all.end() - 2} && !now.broken();
+    if (!right) {
+        std::printf("rank %d: %zu members in generation %d\n", me.value, now.members.size(), now.id.value);
+        std::fflush(stdout);
+    }
+    return end_of_test(std::move(now), right);
 }
 
 }  // namespace
@@ -85,6 +122,9 @@ int main(int argc, char** argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (argc > 1 && std::string_view{argv[1]} == "comes-back") {
         return come_back();
+    }
+    if (argc > 1 && std::string_view{argv[1]} == "last") {
+        return lose_the_last();
     }
     auto const deaths = deaths_of(argc > 1 ? argv[1] : "one-by-one");
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);

@@ -44,6 +44,21 @@ static_assert(is_next(1.0F, 1) && is_next(0.999F, 8) && is_next(3e-30F, 100) && 
 static_assert(next_scale(0.0F, 8, 17) == 17);
 static_assert(value_of(3, 1) == 1.5F && value_of(-1, -3) == -8.0F);
 
+// What either half of a sum knows the whole knows: each flag, and the larger maximum.
+constexpr bool joined_keeps_everything()
+{
+    for (unsigned flags = 0; flags < 16; ++flags) {
+        accumulator_state const a{.scale_log2 = 7, .max_abs = 2, .overflow = (flags & 1U) != 0, .not_finite = (flags & 2U) != 0};
+        accumulator_state const b{.scale_log2 = 7, .max_abs = 3, .overflow = (flags & 4U) != 0, .not_finite = (flags & 8U) != 0};
+        accumulator_state const both{.scale_log2 = 7, .max_abs = 3, .overflow = (flags & 5U) != 0, .not_finite = (flags & 10U) != 0};
+        if (joined(a, b) != both || joined(b, a) != both) {
+            return false;
+        }
+    }
+    return true;
+}
+static_assert(joined_keeps_everything());
+
 namespace {
 
 struct exact {
