@@ -33,7 +33,7 @@ int main(int argc, char** argv)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, result.survivors);  // the program's own work goes on
         if (result.speaks) {
             std::printf("%lld steps, %d ranks left, %d of them still compute, loss below that of guessing: %s\n",
-                        static_cast<long long>(result.record.steps.value), left, sum, result.record.loss < 5.545 ? "yes" : "no");
+                        static_cast<long long>(result.record.steps.value), left, sum, result.record.loss.value_or(1e9) < 5.545 ? "yes" : "no");
         }
     }
     rheo::leave_job(result);  // after a failure MPI_Finalize may hang

@@ -202,9 +202,9 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
                                start.step, folder, sentence_about(differs))};
     }
     start.so_far = steps_of_records(folder, newest.step());
-    if (mode == resume_mode::automatic && newest.step().value == config.train.steps && finished_run(folder, newest.step(), newest.manifest().digest())) {
+    if (mode == resume_mode::automatic && finished_run(folder, step_id{config.train.steps}, newest)) {
         start.ended = true;
-        notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, start.step)};
+        notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, config.train.steps)};
         return {};
     }
     notes.push_back(fmt::format("going on after {} steps, from {}", start.step, newest.folder().string()));
@@ -349,7 +349,7 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
         mine = open_checkpoint(config.run.folder, step_id{start.step}, state, begun.from);
     }
     if (start.ended && mine.exit_code == 0) {
-        begun.ended = finished_run(begun.folder, step_id{start.step}, begun.from->manifest().digest());
+        begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
         mine = begun.ended ? refusal{} : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);

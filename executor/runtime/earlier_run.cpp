@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "rheo/recover/outcome.hpp"
 #include "runtime/checkpoint_files.hpp"
 #include "runtime/record_line.hpp"
 #include "runtime/run_folder.hpp"
@@ -129,7 +130,7 @@ steps_so_far steps_of_records(fs::path const& folder, step_id from)
     return result;
 }
 
-std::optional<ended_run> finished_run(fs::path const& folder, step_id steps, state_digest state)
+std::optional<ended_run> finished_run(fs::path const& folder, step_id steps, checkpoint const& newest)
 {
     std::error_code error;
     auto const path = folder / "report.json";
@@ -138,7 +139,10 @@ std::optional<ended_run> finished_run(fs::path const& folder, step_id steps, sta
     }
     try {
         auto end = read_report(path.string());
-        return end.record.digest_known && end.record.digest == state && end.record.steps == steps ? std::optional{std::move(end)} : std::nullopt;
+        auto const& r = end.record;
+        bool const is_whole = (r.exit_code == 0 || r.exit_code == exit_code(leave_reason::not_finite)) && r.steps == steps && r.digest_known;
+        bool const same_state = newest.step() < steps || (newest.step() == steps && newest.manifest().digest() == r.digest);
+        return is_whole && same_state ? std::optional{std::move(end)} : std::nullopt;
     } catch (unreadable_record const&) {
         return std::nullopt;  // a report can be computed again
     }

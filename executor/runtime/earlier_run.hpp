@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "rheo/tensor/digest.hpp"
 #include "rheo/topology/index.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/records.hpp"
@@ -43,10 +42,10 @@ struct steps_so_far {
 /// @param from the step that the launch goes on from: later ones are repeated
 steps_so_far steps_of_records(std::filesystem::path const& folder, step_id from);
 
-/// The end of a run that has committed all its steps, as its report says it. None when the report is missing, cannot be read or is about
-/// another state: then the end is computed again.
-/// @param steps that the run has  @param state after the last one
-std::optional<ended_run> finished_run(std::filesystem::path const& folder, step_id steps, state_digest state);
+/// The end of a run that has committed all its steps, as its report says it. None when the report is missing, cannot be read, says that the end
+/// failed, or is about another state: then the end is computed again. A launch that goes on removes the report, so one that is there is the last launch's.
+/// @param steps that the run has  @param newest its newest checkpoint: of the last state, or of an earlier one when that is not saved (checkpoint.at_end)
+std::optional<ended_run> finished_run(std::filesystem::path const& folder, step_id steps, checkpoint const& newest);
 
 /// Moves checkpoints, records and config of an earlier run into the first free `before-<k>` of the folder, which is a run folder, too.
 /// @returns that folder; empty when there was no earlier run. @throws records_error

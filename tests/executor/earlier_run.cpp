@@ -110,7 +110,7 @@ TEST_CASE("what records know of the steps before a checkpoint: the last loss, an
     CHECK_FALSE(steps_so_far::of(steps_so_far{}.words(), 0).loss);
 }
 
-TEST_CASE("a report is read back as it was written, and tells whether the run has ended in a state")
+TEST_CASE("a report is read back as it was written")
 {
     final_record const end{.exit_code = 7, .sentence = "so", .steps = step_id{9}, .loss = std::numeric_limits<double>::infinity(), .unigram_entropy = 3.25,
                            .digest = {1, 2}, .digest_known = true, .steps_skipped = 4, .evaluations_not_finite = 1, .pairs_by_survivors = 7, .sample = "a",
@@ -131,22 +131,40 @@ TEST_CASE("a report is read back as it was written, and tells whether the run ha
     CHECK_FALSE(back.record.validation_loss);
     CHECK(final_table(back.record, back.recoveries) == final_table(end, std::vector{r}));
 
+}
+
+TEST_CASE("a run has ended when its report says so of all steps, and of the state in its last checkpoint")
+{
     temporary_folder const folder;
-    CHECK_FALSE(finished_run(folder.path, step_id{9}, {1, 2}));
-    folder.write("report.json", text);
-    CHECK(finished_run(folder.path, step_id{9}, {1, 2}).value().record.exit_code == 7);
-    CHECK_FALSE(finished_run(folder.path, step_id{10}, {1, 2}));
-    CHECK_FALSE(finished_run(folder.path, step_id{9}, {1, 3}));
-    auto const good = json::parse(text);
-    for (auto const* key : {"exit_code", "sentence", "steps", "loss", "digest", "recoveries", "steps_skipped", "energy_J"}) {  // whatever is wrong is no end
+    REQUIRE(small_job::write(folder.path, step_id{9}, 1).state == writer_state::published);
+    REQUIRE(small_job::write(folder.path, step_id{5}, 1).state == writer_state::published);
+    checkpoint const last{folder.path / "step-9"};
+    checkpoint const earlier{folder.path / "step-5"};
+    CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
+    auto const report = [&](final_record const& end) { folder.write("report.json", to_json(end, {}).dump()); };
+    final_record end{.exit_code = 7, .sentence = "so", .steps = step_id{9}, .digest = last.manifest().digest(), .digest_known = true};
+    report(end);
+    CHECK(finished_run(folder.path, step_id{9}, last).value().record.exit_code == 7);
+    CHECK(finished_run(folder.path, step_id{9}, earlier));  // the last state was not to be saved
+    CHECK_FALSE(finished_run(folder.path, step_id{10}, last));
+    CHECK_FALSE(finished_run(folder.path, step_id{8}, earlier));
+    auto const good = json::parse(folder.read("report.json"));
+    for (auto const* key : {"exit_code", "sentence", "steps", "digest", "recoveries", "steps_skipped"}) {  // whatever is wrong is no end
         auto bad = good;
         bad[key] = json::object();
         folder.write("report.json", bad.dump());
         INFO(key);
-        CHECK_FALSE(finished_run(folder.path, step_id{9}, {1, 2}));
+        CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
     }
+    end.exit_code = 5;
+    report(end);
+    CHECK_FALSE(finished_run(folder.path, step_id{9}, earlier));
+    end.exit_code = 0;
+    end.digest = {1, 2};
+    report(end);
+    CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
     folder.write("report.json", "{");
-    CHECK_FALSE(finished_run(folder.path, step_id{9}, {1, 2}));
+    CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
     CHECK_THROWS_AS(read_report((folder.path / "report.json").string()), unreadable_record);
 }
 

@@ -43,6 +43,11 @@ done
 expect "nothing in its folder has changed" "$before" "$(cd run && find . -type f ! -name lock -exec sha256sum {} + | sort)"
 "$rheo" train job.toml --set run.folder=run "${one[@]}" --json >again.json
 expect "as JSON it is the report" "" "$(cmp again.json run/report.json 2>&1)"
+train unsaved 1 "${one[@]}" --max-time 0.001s
+train unsaved 1 "${one[@]}" --set checkpoint.at_end=false
+cp unsaved/report.json unsaved.json
+train unsaved 1 "${one[@]}" --set checkpoint.at_end=false
+expect "where the last state is not saved, too" "0 " "$? $(cmp unsaved.json unsaved/report.json 2>&1)"
 # The report was lost: the last state is evaluated again, and the loss of the last step is in the records.
 rm run/report.json
 out=lost train run 1 "${one[@]}"
