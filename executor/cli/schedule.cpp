@@ -26,6 +26,7 @@
 #include "rheo/schedule/stuck_state.hpp"
 #include "rheo/schedule/svg.hpp"
 #include "rheo/schedule/text_schedule.hpp"
+#include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {
 
@@ -45,16 +46,37 @@ stage_cost costs_named(std::string const& text)
         } catch (std::exception const&) {  // the sentence below
         }
         if (read != word.size() || !(value >= 0.0) || value > 1e9) {
-            throw refusal{2, fmt::format("--costs {}: '{}' is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", text, word)};
+            throw refusal{2, fmt::format("--costs: {} is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", in_quotes(word))};
         }
         numbers.push_back(value);
         begin = end + 1;
     }
     if (numbers.size() < 3 || numbers.size() > 4) {
-        throw refusal{2, fmt::format("--costs {}: --costs wants f,i,w,transfer, for example 1,1,1,0", text)};
+        throw refusal{2, fmt::format("--costs has {} times; --costs wants f,i,w,transfer, for example 1,1,1,0", numbers.size())};
+    }
+    if (numbers[0] + numbers[1] + numbers[2] == 0.0) {
+        throw refusal{2, "--costs: a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0"};
     }
     seconds const transfer{numbers.size() == 4 ? numbers[3] : 0.0};
     return {{numbers[0]}, {numbers[1] + numbers[2]}, {numbers[1]}, {numbers[2]}, transfer, transfer};
+}
+
+/// A file is written for one size: options that ask for another are a mistake. @throws refusal
+void expect_size(chosen_schedule const& read, schedule_command_options const& options)
+{
+    auto const ranks = static_cast<int>(read.program.rows.size());
+    if ((options.ranks != 0 && options.ranks != ranks) || (options.microbatches != 0 && options.microbatches != read.microbatches)) {
+        throw refusal{2, fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
+                                     options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
+                                                                                  : fmt::format("--microbatches says {}", options.microbatches))};
+    }
+    auto const stages = stages_per_copy(read.program);
+    if (options.chunks != 0 && options.chunks * ranks != stages) {
+        throw refusal{2, fmt::format("{}: written for {} stages on {} ranks, but --chunks says {} per rank", read.name, stages, ranks, options.chunks)};
+    }
+    if (options.group != 0) {
+        throw refusal{2, fmt::format("{}: its order is written down; --group is for families", read.name)};
+    }
 }
 
 chosen_schedule read_schedule(std::string const& path, int slices)
@@ -76,7 +98,9 @@ chosen_schedule read_schedule(std::string const& path, int slices)
 chosen_schedule choose(schedule_command_options const& options)
 {
     if (std::filesystem::is_regular_file(options.name)) {
-        return read_schedule(options.name, options.slices);
+        auto read = read_schedule(options.name, options.slices);
+        expect_size(read, options);
+        return read;
     }
     auto const parsed = parse_schedule(options.name);
     if (!parsed && options.name.find_first_of("./") != std::string::npos) {
@@ -150,6 +174,15 @@ std::string for_people(chosen_schedule const& s, stage_costs const& costs)
     return text;
 }
 
+/// What PyTorch's schedules have no words for, though their text form has; empty: it runs the schedule.
+std::string why_not_pytorch(rheo::program const& p)
+{
+    if (p.copies > 1) {
+        return "its stages each run every microbatch, but here two copies of the model share them, in two directions";
+    }
+    return p.slices > 1 ? "it would take slices of a sequence for microbatches that know nothing of each other" : "";
+}
+
 nlohmann::ordered_json as_json(chosen_schedule const& s, stage_costs const& costs)
 {
     auto const f = figures_of(s.program, costs);
@@ -196,6 +229,9 @@ int schedule(schedule_command_options const& options)
     auto const chosen = choose(options);
     auto const costs = even_costs(chosen.program, full);
     if (options.format == "pytorch") {
+        if (auto const doubt = why_not_pytorch(chosen.program); !doubt.empty()) {
+            fmt::print(stderr, "rheo: note: PyTorch does not run this: {}\n", doubt);
+        }
         fmt::print("{}", to_text(chosen.program));
     } else if (options.format == "svg") {
         fmt::print("{}", to_svg(chosen.program, costs));

@@ -251,6 +251,8 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
                 if (auto const bad = go_on(config, fingerprint, mode, *found.newest, start, notes); bad.exit_code != 0 || start.ended) {
                     return bad;
                 }
+            } else if (mode == resume_mode::fork) {
+                return {2, fmt::format("--resume fork: {} has no checkpoint that a new folder could start from; without --resume a run begins there", folder)};
             }
         }
         config.run.folder = folder_of(folder, start.fork);

@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 enum class resume_mode : std::uint8_t {
     automatic,  ///< at the newest one, if the numerics fingerprint is the same; otherwise, and when there are some but none can be read, it is refused
     never,      ///< at step 0; what an earlier run left is set aside
-    fork,       ///< at the newest one whatever the fingerprint, in a new folder
+    fork,       ///< at the newest one whatever the fingerprint, in a new folder; without one it is refused
 };
 
 struct run_options {

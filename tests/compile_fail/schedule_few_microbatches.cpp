@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ZB-V with too few microbatches to fill its V.
-// expect: rheo: this schedule needs at least 2 p - 1 microbatches on p ranks
+// DualPipeV with too few microbatches to fill both arms of its V.
+// expect: rheo: this schedule needs at least twice as many microbatches as ranks
+#include "rheo/schedule/dualpipe_v.hpp"
 #include "rheo/schedule/proved.hpp"
-#include "rheo/schedule/zb_v.hpp"
 
 #ifdef RHEO_MISTAKE
-constexpr int microbatches = 6;
-#else
 constexpr int microbatches = 7;
+#else
+constexpr int microbatches = 8;
 #endif
 
-static_assert(rheo::proved<rheo::zb_v, rheo::schedule_shape{.ranks = 4, .microbatches = microbatches}>);
+static_assert(rheo::proved<rheo::dualpipe_v, rheo::schedule_shape{.ranks = 4, .microbatches = microbatches}>);

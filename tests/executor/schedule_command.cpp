@@ -62,6 +62,75 @@ TEST_CASE("what cannot be is refused with the compiler's sentence")
         == "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
 }
 
+TEST_CASE("options beside a file must agree with it")
+{
+    temporary_folder const folder;
+    folder.write("mine.csv", run_rheo(folder, "schedule zb-v --ranks 2 --microbatches 4 --format pytorch").out);
+    CHECK(run_rheo(folder, "schedule mine.csv --ranks 2 --microbatches 4 --chunks 2 --slices 1").exit_code == 0);
+    CHECK(run_rheo(folder, "schedule mine.csv --microbatches 4").exit_code == 0);
+    auto const refused = [&](std::string const& option, std::string const& sentence) {
+        auto const result = run_rheo(folder, "schedule mine.csv " + option);
+        CHECK(result.exit_code == 2);
+        CHECK(result.out.empty());
+        CHECK(result.err == "rheo: mine.csv: " + sentence + "\n");
+    };
+    refused("--ranks 3", "written for 2 ranks and 4 microbatches, but --ranks says 3");
+    refused("--ranks 2 --microbatches 5", "written for 2 ranks and 4 microbatches, but --microbatches says 5");
+    refused("--chunks 1", "written for 4 stages on 2 ranks, but --chunks says 1 per rank");
+    refused("--group 2", "its order is written down; --group is for families");
+    refused("--slices 3", "the items count to 4, which is no whole number of microbatches of 3 slices");
+}
+
+TEST_CASE("costs that are no times are refused, shown short and printable")
+{
+    temporary_folder const folder;
+    auto const refused = [&](std::string const& costs, std::string const& sentence) {
+        auto const result = run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs " + costs);
+        CHECK(result.exit_code == 2);
+        CHECK(result.err == "rheo: --costs" + sentence + "\n");
+    };
+    refused("0,0,0", ": a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0");
+    refused("0,0,0,5", ": a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0");
+    refused("1,1", " has 2 times; --costs wants f,i,w,transfer, for example 1,1,1,0");
+    refused("1,$(printf '\\033[31m'),1", ": '\\x1b[31m' is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0");
+    CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,0,0").exit_code == 0);
+}
+
+TEST_CASE("PyTorch's text of what PyTorch does not run says so, beside it")
+{
+    temporary_folder const folder;
+    auto const note = [&](std::string const& family) {
+        auto const result = run_rheo(folder, "schedule " + family + " --ranks 2 --microbatches 4 --format pytorch");
+        CHECK(result.exit_code == 0);
+        CHECK_FALSE(result.out.empty());
+        return result.err;
+    };
+    for (auto const* const family : {"chimera", "bitpipe", "dualpipe"}) {
+        CHECK(note(family) == "rheo: note: PyTorch does not run this: its stages each run every microbatch, but here two copies of the model share them, in two directions\n");
+    }
+    CHECK(note("seq1f1b") == "rheo: note: PyTorch does not run this: it would take slices of a sequence for microbatches that know nothing of each other\n");
+    for (auto const* const family : {"1f1b", "zb-v", "dualpipe-v"}) {
+        CHECK(note(family).empty());
+    }
+}
+
+TEST_CASE("layer times that look like milliseconds are doubted, and read as seconds all the same")
+{
+    temporary_folder const folder;
+    folder.write("c.toml", "schema = 1\n[model]\nblocks = 1\n[train]\nmicrobatches = 2\n");
+    auto const with_block_of = [&](std::string const& times) {
+        folder.write("layers.csv", "layer,forward,backward,parameters,activations,boundary\n0,0.0001,0.0002,0,8,8\n1," + times + ",0,8,8\n2,0.0001,0.0002,0,8,8\n");
+    };
+    for (std::string const command : {"plan c.toml --ranks 2 --profile layers.csv", "plan c.toml --ranks 2 --schedule 1f1b --profile layers.csv"}) {
+        with_block_of("12.5,25");
+        auto const doubted = run_rheo(folder, command);
+        CHECK(doubted.exit_code == 0);
+        CHECK(doubted.err == "rheo: warning: layers.csv: layer 1 takes 37.5 s for one microbatch; times are read as seconds: are these milliseconds?\n");
+        with_block_of("0.0125,0.025");
+        CHECK(run_rheo(folder, command).err.empty());
+    }
+}
+
 TEST_CASE("a schedule as JSON and as a picture, and the list of all")
 {
     temporary_folder const folder;

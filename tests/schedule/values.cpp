@@ -8,6 +8,8 @@
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/families.hpp"
 #include "rheo/schedule/figures.hpp"
+#include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/text.hpp"
 
 using namespace rheo;
 
@@ -115,6 +117,45 @@ TEST_CASE("ZB-V: span bubble 0, makespan bubble (p - 1) f / 2, peak 2 p chunks, 
                 CHECK(x.makespan_bubble.count == about((p - 1) * f / 2));
                 CHECK(*std::max_element(x.peaks.begin(), x.peaks.end()) == 2 * p);
             }
+        }
+    }
+}
+
+TEST_CASE("ZB-H2 is never longer than ZB-H1, and from p microbatches on as short as any order of its work")
+{
+    for (int p = 1; p <= 10; ++p) {
+        for (int m = 1; m <= 3 * p; ++m) {
+            INFO("p " << p << " m " << m);
+            auto const x = figures<zb_h2>({p, m});
+            CHECK(x.makespan.count <= figures<zb_h1>({p, m}).makespan.count);
+            CHECK((m < p || x.is_shortest()));
+            if (m == p) {
+                CHECK(zb_h2::program({p, m}) == zb_h1::program({p, m}));
+            }
+        }
+    }
+    for (auto const t : any_costs) {
+        CHECK(figures<zb_h2>({8, 8}, t).makespan.count <= figures<zb_h1>({8, 8}, t).makespan.count);
+    }
+}
+
+TEST_CASE("ZB-V with fewer than 2 p - 1 microbatches is the order of 2 p - 1 without the others, as PyTorch makes it")
+{
+    CHECK(to_text(zb_v::program({2, 1})) == "0F0,3F0,3I0,3W0,0I0,0W0\n1F0,2F0,2I0,2W0,1I0,1W0\n");
+    CHECK(to_text(zb_v::program({3, 2})) == R"(0F0,0F1,5F0,5I0,5W0,5F1,5I1,5W1,0I0,0W0,0I1,0W1
+1F0,1F1,4F0,4F1,4I0,4W0,4I1,4W1,1I0,1W0,1I1,1W1
+2F0,3F0,2F1,3F1,3I0,3W0,2I0,2W0,3I1,3W1,2I1,2W1
+)");
+    CHECK(to_text(zb_v::program({3, 4})) == R"(0F0,0F1,0F2,0F3,5F0,5I0,5W0,5F1,5I1,5W1,5F2,5I2,5W2,0I0,0W0,5F3,5I3,5W3,0I1,0W1,0I2,0W2,0I3,0W3
+1F0,1F1,1F2,4F0,1F3,4F1,4I0,4W0,4F2,4I1,4W1,1I0,1W0,4F3,4I2,4W2,1I1,1W1,4I3,4W3,1I2,1I3,1W2,1W3
+2F0,3F0,2F1,3F1,2F2,3F2,3I0,3W0,2F3,2I0,2W0,3F3,3I1,3W1,2I1,2W1,3I2,3W2,2I2,3I3,2I3,2W2,3W3,2W3
+)");
+    for (int p = 1; p <= 8; ++p) {
+        for (int m = 0; m < 2 * p - 1; ++m) {
+            INFO("p " << p << " m " << m);
+            auto const made = zb_v::program({p, m});
+            CHECK(complete(made, m));
+            CHECK(deadlock_free<rendezvous>(lower(made)));
         }
     }
 }

@@ -16,6 +16,7 @@
 
 #include "rheo/frequency/profile.hpp"
 #include "rheo/units/csv.hpp"
+#include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -117,7 +118,7 @@ private:
         }
         auto const cell = [&](std::string_view name) { return cells[column(name)]; };
         auto const wrong = [&](std::string_view name, char const* expected) {
-            return std::string{name} + " is '" + std::string{cell(name)} + "', but " + expected;
+            return std::string{name} + " is " + in_quotes(cell(name)) + ", but " + expected;
         };
         if (!read_number(cell("stage"), row.stage.value) || row.stage.value < 0 || row.stage.value > 32767) {
             return wrong("stage", "a stage is a number from 0 on");

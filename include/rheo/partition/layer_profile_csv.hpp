@@ -16,6 +16,7 @@
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/units/csv.hpp"
+#include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -52,7 +53,7 @@ std::string fault_of_layer_header(std::vector<std::string_view> const& header)
     }
     for (std::size_t c = std::size(layer_columns); c < header.size(); ++c) {
         if (header[c] != "all_reduce_" + std::to_string(c - std::size(layer_columns) + 2)) {
-            return "column " + std::to_string(c + 1) + " is '" + std::string{header[c]} + "'; " + form;
+            return "column " + std::to_string(c + 1) + " is " + in_quotes(header[c]) + "; " + form;
         }
     }
     return {};
@@ -67,7 +68,7 @@ std::string read_layer_row(std::vector<std::string_view> const& header, std::vec
         return std::to_string(cells.size()) + " cells under a header of " + std::to_string(header.size());
     }
     auto const wrong = [&](std::size_t c, char const* expected) {
-        return std::string{header[c]} + " is '" + std::string{cells[c]} + "', but " + expected;
+        return std::string{header[c]} + " is " + in_quotes(cells[c]) + ", but " + expected;
     };
     std::size_t own = 0;
     if (!read_number(cells[0], own) || own != number) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Whole schedules as text, as they are published: a line per rank, cells separated by commas, an empty cell for an idle slot. What
-// is read is a grid, and its text is the text that was read.
+// is read is a grid, and its text is the text that was read, less the byte order mark, spaces and quotes that PyTorch's reader takes off, too.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,6 +18,7 @@
 #include "rheo/schedule/instruction.hpp"
 #include "rheo/schedule/text.hpp"
 #include "rheo/units/csv.hpp"
+#include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,8 +35,8 @@ std::vector<instruction> instructions_of_cell(std::string_view cell)
     }
     auto const pair = cell.substr(1, cell.size() - 1 - together.size());
     auto const middle = std::min(pair.find(';'), pair.size());
-    auto const forward = instruction_named(pair.substr(0, middle));
-    auto const backward = instruction_named(pair.substr(std::min(middle + 1, pair.size())));
+    auto const forward = instruction_named(trimmed(pair.substr(0, middle)));
+    auto const backward = instruction_named(trimmed(pair.substr(std::min(middle + 1, pair.size()))));
     if (!forward || !backward || forward->kind != instruction_kind::forward || backward->kind != instruction_kind::backward) {
         return {};
     }
@@ -65,7 +66,7 @@ struct parsed_grid {
     explicit operator bool() const { return reason.empty(); }
 };
 
-/// Reads a text of one line per rank; a carriage return at a line's end is passed over.
+/// Reads a text of one line per rank.
 template <class = void>
 parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 {
@@ -86,8 +87,8 @@ parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
             if (cell.empty()) {
                 row.push_back(std::nullopt);
             } else if (read.empty()) {
-                result.reason = "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": '" + std::string{cell}
-                    + "' is not an instruction like 2F0";
+                result.reason = "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell)
+                    + " is not an instruction like 2F0";
                 return result;
             }
         }

@@ -55,8 +55,6 @@ struct schedule_proof {
         "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
     static_assert(fault != shape_fault::fewer_than_twice_the_ranks,
         "rheo: this schedule needs at least twice as many microbatches as ranks");
-    static_assert(fault != shape_fault::fewer_than_twice_the_ranks_less_one,
-        "rheo: this schedule needs at least 2 p - 1 microbatches on p ranks");
     static_assert(fault != shape_fault::cyclic,
         "rheo: with this group of microbatches the ranks would wait for each other in a circle");
     static constexpr auto order = prove_order<S, Shape>();

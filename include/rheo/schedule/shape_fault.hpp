@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rheo/units/expects.hpp"
+#include "rheo/units/fixed_text.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,7 +27,6 @@ enum class shape_fault : std::uint8_t {
     odd_microbatches,
     odd_chunks,
     fewer_than_twice_the_ranks,
-    fewer_than_twice_the_ranks_less_one,
     cyclic,
     written_for_another_size,
 };
@@ -45,22 +45,8 @@ inline constexpr std::array fault_sentences{
     "this schedule runs in two directions and needs an even number of microbatches",
     "a wave goes down the ranks and up again: it needs an even number of chunks per rank",
     "this schedule needs at least twice as many microbatches as ranks",
-    "this schedule needs at least 2 p - 1 microbatches on p ranks",
     "with this group of microbatches the ranks would wait for each other in a circle",
     "this schedule was written down for another number of ranks or microbatches",
-};
-
-/// A sentence as a template argument, which is how a compiler prints it.
-template <std::size_t Length>
-struct stated {
-    char words[Length + 1]{};
-
-    constexpr explicit stated(char const* sentence)
-    {
-        for (std::size_t k = 0; k < Length; ++k) {
-            words[k] = sentence[k];
-        }
-    }
 };
 
 template <std::size_t Fault>

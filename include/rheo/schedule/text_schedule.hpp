@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rheo/schedule/complete.hpp"
@@ -47,16 +48,86 @@ std::string place_in(program_grid const& grid, std::size_t row, instruction what
     return "row " + std::to_string(row + 1) + ", cell " + std::to_string(cell) + ": ";
 }
 
-/// Two when item 0 runs forward through half of the stages, which one copy of the model would not let it.
-inline int copies_in(program const& p)
+/// An item and the stages that run it forward, ascending.
+struct forwards_of_item {
+    std::int32_t item;
+    std::vector<int> stages;
+};
+
+/// The items that run forward anywhere, ascending.
+template <class = void>
+std::vector<forwards_of_item> forwards_by_item(program const& p)
 {
-    std::size_t forwards = 0;
+    std::vector<std::pair<std::int32_t, int>> all;
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
-            forwards += i.kind == instruction_kind::forward && i.item == 0 ? 1 : 0;
+            if (i.kind == instruction_kind::forward) {
+                all.emplace_back(i.item, i.stage);
+            }
         }
     }
-    return 2 * forwards == p.placement.size() ? 2 : 1;
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    std::vector<forwards_of_item> items;
+    for (auto const& [item, stage] : all) {
+        if (items.empty() || items.back().item != item) {
+            items.push_back({item, {}});
+        }
+        items.back().stages.push_back(stage);
+    }
+    return items;
+}
+
+/// Two when every item goes through one half of the stages, each half gets some, and no rank has the same stage of both halves: two copies of the
+/// model, which the same ranks run in two directions. Else one.
+template <class = void>
+int copies_in(program const& p, std::vector<forwards_of_item> const& items)
+{
+    auto const half = p.placement.size() / 2;
+    auto const middle = p.placement.begin() + static_cast<std::ptrdiff_t>(half);
+    std::vector<int> down(p.placement.begin(), middle);
+    std::vector<int> up(middle, p.placement.end());
+    std::sort(down.begin(), down.end());
+    std::sort(up.begin(), up.end());
+    if (down != up) {
+        return 1;
+    }
+    for (std::size_t stage = 0; stage < half; ++stage) {
+        if (p.placement[stage] == p.placement[half + stage]) {
+            return 1;
+        }
+    }
+    std::size_t in_second = 0;
+    for (auto const& one : items) {
+        bool const second = one.stages.front() >= static_cast<int>(half);
+        if (one.stages.size() != half || second != (one.stages.back() >= static_cast<int>(half))) {
+            return 1;
+        }
+        in_second += second ? 1 : 0;
+    }
+    return in_second > 0 && in_second < items.size() ? 2 : 1;
+}
+
+/// The sentence about the first item that goes forward through some stages only, with the row where it is missing; empty: there is none.
+/// @pre one copy of the model
+template <class = void>
+std::string fault_of_half_run(program const& p, std::vector<forwards_of_item> const& items)
+{
+    for (auto const& [item, stages] : items) {
+        if (stages.size() == p.placement.size()) {
+            continue;
+        }
+        int missing = 0;
+        while (std::binary_search(stages.begin(), stages.end(), missing)) {
+            ++missing;
+        }
+        auto const name = p.slices == 1 ? "microbatch " + std::to_string(item)
+                                        : "slice " + std::to_string(item % p.slices) + " of microbatch " + std::to_string(item / p.slices);
+        return "row " + std::to_string(p.placement[static_cast<std::size_t>(missing)] + 1) + ": " + name + " runs in stage "
+            + std::to_string(stages.front()) + " but not in stage " + std::to_string(missing) + ": "
+            + to_string(make_instruction(instruction_kind::forward, stage_id{missing}, microbatch_id{item})) + " is missing";
+    }
+    return {};
 }
 
 }  // namespace detail
@@ -104,6 +175,13 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
             return {{}, 0, "stage " + std::to_string(stage) + " is nowhere, but a later one is"};
         }
     }
+    auto p = without_idle(read.grid);
+    p.slices = slices;
+    auto const forwards = detail::forwards_by_item(p);
+    p.copies = detail::copies_in(p, forwards);
+    if (auto const fault = p.copies == 1 ? detail::fault_of_half_run(p, forwards) : std::string{}; !fault.empty()) {
+        return {{}, 0, fault};
+    }
     // A number with a digit too many asks for more than the text can hold: said here, before anything is made in that size.
     if (auto const stages = static_cast<std::int64_t>(placement.size()); items * stages > computations) {
         return {{}, 0, std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages)
@@ -112,9 +190,6 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
     if (items % slices != 0) {
         return {{}, 0, "the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};
     }
-    auto p = without_idle(read.grid);
-    p.copies = detail::copies_in(p);
-    p.slices = slices;
     auto const microbatches = static_cast<int>(items / slices);
     for (auto const& verdict : {complete(p, microbatches), shortest_stuck_state<shared_memory>(p)}) {
         if (!verdict) {

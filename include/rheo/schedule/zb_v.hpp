@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // ZB-V (Qi et al., ICLR 2024, section 6): two chunks per rank in a V, so that the last stage meets the first on rank 0. At
-// f = i = w no rank idles between its first and its last instruction, with 1F1B's memory: 2 p chunks of half a stage.
+// f = i = w no rank idles between its first and its last instruction, with 1F1B's memory: 2 p chunks of half a stage. Fewer
+// microbatches than 2 p - 1 do not fill the V: then it is the order of 2 p - 1 without those that are not there, as in PyTorch's
+// ScheduleZBVZeroBubble.
 
+#include <algorithm>
 #include <string_view>
 
 #include "rheo/schedule/placement.hpp"
@@ -17,25 +20,21 @@ struct zb_v {
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6";
     static constexpr bool peaks_grow = true;
 
-    /// Fewer microbatches than 2 p - 1 do not fill the V.
-    static constexpr shape_fault fault(schedule_shape shape)
-    {
-        return shape.microbatches < 2 * shape.ranks - 1 ? shape_fault::fewer_than_twice_the_ranks_less_one : shape_fault::none;
-    }
-
     /// The compute program of a whole step. @pre fault_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_v>(shape);
         auto const p = shape.ranks;
-        auto const m = shape.microbatches;
+        auto const m = std::max(shape.microbatches, 2 * p - 1);
         auto result = detail::placed_program(p, v_placement(p, 2));
         for (int rank = 0; rank < p; ++rank) {
             int done[2][4] = {};  // chunk, kind -> how many
             auto const next = [&](int chunk, instruction_kind kind) {
                 auto const stage = stage_id{chunk == 0 ? rank : 2 * p - 1 - rank};
-                detail::add(result, stage, kind, microbatch_id{done[chunk][static_cast<int>(kind)]++});
+                if (auto const microbatch = done[chunk][static_cast<int>(kind)]++; microbatch < shape.microbatches) {
+                    detail::add(result, stage, kind, microbatch_id{microbatch});
+                }
             };
             auto const forward = [&](int chunk) { next(chunk, instruction_kind::forward); };
             auto const input = [&](int chunk) { next(chunk, instruction_kind::input_gradient); };

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Comma-separated text: lines, cells, numbers. Just what the readers of tables share; which columns there
-// are and what is wrong with a cell is theirs to say.
+// are and what is wrong with a cell is theirs to say. What spreadsheets and people add is no part of a cell: a byte order mark,
+// spaces around it, quotes.
 
 #include <charconv>
 #include <cstddef>
@@ -12,13 +13,17 @@
 
 namespace rheo::inline v0 {
 
-/// Takes lines from the front of a text and counts them. A carriage return at the end of a line is left out.
+/// Takes lines from the front of a text and counts them. A carriage return at the end of a line is left out, and so is a byte
+/// order mark before the first.
 struct line_reader {
     std::string_view rest;
     std::size_t number = 0;  ///< of the line taken last, from 1
 
     constexpr bool next(std::string_view& line)
     {
+        if (constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF"; number == 0 && rest.starts_with(byte_order_mark)) {
+            rest.remove_prefix(byte_order_mark.size());
+        }
         if (rest.empty()) {
             return false;
         }
@@ -32,15 +37,27 @@ struct line_reader {
     }
 };
 
-/// The cells of a line; an empty line has one, empty cell.
+/// The text without white space at its ends.
+constexpr std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view white = " \t\r\v\f";
+    auto const first = text.find_first_not_of(white);
+    return first == text.npos ? std::string_view{} : text.substr(first, text.find_last_not_of(white) + 1 - first);
+}
+
+/// The cells of a line, without spaces and quotes around them; an empty line has one, empty cell. A comma ends a cell, within quotes, too: no table has
+/// words with commas.
 template <class = void>
 constexpr std::vector<std::string_view> cells_of(std::string_view line)
 {
     std::vector<std::string_view> cells;
     for (bool more = true; more;) {
-        cells.push_back(line.substr(0, line.find(',')));
-        more = cells.back().size() < line.size();
-        line.remove_prefix(more ? cells.back().size() + 1 : line.size());
+        auto const written = line.substr(0, line.find(','));
+        more = written.size() < line.size();
+        line.remove_prefix(more ? written.size() + 1 : line.size());
+        auto const cell = trimmed(written);
+        bool const is_quoted = cell.size() >= 2 && cell.front() == '"' && cell.back() == '"';
+        cells.push_back(is_quoted ? trimmed(cell.substr(1, cell.size() - 2)) : cell);
     }
     return cells;
 }
