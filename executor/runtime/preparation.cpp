@@ -16,6 +16,24 @@
 
 namespace rheo::inline v0 {
 
+namespace {
+
+/// Why sequences do not fit the model's table of positions, which has a row for each; empty when they do, or when there is none.
+std::string longer_than_positions(model_description const& model, int tokens)
+{
+    auto const& layer = model.layers.front();
+    for (auto const& o : layer.ops) {
+        if (o.kind == op_kind::embedding && o.parameters[1] != no_parameter) {
+            if (auto const& table = layer.parameters[static_cast<std::size_t>(o.parameters[1])]; table.shape.rows < tokens) {
+                return fmt::format("train.microbatch.tokens = {} must be at most {}, the rows of '{}' of the model's first layer", tokens, table.shape.rows, table.name);
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
 {
     preparation p;
@@ -25,6 +43,9 @@ preparation prepare(model_description const& model, run_config const& given, run
     };
     if (auto const fault = check(model); fault.what != model_fault::kind::none) {
         return no(2, "the model cannot be run: " + to_string(fault));
+    }
+    if (auto sentence = longer_than_positions(model, given.train.microbatch.tokens); !sentence.empty()) {
+        return no(2, std::move(sentence));
     }
     for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
         if (fault) {

@@ -30,11 +30,11 @@ constexpr model_description of(std::initializer_list<layer_description> layers)
 }
 
 using enum model_fault::kind;
-static_assert(check({}) == model_fault{empty, 0, 0, 0});
-static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_fault{does_not_read_tokens, 0, 0, 64});
-static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) == model_fault{widths_differ, 1, 64, 32});
-static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) == model_fault{widths_differ, 2, 64, 32});
-static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_fault{does_not_end_in_loss, 1, 64, 0});
+static_assert(check({}) == model_fault{.what = empty});
+static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_fault{.what = does_not_read_tokens, .takes = 64});
+static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) == model_fault{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) == model_fault{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_fault{.what = does_not_end_in_loss, .layer = 1, .gives = 64});
 static_assert(check(of({embedding_layer(small), embedding_layer(small), classifier_layer(small)})).what == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), classifier_layer(small)})).what == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), embedding_layer(small), classifier_layer(small)})).layer == 2);
@@ -52,6 +52,18 @@ TEST_CASE("a fault is a sentence with its culprits")
     CHECK(to_string(check(of({embedding_layer(small), embedding_layer(small)}))) == "layer 1 reads tokens but is not the first one");
     CHECK(to_string(check(of({embedding_layer(small), classifier_layer(small), block_layer(small)}))) ==
           "layer 1 ends in the loss but is not the last one");
+}
+
+TEST_CASE("a layer that does not fit, and a loss that knows fewer tokens, are faults of the model")
+{
+    auto wrong = of({embedding_layer(small), block_layer(small), classifier_layer(small)});
+    wrong.layers[1].parameters[2].shape.columns = 8;
+    CHECK(check(wrong).what == layer_does_not_fit);
+    CHECK(to_string(check(wrong)) == "layer 1: operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 64 x 192, but it is 64 x 8");
+    auto fewer = small;
+    fewer.vocabulary = 100;
+    CHECK(to_string(check(of({embedding_layer(small), classifier_layer(fewer)}))) == "layer 1 has logits of 100 tokens, but the first layer reads 256");
+    CHECK(check(of({embedding_layer(fewer), classifier_layer(small)})) == model_fault{});
 }
 
 TEST_CASE("a GPT of any shape is a model, or is refused with a sentence")

@@ -13,6 +13,7 @@
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/layer.hpp"
+#include "rheo/model/layer_fault.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -29,35 +30,61 @@ struct repeat {};
 
 /// Why a list of layers is no model, and where.
 struct model_fault {
-    enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss } what = kind::none;
+    enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss, layer_does_not_fit, loss_is_narrow } what = kind::none;
     int layer = 0;  ///< the culprit
-    int gives = 0;  ///< columns that the layer before it writes
+    int gives = 0;  ///< columns that the layer before it writes; of a narrow loss: tokens that the first layer reads
     int takes = 0;  ///< columns that it reads
+    layer_fault within{};  ///< what does not fit within the layer
 
     friend constexpr bool operator==(model_fault const&, model_fault const&) = default;
 };
 
-/// Checks that the first layer reads tokens, each layer takes what the one before it gives, and the
-/// last ends in the loss. Cost: one pass.
+namespace detail {
+
+/// How the layers fit each other.
 template <class = void>
-constexpr model_fault check(model_description const& model)
+constexpr model_fault check_neighbours(model_description const& model)
 {
     using enum model_fault::kind;
     if (model.layers.empty()) {
-        return {empty, 0, 0, 0};
+        return {.what = empty};
     }
     if (model.layers.front().in_width != 0) {
-        return {does_not_read_tokens, 0, 0, model.layers.front().in_width};
+        return {.what = does_not_read_tokens, .takes = model.layers.front().in_width};
     }
     for (std::size_t i = 1; i < model.layers.size(); ++i) {
         auto const gives = model.layers[i - 1].out_width;
         auto const takes = model.layers[i].in_width;
         if (gives != takes || takes == 0) {
-            return {widths_differ, static_cast<int>(i), gives, takes};
+            return {.what = widths_differ, .layer = static_cast<int>(i), .gives = gives, .takes = takes};
         }
     }
+    auto const last = static_cast<int>(model.layers.size()) - 1;
     if (model.layers.back().out_width != 0) {
-        return {does_not_end_in_loss, static_cast<int>(model.layers.size()) - 1, model.layers.back().out_width, 0};
+        return {.what = does_not_end_in_loss, .layer = last, .gives = model.layers.back().out_width};
+    }
+    auto const& first_ops = model.layers.front().ops;
+    auto const& last_ops = model.layers.back().ops;
+    if (!first_ops.empty() && !last_ops.empty() && last_ops.back().in_width < first_ops[0].in_width) {
+        return {.what = loss_is_narrow, .layer = last, .gives = first_ops[0].in_width, .takes = last_ops.back().in_width};
+    }
+    return {};
+}
+
+}  // namespace detail
+
+/// Checks that the operations of each layer fit it, the first layer reads tokens, each takes what the one before it gives, and the
+/// last ends in the loss of as many tokens. Cost: one pass.
+template <class = void>
+constexpr model_fault check(model_description const& model)
+{
+    if (auto const fault = detail::check_neighbours(model); fault.what != model_fault::kind::none) {
+        return fault;
+    }
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+        if (auto const within = fault_of(model.layers[i]); !within.empty()) {
+            return {.what = model_fault::kind::layer_does_not_fit, .layer = static_cast<int>(i), .within = within};
+        }
     }
     return {};
 }
@@ -79,6 +106,9 @@ inline std::string to_string(model_fault fault)
         }
         return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
     case model_fault::kind::does_not_end_in_loss: return where + " is the last one and must end in the loss";
+    case model_fault::kind::layer_does_not_fit: return where + ": " + std::string{fault.within.view()};
+    case model_fault::kind::loss_is_narrow:
+        return where + " has logits of " + std::to_string(fault.takes) + " tokens, but the first layer reads " + std::to_string(fault.gives);
     }
     return {};
 }
@@ -113,15 +143,32 @@ struct appends<repeat<Count, Layer>> {
     }
 };
 
-template <model_fault Fault>
+template <model_fault::kind What, int Layer, int Gives, int Takes>
 struct neighbours {
-    static_assert(Fault.what != model_fault::kind::widths_differ,
+    static_assert(What != model_fault::kind::widths_differ,
                   "rheo: two neighbouring layers of the model do not fit: the second takes another number of columns than "
-                  "the first gives (layer, gives and takes are the last three numbers of this check's parameter)");
-    static_assert(Fault.what != model_fault::kind::does_not_read_tokens, "rheo: the first layer of a model must read tokens (an embedding)");
-    static_assert(Fault.what != model_fault::kind::does_not_end_in_loss, "rheo: the last layer of a model must end in the loss (a classifier)");
-    static_assert(Fault.what != model_fault::kind::empty, "rheo: a model needs at least one layer");
+                  "the first gives (layer, gives and takes are this check's last three parameters)");
+    static_assert(What != model_fault::kind::does_not_read_tokens, "rheo: the first layer of a model must read tokens (an embedding)");
+    static_assert(What != model_fault::kind::does_not_end_in_loss, "rheo: the last layer of a model must end in the loss (a classifier)");
+    static_assert(What != model_fault::kind::empty, "rheo: a model needs at least one layer");
+    static_assert(What != model_fault::kind::loss_is_narrow,
+                  "rheo: the loss of a model must tell all tokens apart that its first layer reads (these are this check's third parameter, "
+                  "those its last)");
 };
+
+template <stated Fault>
+struct operations_fit {
+    static_assert(Fault.words[0] == '\0', "rheo: an operation does not fit the slots and parameters that its layer declares; which one and why are the words of this check's parameter");
+};
+
+/// A layer type, looked at once however often a model has it.
+template <class Layer>
+struct layer_check {
+    static constexpr layer_fault fault = fault_of(Layer::describe());
+    static constexpr operations_fit<stated<fault.size>{fault.letters}> verdict{};
+};
+template <std::size_t Count, class Layer>
+struct layer_check<repeat<Count, Layer>> : layer_check<Layer> {};
 
 template <class... Layers>
 constexpr model_description list_layers()
@@ -136,8 +183,14 @@ template <class... Layers>
 constexpr model_fault fault_of_layers()
 {
     auto const listed = list_layers<Layers...>();
-    return check(listed);
+    return check_neighbours(listed);
 }
+
+template <class... Layers>
+struct model_check {
+    static constexpr model_fault fault = fault_of_layers<Layers...>();
+    static constexpr neighbours<fault.what, fault.layer, fault.gives, fault.takes> verdict{};
+};
 
 }  // namespace detail
 
@@ -146,7 +199,8 @@ template <class... Layers>
 struct model {
     static constexpr model_description describe()
     {
-        static_cast<void>(detail::neighbours<detail::fault_of_layers<Layers...>()>{});
+        (static_cast<void>(detail::layer_check<Layers>::verdict), ...);
+        static_cast<void>(detail::model_check<Layers...>::verdict);
         return detail::list_layers<Layers...>();
     }
 };
