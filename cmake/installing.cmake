@@ -32,8 +32,8 @@ if(TARGET rheo_executor)
 endif()
 if(TARGET rheo)
   # The MPI that was chosen, not another one that the loader knows: its libraries may have the same names.
-  set_target_properties(rheo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS rheo rheo_guardian) # the second puts clocks back; it is looked for beside the program
+  set_target_properties(rheo_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS rheo rheo_ranks rheo_guardian) # rheo looks for rheo-ranks beside it, which runs what needs the MPI; so does that for rheo-guardian, which puts clocks back
   install(PROGRAMS cmake/slurm/train.sbatch DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/slurm")
 endif()
 

@@ -3,6 +3,8 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -10,6 +12,8 @@
 #include "cli/commands.hpp"
 #include "cli/launch.hpp"
 #include "cli/schedule.hpp"
+#include "rheo/units/nearest_name.hpp"
+#include "rheo/units/in_quotes.hpp"
 #include "runtime/config.hpp"
 #include "runtime/data.hpp"
 
@@ -21,6 +25,20 @@ int say(int exit_code, std::string const& sentence)
         fmt::print(stderr, "rheo: {}\n", sentence);
     }
     return exit_code;
+}
+
+/// The sentence about a first word that is no command; empty when it is one, or an option, or not there.
+std::string unknown_command(CLI::App const& app, int argc, char const* const* argv)
+{
+    std::string_view const word = argc > 1 ? argv[1] : "-";
+    std::vector<std::string_view> known;
+    for (auto const* const command : app.get_subcommands([](CLI::App const*) { return true; })) {
+        known.push_back(command->get_name());
+        if (known.back() == word) {
+            return {};
+        }
+    }
+    return word.starts_with('-') ? std::string{} : fmt::format("{} is no command; the nearest is {}", rheo::in_quotes(word), rheo::nearest_name(word.substr(0, 40), known));
 }
 
 void add_settings(CLI::App& command, std::string& config, std::vector<std::string>& settings)
@@ -123,13 +141,17 @@ int main(int argc, char** argv)
     auto& frontier_command = *app.add_subcommand("frontier", "plan clocks: the least energy of an iteration at every time");
     add_frontier(frontier_command, frontier);
 
+    auto const wrong_usage = [](std::string_view sentence) { return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", sentence)); };
+    if (auto const sentence = unknown_command(app, argc, argv); !sentence.empty()) {
+        return wrong_usage(sentence);
+    }
     try {
         app.parse(argc, argv);
     } catch (CLI::ParseError const& error) {
         if (error.get_exit_code() == 0) {  // help or version
             return rheo::cli::is_lowest_rank() ? app.exit(error) : 0;
         }
-        return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", error.what()));
+        return wrong_usage(error.what());
     }
 
     try {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `rheo` as its users start it: every refusal is one sentence and an exit code.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <sys/wait.h>
 
@@ -37,6 +42,8 @@ TEST_CASE("a wrong command line: exit code 2")
     temporary_folder const folder;
     std::string const hint = "; rheo --help and rheo train --help say what there is";
     refused(run_rheo(folder, ""), 2, "A subcommand is required" + hint);
+    refused(run_rheo(folder, "foo"), 2, "'foo' is no command; the nearest is info" + hint);
+    refused(run_rheo(folder, "shedule 1f1b"), 2, "'shedule' is no command; the nearest is schedule" + hint);
     refused(run_rheo(folder, "train"), 2, "config is required" + hint);
     refused(run_rheo(folder, "train c.toml --jsn"), 2, "The following argument was not expected: --jsn" + hint);
     refused(run_rheo(folder, "plan c.toml --ranks 0"), 2, "--ranks: Value 0 not in range 1 to 65536" + hint);
@@ -122,6 +129,66 @@ TEST_CASE("train works without mpirun, and --json leaves nothing but the report 
     CHECK(nlohmann::json::parse(again.out)["digest"] == report["digest"]);
 }
 
+TEST_CASE("a fork needs a checkpoint: exit code 2")
+{
+    temporary_folder const folder;
+    write_config(folder);
+    refused(run_rheo(folder, "train c.toml --resume fork"), 2, "--resume fork: runs/c has no checkpoint that a new folder could start from; without --resume a run begins there");
+    CHECK_FALSE(std::filesystem::exists(folder.path / "runs/c-fork-1"));
+    CHECK_FALSE(std::filesystem::exists(folder.path / "runs/c/metrics.jsonl"));
+    CHECK(run_rheo(folder, "train c.toml --set checkpoint.every_steps=1").exit_code == 0);
+    CHECK(run_rheo(folder, "train c.toml --set train.steps=3 --resume fork").exit_code == 0);
+    CHECK(std::filesystem::exists(folder.path / "runs/c-fork-1/report.json"));
+}
+
+namespace {
+
+/// The libraries that the program's processes load for a command, those that they open later included.
+std::vector<std::string> loaded_for(temporary_folder const& folder, std::string const& arguments)
+{
+    auto const ended = run_rheo(folder, arguments, "LD_DEBUG=files LD_DEBUG_OUTPUT=loaded");
+    INFO(arguments << ": " << ended.err);
+    CHECK(ended.exit_code == 0);
+    std::vector<std::string> files;
+    for (auto const& entry : std::filesystem::directory_iterator{folder.path}) {
+        if (auto const name = entry.path().filename().string(); name.starts_with("loaded.")) {
+            std::istringstream lines{folder.read(name)};
+            for (std::string line; std::getline(lines, line);) {
+                constexpr std::string_view loads = "calling init: ";
+                if (auto const at = line.find(loads); at != line.npos) {
+                    files.push_back(std::filesystem::path{line.substr(at + loads.size())}.filename().string());
+                }
+            }
+            std::filesystem::remove(entry.path());
+        }
+    }
+    return files;
+}
+
+}  // namespace
+
+TEST_CASE("commands without ranks load no MPI, no BLAS and nothing of a device: they start in milliseconds")
+{
+    temporary_folder const folder;
+    write_config(folder);
+    folder.write("clocks.csv", "stage,instruction,frequency,time,energy\n0,forward,1000,1,100\n0,forward,500,2,80\n0,backward,1000,2,200\n0,backward,500,4,160\n"
+                               "1,forward,1000,1,100\n1,forward,500,2,80\n1,backward,1000,2,200\n1,backward,500,4,160\n");
+    REQUIRE(run_rheo(folder, "train c.toml --set checkpoint.every_steps=2").exit_code == 0);
+    for (std::string const command : {"--version", "--help", "schedule zb-v --ranks 4 --microbatches 8", "plan c.toml --ranks 2", "plan c.toml --ranks 2 --schedule all",
+                                      "frontier clocks.csv --microbatches 4", "report runs/c", "export runs/c weights", "import weights in"}) {
+        CAPTURE(command);
+        auto const loaded = loaded_for(folder, command);
+        CHECK(std::any_of(loaded.begin(), loaded.end(), [](auto const& file) { return file.starts_with("libc.so"); }));
+        for (auto const& file : loaded) {
+            constexpr std::string_view known[] = {"libc.", "libm.", "libstdc++.", "libgcc_s.", "libfmt.", "libdl.", "libpthread.", "librt.", "ld-linux", "libasan.", "libubsan.", "libtsan."};
+            CAPTURE(file);
+            CHECK(std::any_of(std::begin(known), std::end(known), [&](auto prefix) { return file.starts_with(prefix); }));
+        }
+    }
+    auto const info = loaded_for(folder, "info");
+    CHECK(std::any_of(info.begin(), info.end(), [](auto const& file) { return file.starts_with("libmpi"); }));
+}
+
 TEST_CASE("info tells what was found, also as JSON")
 {
     temporary_folder const folder;
@@ -131,5 +198,9 @@ TEST_CASE("info tells what was found, also as JSON")
     auto const info = nlohmann::json::parse(run_rheo(folder, "info --json").out);
     CHECK(info["schema"] == 1);
     CHECK(info["ulfm"]["active"].is_null());
+    for (auto const* const key : {"losses", "cudnn"}) {
+        CAPTURE(info[key].dump());
+        CHECK((info[key].is_null() || info[key].is_string()));
+    }
     CHECK(info["power"]["devices"].size() + info["power"]["missing"].size() >= 1);
 }

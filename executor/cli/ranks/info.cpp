@@ -112,9 +112,9 @@ int info(info_options const& options)
         bool const open = RHEO_HAS_ULFM && !launched;  // the launcher decides
         auto const losses = open ? "" : what_a_loss_does(launched && ulfm["active"].get<bool>());
         if (options.json) {
-            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
+            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
                                              {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
-                                             {"gpus", gpus.names}, {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json{nullptr} : nlohmann::ordered_json(cudnn.version)}, {"power", power_json(found)}, {"default_data", data}};
+                                             {"gpus", gpus.names}, {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(cudnn.version)}, {"power", power_json(found)}, {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
             fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n", RHEO_VERSION, mpi_version(),
