@@ -3,16 +3,21 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "rheo/frequency/profile_csv.hpp"
+#include "rheo/frequency/project.hpp"
 #include "rheo/frequency/split_backward.hpp"
 #include "rheo/schedule/families.hpp"
 
@@ -41,6 +46,19 @@ double number_with(std::string const& option, std::string_view text, suffix cons
         }
     }
     throw refusal{2, fmt::format("{} is '{}', but it is a number like 0.1{}", option, text, suffixes[0].name)};
+}
+
+/// A unit that no computation is shorter than, and in which the longest can be counted. @throws refusal
+void expect_unit_fits(seconds unit, seconds shortest, seconds longest, frontier_options const& options)
+{
+    if (unit > shortest) {
+        throw refusal{2, fmt::format("--unit {} is longer than the shortest computation of {}, which takes {:g} s: choose at most that", options.unit,
+                             options.profile, shortest.count)};
+    }
+    if (longest / unit >= std::numeric_limits<std::int32_t>::max()) {
+        throw refusal{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit,
+                             options.profile, longest.count)};
+    }
 }
 
 std::string file_text(std::string const& name)
@@ -76,10 +94,21 @@ frontier_input read_input(frontier_options const& options)
     if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
         throw refusal{2, "--unit is at least 1ns"};
     }
+    auto shortest = seconds{std::numeric_limits<double>::max()};
+    seconds longest{0.0};
+    for (auto const& row : measured.what.rows) {
+        if (is_compute(row.kind)) {
+            shortest = std::min(shortest, row.time);
+            longest = std::max(longest, row.time);
+        }
+    }
+    if (!options.unit.empty()) {
+        expect_unit_fits(request.unit, shortest, longest, options);
+    }
     if (options.input_gradient_share > 0.0) {
         measured.what = with_split_backwards(std::move(measured.what), options.input_gradient_share);
     }
-    return {*schedule.schedule, std::move(measured.what), request};
+    return {*schedule.schedule, std::move(measured.what), request, shortest};
 }
 
 made_project project_for(program const& p, frontier_input const& input, frontier_options const& options)
@@ -95,6 +124,13 @@ made_project project_for(program const& p, frontier_input const& input, frontier
         }
         throw refusal{4, fmt::format("{}: {}{}", options.profile, made.reason,
                              whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
+    }
+    auto const units = length_at(made.what, curve_end::cheapest);
+    if (units >= std::numeric_limits<std::int32_t>::max()) {
+        throw refusal{2, fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
+                                     "choose fewer microbatches or a --unit of {:.0f}us or more",
+                             options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
+                             std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
     }
     return made;
 }

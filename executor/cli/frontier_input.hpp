@@ -21,12 +21,13 @@ struct frontier_input {
     any_schedule schedule;
     rheo::profile measured;  // profile alone is the command
     frontier_request request;
+    seconds shortest;        ///< time of a computation of the profile
 };
 
 /// Reads the profile, too. @throws refusal
 frontier_input read_input(frontier_options const& options);
 
-/// A project with its options. @throws refusal with what the profile lacks
+/// A project with its options. @throws refusal with what the profile lacks, or when it is too long to be counted in units
 made_project project_for(program const& p, frontier_input const& input, frontier_options const& options);
 
 /// A bar on the terminal once it has taken long enough to be noticed; nothing where it is no terminal.

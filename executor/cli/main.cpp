@@ -55,9 +55,9 @@ void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
     command.add_option("--schedule", options.schedule, "the family of the program");
     command.add_option("--microbatches", options.microbatches, "of an iteration")->required()->check(CLI::Range(1, 1 << 14));
     command.add_option("--fit", options.fit, "hull of what was measured, or the published exponential fit")->check(CLI::IsMember({"hull", "exponential"}));
-    command.add_option("--unit", options.unit, "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit");
+    command.add_option("--unit", options.unit, "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit. With --csv, a row for each; without it, one for each millisecond");
     command.add_option("--blocking-power", options.blocking_power, "what a device draws while it waits, for example 83.64W; without it what the profile says, else that");
-    auto* const deadline = command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of the highest clocks");
+    auto* const deadline = command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of each computation at its fastest clock");
     command.add_option("--straggler", options.straggler, "the same where everybody waits until then for somebody else")->excludes(deadline);
     command.add_option("--switch-latency", options.switch_latency, "how long a change of the clock takes, for example 5ms");
     command.add_option("--dwell", options.dwell, "how long a clock is kept at least, for example 100ms");

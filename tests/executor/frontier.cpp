@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo frontier` as its users start it: table, JSON, CSV, picture, header, and a sentence for each mistake.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -188,6 +189,107 @@ TEST_CASE("throttled points, ranks of their own and rows without a clock go from
     }
 }
 
+TEST_CASE("rheo frontier says how long an iteration may be when there are too many microbatches")
+{
+    temporary_folder const folder;
+    folder.write("long.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,1,200\n0,forward,700,1.5,150\n0,backward,1400,2,400\n");
+    refused(frontier(folder, "long.csv --microbatches 800"), 2,
+        "--microbatches 800 at units of 1e-06 s: the slowest iteration takes 2800 s, more units than can be counted; choose fewer microbatches or a "
+        "--unit of 2us or more");
+    CHECK(frontier(folder, "long.csv --microbatches 600 --unit 1ms").exit_code == 0);
+}
+
+TEST_CASE("rows come at each unit that was asked for")
+{
+    temporary_folder const folder;
+    write_profile(folder);
+    auto const lines = [](std::string const& text) { return std::count(text.begin(), text.end(), '\n'); };
+    std::string const common = "p.csv --microbatches 2 --blocking-power 50W --csv";
+    CHECK(lines(frontier(folder, common).out) == 12);  // each millisecond: a heading, 28 to 18 ms
+    CHECK(lines(frontier(folder, common + " --unit 1ms").out) == 12);
+    CHECK(lines(frontier(folder, common + " --unit 0.1ms").out) == 102);
+}
+
+namespace {
+
+/// Three stages at five clocks of uneven distance, with a high fixed power; the forward throttles at the highest clock.
+void write_coarse_profile(temporary_folder const& folder)
+{
+    std::string text = "stage,instruction,frequency,time,energy\n";
+    for (int stage = 0; stage < 3; ++stage) {
+        for (std::string const kind : {"forward", "backward"}) {
+            double const work = (kind == "forward" ? 0.02 : 0.041) * (1.0 + 0.04 * stage);
+            for (double const clock : {1410.0, 1395.0, 1200.0, 885.0, 810.0}) {
+                double const share = clock / 1410.0;
+                double const time = clock == 1410.0 && kind == "forward" ? work * 1.02 : work * (0.2 + 0.8 / share);
+                text += std::to_string(stage) + "," + kind + "," + std::to_string(clock) + "," + std::to_string(time) + ","
+                    + std::to_string(time * (140.0 + 160.0 * share * share)) + "\n";
+            }
+        }
+    }
+    folder.write("coarse.csv", text);
+}
+
+double energy_at(temporary_folder const& folder, std::string const& arguments)
+{
+    return nlohmann::json::parse(frontier(folder, "coarse.csv --microbatches 10 --json " + arguments).out)["chosen"]["energy_J"].get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("rheo frontier never takes more energy at a longer deadline, nor with another fit, and its bound is below both")
+{
+    temporary_folder const folder;
+    write_coarse_profile(folder);
+    double last = 1e300;
+    double last_with_rule = 1e300;
+    for (int k = 0; k < 12; ++k) {
+        auto const deadline = " --deadline " + std::to_string(0.85 + 0.013 * k) + "s";
+        auto const hull = nlohmann::json::parse(frontier(folder, "coarse.csv --microbatches 10 --json" + deadline).out)["chosen"];
+        auto const fitted = nlohmann::json::parse(frontier(folder, "coarse.csv --microbatches 10 --json --fit exponential" + deadline).out)["chosen"];
+        auto const energy = hull["energy_J"].get<double>();
+        CHECK(energy <= last);
+        last = energy;
+        CHECK(energy <= fitted["energy_J"].get<double>());
+        for (auto const& chosen : {hull, fitted}) {
+            CHECK(chosen["bound_J"].get<double>() <= energy);
+            CHECK(chosen["rounding_loss_J"].get<double>() == Approx(chosen["energy_J"].get<double>() - chosen["bound_J"].get<double>()).margin(1e-9));
+        }
+        CHECK(hull["bound_J"].get<double>() == Approx(fitted["bound_J"].get<double>()).epsilon(1e-12));
+        auto const with_rule = energy_at(folder, deadline + " --switch-latency 1ms --dwell 30ms");
+        CHECK(with_rule <= last_with_rule);
+        last_with_rule = with_rule;
+    }
+    auto const table = frontier(folder, "coarse.csv --microbatches 10 --fit exponential").out;
+    CHECK(table.find("fitted model J") != std::string::npos);
+    CHECK(table.find("the fitted model bounds nothing") != std::string::npos);
+}
+
+TEST_CASE("what is saved is counted against two baselines, each until its own end")
+{
+    temporary_folder const folder;
+    write_coarse_profile(folder);
+    auto const json = nlohmann::json::parse(frontier(folder, "coarse.csv --microbatches 10 --blocking-power 60W --json --deadline 1.2s").out);
+    auto const& highest = json["highest_clocks"];
+    auto const& fastest = json["fastest_clocks"];
+    CHECK(fastest["time_s"].get<double>() < highest["time_s"].get<double>());  // forwards throttle at 1410 MHz
+    auto const less = [&](nlohmann::json const& than) { return 100.0 * (1.0 - json["chosen"]["energy_J"].get<double>() / than["energy_J"].get<double>()); };
+    CHECK(json["chosen"]["less_than_highest_percent"].get<double>() == Approx(less(highest)));
+    CHECK(json["chosen"]["less_than_fastest_percent"].get<double>() == Approx(less(fastest)));
+    double computing = 0.0;
+    double busy = 0.0;
+    for (int stage = 0; stage < 3; ++stage) {  // by hand: what all draw at 1410 MHz, and while they wait until their own end
+        double const scale = 1.0 + 0.04 * stage;
+        computing += 10 * (std::stod(std::to_string(0.02 * scale * 1.02 * 300.0)) + std::stod(std::to_string(0.041 * scale * 300.0)));
+        busy += 10 * (std::stod(std::to_string(0.02 * scale * 1.02)) + std::stod(std::to_string(0.041 * scale)));
+    }
+    auto const end = highest["time_s"].get<double>();
+    CHECK(highest["energy_J"].get<double>() == Approx(computing + 60.0 * (3 * end - busy)).epsilon(1e-4));
+    auto const table = frontier(folder, "coarse.csv --microbatches 10");
+    CHECK(table.out.find("all at the highest clock") != std::string::npos);
+    CHECK(table.out.find("each at its fastest clock") != std::string::npos);
+}
+
 TEST_CASE("rheo frontier answers each mistake with a sentence and its exit code")
 {
     temporary_folder const folder;
@@ -196,7 +298,11 @@ TEST_CASE("rheo frontier answers each mistake with a sentence and its exit code"
     refused(frontier(folder, "p.csv --microbatches 2 --schedule 1f1c"), 2, "no schedule is called '1f1c'; the nearest known name is '1f1b'");
     refused(frontier(folder, "p.csv --microbatches 2 --unit 1x"), 2, "--unit is '1x', but it is a number like 0.1ms");
     refused(frontier(folder, "p.csv --microbatches 2 --deadline 10ms"), 3,
-        "--deadline 10ms: no plan meets this deadline: at the highest clocks the iteration takes longer (0.018000 s)");
+        "--deadline 10ms: no plan meets this deadline: with each computation at its fastest clock the iteration takes longer (0.018000 s)");
+    refused(frontier(folder, "p.csv --microbatches 2 --unit 1s --fit exponential"), 2,
+        "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
+    refused(frontier(folder, "p.csv --microbatches 2 --unit 1s"), 2,
+        "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
     folder.write("bad.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,-1,1\n");
     refused(frontier(folder, "bad.csv --microbatches 2"), 4, "bad.csv, line 2: time is '-1', but a time is a positive number of seconds, at most 2000");
     CHECK(frontier(folder, "p.csv --microbatches 0").exit_code == 2);

@@ -52,11 +52,12 @@ comparison compare(program const& p, profile const& measured, int stride)
     auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
     auto const ours = make_frontier(hull.what, waiting);
     auto const buckets = buckets_of(fitted, blocking);
+    auto const real_clocks = make_real_frontier(ours, hull.options, blocking, slowest_time(ours));
     comparison result;
     for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{stride}) {
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
         auto const end = published.time;
-        auto const real = realise(ours, hull.options, blocking, end);
+        auto const real = realise(real_clocks, end);
         REQUIRE(real.reason.empty());
         auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours))).count;  // beyond T* we end earlier
         auto const published_energy = total_energy(ours, published.cost, end).count;
@@ -126,16 +127,14 @@ TEST_CASE("what is saved at no loss of time, and when somebody else is late by a
     auto const measured = parse_profile(*text, "profile.csv").what;
     auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);  // a straggler is waited for: that time is paid anyway
-    detail::clock_choice highest{made.what, made.options, blocking, 0};
-    for (std::size_t k = 0; k < highest.operations(); ++k) {
-        highest.choose(k, 0);
-    }
-    seconds const fastest = nanoseconds(static_cast<double>(highest.run()));
+    auto const highest = at_highest_clocks(made.what, made.options, blocking);
+    auto const fastest = at_fastest_clocks(made.what, made.options, blocking).time;
+    auto const real_clocks = make_real_frontier(f, made.options, blocking, fastest * 1.5);
     auto const saved = [&](double factor) {
-        auto const real = realise(f, made.options, blocking, fastest * factor);
+        auto const real = realise(real_clocks, fastest * factor);
         REQUIRE(real.reason.empty());
         REQUIRE(real.plan.time <= fastest * factor);
-        return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, {highest.cost()}, fastest * factor);
+        return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, highest.cost, fastest * factor);
     };
     CHECK(saved(1.0) > 0.152);
     CHECK(saved(1.2) > 0.24);
@@ -146,7 +145,7 @@ TEST_CASE("what is saved at no loss of time, and when somebody else is late by a
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
         for (double const late : {1.01, 1.05, 1.1, 1.2, 1.5}) {
             if (auto const end = fastest * late; published.time <= end) {
-                CHECK(1.0 - total_energy(f, published.cost, end) / total_energy(f, {highest.cost()}, end) <= saved(late));
+                CHECK(1.0 - total_energy(f, published.cost, end) / total_energy(f, highest.cost, end) <= saved(late));
             }
         }
     }

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "rheo/frequency/clocked_plan.hpp"
 #include "rheo/frequency/exponential_fit.hpp"
 #include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/make_project.hpp"
-#include "rheo/frequency/realise.hpp"
 
 namespace rheo::inline v0 {
 
@@ -32,27 +32,27 @@ template <class = void>
 clocked_plan at_bucket_clocks(
     made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
-    auto const& network = made.what.network;
-    clocked_plan result{{0.0}, {0.0}, {0}, {}};
-    for (std::size_t k = 0; k < network.operations.size(); ++k) {
+    return plan_with(made.what, blocking, [&](std::size_t k) {
         auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];
         std::size_t which = 0;
         while (which + 1 < options.size() && options[which + 1].time <= plan.durations[k]) {
             ++which;
         }
-        auto const& option = options[which].what;
-        result.options.push_back(option);
-        result.computing += option.energy;
-        result.cost += in_whole_nanojoules(option.energy - blocking * option.time);
+        return options[which].what;
+    });
+}
+
+/// What the published method runs at each tick of its frontier, fastest first. @pre the frontier is of the project and has its plans
+template <class = void>
+std::vector<clocked_plan> published_plans(made_project const& made, frontier const& f, watts blocking)
+{
+    auto const buckets = buckets_of(made, blocking);
+    std::vector<clocked_plan> plans;
+    for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
+        plans.push_back(at_bucket_clocks(made, plan_at(f, time), buckets, blocking));
     }
-    std::vector<std::int64_t> times(static_cast<std::size_t>(network.events), 0);
-    for (auto const& arc : network.arcs) {
-        auto const length = arc.operation < 0 ? arc.nanoseconds : detail::nanoseconds_above(result.options[static_cast<std::size_t>(arc.operation)].time);
-        auto& end = times[static_cast<std::size_t>(arc.to)];
-        end = std::max(end, times[static_cast<std::size_t>(arc.from)] + length);
-    }
-    result.time = nanoseconds(static_cast<double>(times.back()));
-    return result;
+    std::stable_sort(plans.begin(), plans.end(), [](clocked_plan const& a, clocked_plan const& b) { return a.time < b.time; });
+    return plans;
 }
 
 }  // namespace rheo::inline v0

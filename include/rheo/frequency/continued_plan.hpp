@@ -188,6 +188,25 @@ constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan
     return {curve.what, curve.waiting, {{wanted, cost_at(curve, wanted), curve.vertices[detail::vertex_before(curve, wanted)].slope}}, plan.claim.events};
 }
 
+/// The plans of several times as a frontier: between them it has plans that keep their times, but are not the least. They come
+/// slowest first, each made from the curve for its time, the first and last for those of the curve's ends.
+template <class = void>
+constexpr frontier frontier_through(frontier const& curve, std::vector<continued_plan> const& plans)
+{
+    frontier result{curve.what, curve.waiting, {}, {}};
+    for (auto const& plan : plans) {
+        ticks const time{plan.claim.events.back()};
+        auto const cost = cost_at(curve, time);
+        if (!result.vertices.empty()) {
+            auto& before = result.vertices.back();
+            before.slope = {(cost - before.cost).count / (before.time - time).count};
+        }
+        result.vertices.push_back({time, cost, curve.vertices.back().slope});
+        result.events.insert(result.events.end(), plan.claim.events.begin(), plan.claim.events.end());
+    }
+    return result;
+}
+
 /// True when every vertex of a continued curve is proved, with them all between, and where it begins. Cost: that of continued_at per vertex.
 template <class = void>
 constexpr bool proved_everywhere(steady_state const& s, frontier const& curve, int microbatches)

@@ -6,7 +6,9 @@
 // at its highest clock, as long as the deadline is kept and it saves energy. Iterations follow each other, so the last
 // clock of a rank meets its first one. While a clock changes the device waits, and draws what a waiting device draws.
 //
-// This is a search, not an optimum; how far it is from one is bounded by the frontier's certificate like any plan.
+// This is a search, not an optimum; how far it is from one is bounded by the frontier's certificate like any plan. As without
+// a rule it goes from deadline to deadline, at fixed ones, and the answer is the least of what was found by then: a
+// longer deadline never takes more energy.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,12 +53,21 @@ namespace detail {
 template <class = void>
 class run_search {
 public:
-    constexpr run_search(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, switching_rule rule, std::int64_t deadline)
-        : network_{&f.what.network}, rule_{rule}, deadline_{deadline}
+    /// A plan that was found on the way.
+    struct found_plan {
+        std::int64_t deadline;  ///< of the step before: it was looked for by then
+        std::int64_t time;
+        std::int64_t cost;
+        std::vector<std::size_t> choice;
+    };
+
+    /// Begins with every rank at its highest clock.
+    constexpr run_search(real_frontier const& r, switching_rule rule)
+        : network_{&r.relaxed.what.network}, rule_{rule}, waiting_{r.relaxed.waiting}, blocking_{r.blocking}
     {
         auto const& all = network_->operations;
         for (std::size_t k = 0; k < all.size(); ++k) {
-            tables_.push_back(&options[static_cast<std::size_t>(f.what.curve_of[k])]);
+            tables_.push_back(&r.options[static_cast<std::size_t>(r.relaxed.what.curve_of[k])]);
             choice_.push_back(0);
         }
         for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
@@ -64,12 +75,42 @@ public:
                 ++end;
             }
             rows_.push_back({begin, end});
-            set_to_highest(begin, end);
         }
-        blocking_ = blocking;
+        set_to_highest();
     }
 
-    constexpr bool possible() { return length() <= deadline_; }
+    /// How long the iteration takes with every rank at its highest clock.
+    constexpr std::int64_t fastest() const { return fastest_; }
+    constexpr std::vector<found_plan> const& found() const { return found_; }
+
+    /// Looks for plans for a deadline: on from the plan of the step before, and again from the beginning. @pre deadlines do not fall
+    constexpr void step(std::int64_t before, std::int64_t deadline, clocked_plan const& proposal)
+    {
+        before_ = before;
+        deadline_ = deadline;
+        take_over(proposal);
+        auto const kept = choice_;
+        auto const cost_of_kept = cost();
+        set_to_highest();
+        begin_even();
+        take_over(proposal);
+        if (cost() > cost_of_kept) {
+            choice_ = kept;
+        }
+    }
+
+    constexpr clocked_plan plan(project const& what, found_plan const& chosen)
+    {
+        auto result = plan_with(what, blocking_, [&](std::size_t k) { return (*tables_[k])[chosen.choice[k]]; });
+        result.time = nanoseconds(static_cast<double>(chosen.time));  // with the changes of clocks
+        return result;
+    }
+
+private:
+    struct row_range {
+        std::size_t begin;
+        std::size_t end;
+    };
 
     /// One clock for all ranks, then one for each, the cheapest that the deadline allows: no changes at all.
     constexpr void begin_even()
@@ -105,21 +146,17 @@ public:
         }
     }
 
-    constexpr clocked_plan plan()
+    /// Notes the plan at hand if it is the least so far, by its cost or with waiting until its end.
+    constexpr void note(std::int64_t time)
     {
-        clocked_plan result{nanoseconds(static_cast<double>(length())), {0.0}, {cost()}, {}};
-        for (std::size_t k = 0; k < choice_.size(); ++k) {
-            result.options.push_back(chosen(k));
-            result.computing += chosen(k).energy;
+        auto const sum = cost();
+        auto const total = sum + in_whole_nanojoules(waiting_ * nanoseconds(static_cast<double>(time))).count;
+        if (found_.empty() || sum < least_cost_ || total < least_total_) {
+            least_cost_ = found_.empty() ? sum : std::min(least_cost_, sum);
+            least_total_ = found_.empty() ? total : std::min(least_total_, total);
+            found_.push_back({before_, time, sum, choice_});
         }
-        return result;
     }
-
-private:
-    struct row_range {
-        std::size_t begin;
-        std::size_t end;
-    };
 
     constexpr clock_option const& chosen(std::size_t k) const { return (*tables_[k])[choice_[k]]; }
 
@@ -158,6 +195,18 @@ private:
         return place;
     }
 
+    constexpr void set_to_highest()
+    {
+        for (auto const [begin, end] : rows_) {
+            set_to_highest(begin, end);
+        }
+        fastest_ = length();
+        if (found_.empty()) {
+            before_ = fastest_;
+            note(fastest_);
+        }
+    }
+
     constexpr void set_to_highest(std::size_t begin, std::size_t end)
     {
         megahertz highest{0.0};
@@ -189,8 +238,11 @@ private:
         for (std::size_t k = from; k < to; ++k) {
             choice_[k] = place_of(k, clock);
         }
-        if (dwells() && length() <= deadline_) {
-            return true;
+        if (dwells()) {
+            if (auto const end = length(); end <= deadline_) {
+                note(end);
+                return true;
+            }
         }
         choice_ = before;
         return false;
@@ -267,8 +319,14 @@ private:
 
     event_network const* network_;
     switching_rule rule_;
-    std::int64_t deadline_;
-    watts blocking_{};
+    watts waiting_;
+    watts blocking_;
+    std::int64_t fastest_ = 0;
+    std::int64_t before_ = 0;
+    std::int64_t deadline_ = 0;
+    std::vector<found_plan> found_;
+    std::int64_t least_cost_ = 0;
+    std::int64_t least_total_ = 0;
     std::vector<std::vector<clock_option> const*> tables_;
     std::vector<std::size_t> choice_;
     std::vector<row_range> rows_;
@@ -276,25 +334,55 @@ private:
     std::vector<std::int64_t> earliest_;
 };
 
+/// Deadlines for which plans are looked for, in whole nanoseconds: so many to twice the fastest time.
+inline constexpr std::int64_t switching_steps = 64;
+
 }  // namespace detail
 
-/// As realise without a rule, with the changes of clocks in the times and each clock kept for long enough.
-/// The plan's time holds the changes. @pre as there. Cost: a pass over the network per run that is tried.
+/// As realise without a rule, with the changes of clocks in the times and each clock kept for long enough. The plan's time holds
+/// the changes. @pre as there, or the frontier was made for a step more. Cost: for each of some deadlines up to this one, a pass over the network per run that is tried.
 template <class = void>
-constexpr realised_plan realise(
-    frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline, switching_rule rule)
+constexpr realised_plan realise(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
-    auto proposal = realise(f, options, blocking, deadline);
-    if (!proposal || proposal.plan.options.empty() || rule == switching_rule{}) {
-        return proposal;
+    if (rule == switching_rule{} || r.relaxed.what.curve_of.empty()) {
+        return realise(r, deadline, waits);
     }
-    detail::run_search search{f, options, blocking, rule, in_whole_nanoseconds(deadline)};
-    if (!search.possible()) {
-        return {{}, "no plan meets this deadline: at the highest clocks the iteration takes longer"};
+    detail::run_search<> search{r, rule};
+    auto const end = deadline.count < 1e9 ? in_whole_nanoseconds(deadline) : std::int64_t{1'000'000'000'000'000'000};
+    if (end < search.fastest()) {
+        return {{}, "no plan meets this deadline: with each rank at its highest clock, which it keeps, the iteration takes longer"};
     }
-    search.begin_even();
-    search.take_over(proposal.plan);
-    return {search.plan(), {}};
+    auto const step = std::max<std::int64_t>(search.fastest() / detail::switching_steps, 1);
+    auto const last = std::max(r.end, search.fastest());
+    auto before = search.fastest();
+    for (auto next = before; before <= end; next += step) {
+        next = std::min(next, last);
+        search.step(before, next, realise(r, nanoseconds(static_cast<double>(next))).plan);
+        if (next == last) {
+            break;
+        }
+        before = next;
+    }
+    std::int64_t least = 0;
+    typename detail::run_search<>::found_plan const* best = nullptr;
+    auto const waiting = waits == waiting_until::own_end ? r.relaxed.waiting : watts{0.0};
+    for (auto const& plan : search.found()) {
+        auto const total = plan.cost + in_whole_nanojoules(waiting * nanoseconds(static_cast<double>(plan.time))).count;
+        if (plan.deadline <= end && plan.time <= end && (best == nullptr || total < least)) {
+            best = &plan;
+            least = total;
+        }
+    }
+    return {search.plan(r.relaxed.what, *best), {}};
+}
+
+/// The same for one deadline. @pre as there
+template <class = void>
+constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
+    switching_rule rule, waiting_until waits = waiting_until::deadline)
+{
+    auto const step = at_highest_clocks(f.what, options, blocking).time / static_cast<double>(detail::switching_steps);
+    return realise(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
 }
 
 }  // namespace rheo::inline v0

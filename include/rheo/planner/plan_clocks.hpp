@@ -64,8 +64,8 @@ struct pipeline_frontier {
 /// The answer of choose_clocks: clocks for a plan, or the reason why there are none.
 struct chosen_clocks {
     clocks_of_rows clocks;
-    seconds fastest;     ///< of a step at the highest clocks
-    joules at_highest;   ///< that all ranks with a place draw in it then
+    seconds fastest;     ///< of a step with each computation at its fastest clock
+    joules at_highest;   ///< that all ranks with a place draw in a step with all at the highest clock, until that one ends
     seconds time;        ///< of a step at these clocks
     joules energy;       ///< that all ranks with a place draw in it, waiting included
     std::string reason;
@@ -202,8 +202,10 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
     joules cost{};
     watts waiting{};
     joules highest{};
+    seconds end_of_highest{};
+    auto const waits = pipelines.size() > 1 ? waiting_until::deadline : waiting_until::own_end;
     for (auto const* p : pipelines) {
-        auto const real = realise(p->curve, p->options, request.costs.blocking, wanted, request.switching);
+        auto const real = realise(p->curve, p->options, request.costs.blocking, wanted, request.switching, waits);
         if (!real) {
             result.reason = real.reason;
             return result;
@@ -212,13 +214,14 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
         cost += in_joules(real.plan.cost);
         waiting += p->curve.waiting;
         auto& rows = result.clocks.emplace_back(static_cast<std::size_t>(p->curve.what.network.rows));
+        auto const at_highest = at_highest_clocks(p->curve.what, p->options, request.costs.blocking);
+        highest += in_joules(at_highest.cost);
+        end_of_highest = std::max(end_of_highest, at_highest.time);
         for (std::size_t k = 0; k < real.plan.options.size(); ++k) {
-            auto const& fastest = p->options[static_cast<std::size_t>(p->curve.what.curve_of[k])].front();
             rows[static_cast<std::size_t>(p->curve.what.network.operations[k].row)].push_back(real.plan.options[k].clock);
-            highest += fastest.energy - request.costs.blocking * fastest.time;
         }
     }
-    result.at_highest = highest + waiting * result.fastest;
+    result.at_highest = highest + waiting * end_of_highest;
     result.energy = cost + waiting * result.time;
     return result;
 }

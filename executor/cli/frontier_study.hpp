@@ -1,0 +1,51 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What `rheo frontier` finds out before it shows anything: the curve that was asked for, the frontier of what was measured with its
+// plans at real clocks, the two plans that these are compared with, the chosen plan, and below what no plan is.
+
+#include <algorithm>
+#include <string>
+
+#include "cli/frontier_input.hpp"
+#include "rheo/frequency/clocked_plan.hpp"
+#include "rheo/frequency/frontier.hpp"
+#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/realise.hpp"
+#include "rheo/schedule/program.hpp"
+
+namespace rheo::cli {
+
+inline constexpr int table_rows = 10;
+
+struct frontier_study {
+    program what;
+    watts blocking;
+    made_project made;       ///< by the hull
+    rheo::frontier hull;     ///< without plans where it was carried over from a shorter program
+    rheo::frontier curve;    ///< what is shown: that of the fit
+    real_frontier real;
+    clocked_plan highest;    ///< all at the highest clock
+    clocked_plan fastest;    ///< each at its fastest clock
+    clocked_plan chosen;
+    joules bound;            ///< no plan for the chosen deadline takes less
+    std::string unproved;    ///< why the hull's plan at that deadline is not proved to be optimal; empty when it is
+    seconds until;           ///< when somebody else is done; 0: nobody is waited for
+    bool fitted = false;     ///< the curve is not that of what was measured
+    bool carried_over = false;
+
+    /// The energy of an iteration of all devices, which wait until its own end, or until others are done.
+    joules energy_of(clocked_plan const& plan, seconds others) const { return total_energy(hull, plan.cost, std::max(plan.time, others)); }
+
+    /// The plan for a deadline.
+    realised_plan real_clocks(seconds deadline) const { return realise(real, deadline, waits() ? waiting_until::deadline : waiting_until::own_end); }
+
+    bool waits() const { return until > seconds{0.0}; }
+    ticks ticks_for(seconds time) const { return std::max(detail::ticks_within(curve, time), curve.vertices.back().time); }
+    seconds time_of_row(int row) const { return fastest.time + (std::max(slowest_time(curve), fastest.time) - fastest.time) * (static_cast<double>(row) / table_rows); }
+};
+
+/// @throws refusal
+frontier_study make_study(frontier_options const& options);
+
+}  // namespace rheo::cli
