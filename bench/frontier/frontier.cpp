@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <string>
 
 #include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
+#include "rheo/frequency/clock_bound.hpp"
 #include "rheo/frequency/continued_plan.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/profile_csv.hpp"
@@ -103,16 +105,36 @@ void look_up(benchmark::State& state)
 }
 BENCHMARK(look_up)->Unit(benchmark::kMicrosecond);
 
-void real_clocks(benchmark::State& state)
+/// The plans at real clocks for all deadlines, or for the fastest time alone.
+void real_clocks(benchmark::State& state, bool all)
 {
     auto const made = problem(made_up(8), static_cast<int>(state.range(0)), cost_fit::hull);
     auto const f = make_frontier(made.what, blocking * 8.0);
+    std::size_t points = 0;
+    for (auto _ : state) {
+        auto const real = make_real_frontier(f, made.options, blocking, all ? slowest_time(f) : fastest_time(f));
+        points = real.points.size();
+        benchmark::DoNotOptimize(real.changes.data());
+    }
+    state.counters["points"] = static_cast<double>(points);
+}
+
+void real_clocks_for_all(benchmark::State& state) { real_clocks(state, true); }
+void real_clocks_for_the_fastest(benchmark::State& state) { real_clocks(state, false); }
+BENCHMARK(real_clocks_for_all)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond);
+BENCHMARK(real_clocks_for_the_fastest)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond);
+
+void look_up_real_clocks(benchmark::State& state)
+{
+    auto const made = problem(made_up(8), 12, cost_fit::hull);
+    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(realise(f, made.options, blocking, deadline).plan.options.data());
+        benchmark::DoNotOptimize(realise(real, deadline).plan.options.data());
     }
 }
-BENCHMARK(real_clocks)->Arg(12)->Arg(96)->Unit(benchmark::kMillisecond);
+BENCHMARK(look_up_real_clocks)->Unit(benchmark::kMicrosecond);
 
 void certificate_checked(benchmark::State& state)
 {
@@ -197,13 +219,14 @@ void compare_models()
             auto const theirs = make_frontier(fitted.what, blocking * 8.0, frontier_begin::slowest);
             auto const ours = make_frontier(hull.what, blocking * 8.0);
             auto const buckets = buckets_of(fitted, blocking);
+            auto const real_frontier = make_real_frontier(ours, hull.options, blocking, slowest_time(ours));
             int points = 0;
             int above = 0;
             joules sums[2] = {{0.0}, {0.0}};
             for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{7}) {
                 auto const other = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
                 auto const end = other.time + nanoseconds(1.0 * microbatches);
-                auto const real = realise(ours, hull.options, blocking, end);
+                auto const real = realise(real_frontier, end);
                 auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours)));
                 auto const other_energy = total_energy(ours, other.cost, end);
                 above += !real || energy.count > other_energy.count + 1e-6 ? 1 : 0;
@@ -214,6 +237,59 @@ void compare_models()
             std::printf("%-8s %13d %7d %14.2f %15.2f %7.2f %11d\n", name, microbatches, points, sums[0].count / points, sums[1].count / points,
                 100.0 * (1.0 - sums[1] / sums[0]), above);
         }
+    }
+}
+
+/// What rounding costs above the bound where clocks are few and coarse: plain rounding of the relaxed plan at each deadline, and the plans of the family.
+void coarse_clocks()
+{
+    std::printf("\nmade-up devices of 300 W with few clocks, 1F1B, 60 deadlines from the fastest plan to the least-energy one: energy above the bound\n");
+    std::printf("clocks  fixed W  stages  microbatches  plain mean %%  largest %%  dearer when longer   now mean %%  largest %%\n");
+    struct shape {
+        int clocks;
+        double fixed;
+        int stages;
+        int microbatches;
+    };
+    for (auto const [clocks, fixed, stages, microbatches] : {shape{3, 150, 4, 24}, shape{4, 150, 4, 8}, shape{4, 160, 8, 24}, shape{5, 140, 8, 12}, shape{6, 120, 8, 24}}) {
+        profile measured;
+        for (int stage = 0; stage < stages; ++stage) {
+            for (auto const kind : {instruction_kind::forward, instruction_kind::backward}) {
+                double share = 1.0;
+                for (int k = 0; k < clocks; ++k, share *= 0.74 + 0.055 * ((k * 3) % 4)) {
+                    double const work = (kind == instruction_kind::forward ? 40.0 : 79.0) * (1.0 + 0.02 * ((stage * 5) % 7));
+                    auto const time = milliseconds(work * (0.2 + 0.8 / share));
+                    measured.rows.push_back({rank_id{-1}, stage_id{stage}, kind, {1740.0 * share}, time, watts{fixed + (300.0 - fixed) * std::pow(share, 2.4)} * time});
+                }
+            }
+        }
+        auto const made = problem(measured, microbatches, cost_fit::hull);
+        auto const f = make_frontier(made.what, blocking * static_cast<double>(stages));
+        auto const tables = detail::worth_choosing(made.options, blocking);
+        auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
+        double mean[2] = {0.0, 0.0};
+        double largest[2] = {0.0, 0.0};
+        int dearer = 0;
+        auto last = std::numeric_limits<std::int64_t>::max();
+        for (int k = 0; k < 60; ++k) {
+            auto const deadline = fastest_time(f) + (slowest_time(f) - fastest_time(f)) * (k / 60.0);
+            auto const end = in_whole_nanoseconds(deadline);
+            auto const flows = certify(f, std::max(detail::ticks_within(f, deadline), f.vertices.back().time)).flows;
+            auto const bound = total_energy(f, least_cost_by(made.what, made.options, blocking, flows, deadline), deadline);
+            detail::clock_search plain{made.what, tables};
+            plain.round_down(detail::events_within(f, end), detail::rounding::windows);
+            (void)plain.meet(end);
+            plain.fill(end, [](auto const&) {});
+            dearer += plain.cost() > last ? 1 : 0;
+            last = std::min(last, plain.cost());
+            double const above[2] = {total_energy(f, {plain.cost()}, deadline) / bound - 1.0, total_energy(f, realise(real, deadline).plan.cost, deadline) / bound - 1.0};
+            for (int which = 0; which < 2; ++which) {
+                mean[which] += above[which] / 60.0;
+                largest[which] = std::max(largest[which], above[which]);
+            }
+        }
+        std::printf("%6d %8.0f %7d %13d %13.3f %10.3f %19d %12.3f %10.3f\n", clocks, fixed, stages, microbatches, 100.0 * mean[0], 100.0 * largest[0], dearer,
+            100.0 * mean[1], 100.0 * largest[1]);
     }
 }
 
@@ -267,6 +343,7 @@ int main(int argc, char** argv)
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
     compare_models();
+    coarse_clocks();
     against_lowtime(12);
     return 0;
 }

@@ -108,7 +108,7 @@ void print_table(frontier_study const& s, frontier_options const& options)
     fmt::print("chosen                       {:.6f} s   {:.3f} J   {:.2f} % less than at the highest, {:.2f} % less than at the fastest clocks\n",
         s.chosen.time.count, chosen.count, percent_less(chosen, highest), percent_less(chosen, fastest));
     if (s.until > s.chosen.time) {
-        fmt::print("                             and waits until {:.6f} s, which is in all three energies\n", s.until.count);
+        fmt::print("                             and waits until {:.6f} s, which is in the energy of all three\n", s.until.count);
     }
     fmt::print("                             {} changes of clocks in an iteration\n", switches(s.made.what.network, s.chosen));
     if (s.carried_over) {

@@ -192,7 +192,7 @@ TEST_CASE("throttled points, ranks of their own and rows without a clock go from
 TEST_CASE("rheo frontier says how long an iteration may be when there are too many microbatches")
 {
     temporary_folder const folder;
-    folder.write("long.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,1,200\n0,forward,700,1.5,150\n0,backward,1400,2,400\n");
+    folder.write("long.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,1,200\n0,forward,700,1.5,150\n0,backward,0,2,400\n");
     refused(frontier(folder, "long.csv --microbatches 800"), 2,
         "--microbatches 800 at units of 1e-06 s: the slowest iteration takes 2800 s, more units than can be counted; choose fewer microbatches or a "
         "--unit of 2us or more");
@@ -205,9 +205,9 @@ TEST_CASE("rows come at each unit that was asked for")
     write_profile(folder);
     auto const lines = [](std::string const& text) { return std::count(text.begin(), text.end(), '\n'); };
     std::string const common = "p.csv --microbatches 2 --blocking-power 50W --csv";
-    CHECK(lines(frontier(folder, common).out) == 12);  // each millisecond: a heading, 28 to 18 ms
-    CHECK(lines(frontier(folder, common + " --unit 1ms").out) == 12);
-    CHECK(lines(frontier(folder, common + " --unit 0.1ms").out) == 102);
+    CHECK(lines(frontier(folder, common).out) == 29);  // each millisecond: a heading, 45 to 18 ms
+    CHECK(lines(frontier(folder, common + " --unit 1ms").out) == 29);
+    CHECK(lines(frontier(folder, common + " --unit 0.1ms").out) == 272);
 }
 
 namespace {

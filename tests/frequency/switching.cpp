@@ -3,6 +3,8 @@
 // plan takes more energy than the highest clocks do.
 #include "rheo/frequency/switching.hpp"
 
+#include <limits>
+
 #include "catch.hpp"
 #include "problems.hpp"
 #include "rheo/schedule/one_f_one_b.hpp"
@@ -75,6 +77,28 @@ TEST_CASE("with changes that take time the deadline is kept, and saving gets har
                 REQUIRE(real.plan.cost >= before - nanojoules{1});
                 REQUIRE(real.plan.cost <= highest);
             }
+        }
+    }
+}
+
+TEST_CASE("with a rule, too, a longer deadline never takes more energy")
+{
+    for (int ranks : {2, 3}) {
+        auto const p = prepare(ranks, 6);
+        auto const real = make_real_frontier(p.curve, p.made.options, watts{50.0}, slowest_time(p.curve));
+        switching_rule const rule{.latency = milliseconds(0.4), .dwell = milliseconds(8.0)};
+        nanojoules last{std::numeric_limits<std::int64_t>::max()};
+        joules last_alone{1e300};
+        for (int step = 0; step <= 25; ++step) {
+            auto const deadline = fastest_time(p.curve) * (1.0 + 0.017 * step);
+            auto const plan = realise(real, deadline, rule);
+            auto const alone = realise(real, deadline, rule, waiting_until::own_end).plan;
+            REQUIRE(plan);
+            REQUIRE(plan.plan.cost <= last);
+            REQUIRE(total_energy(p.curve, alone.cost, alone.time) <= last_alone);
+            REQUIRE(end_of(p.made.what.network, plan.plan, rule.latency) <= deadline.count + 1e-9);
+            last = plan.plan.cost;
+            last_alone = total_energy(p.curve, alone.cost, alone.time);
         }
     }
 }

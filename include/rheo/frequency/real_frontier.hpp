@@ -9,7 +9,7 @@
 // Plans that somebody else has found can be taken into the family: then it is never dearer than they are.
 //
 // The steps are of equal cost. At each, time that is left goes to the operations that save most, exchanges improve on
-// that, and every fourth step begins again from the relaxed plan, rounded down in three ways, where that is cheaper.
+// that, and every fourth step (fewer of long programs) begins again from the relaxed plan, rounded down in three ways, where that is cheaper.
 // Programs that are small enough to enumerate have no family: their answers are the optimum.
 //
 // Real clocks follow from what was measured. The frontier of another fit than the hull is used for its range alone, so
@@ -77,13 +77,15 @@ struct search_effort {
     std::int64_t at_the_fastest;
     std::int64_t at_each_step;
     std::int64_t steps;  ///< to the energy of the fastest plan
+    std::size_t again;   ///< so many steps from one beginning with the relaxed plan to the next
 };
 
 template <class = void>
 constexpr search_effort effort_for(std::size_t operations)
 {
     auto const steps = std::clamp<std::int64_t>((std::int64_t{1} << 22U) / static_cast<std::int64_t>(operations + 1), 256, 4096);
-    return std::is_constant_evaluated() ? search_effort{1'000, 100, 64} : search_effort{1'000'000, 8'000, steps};
+    auto const again = std::clamp<std::size_t>(operations / 512, 4, 32);
+    return std::is_constant_evaluated() ? search_effort{1'000, 100, 64, 4} : search_effort{1'000'000, 8'000, steps, again};
 }
 
 /// Times at which the relaxed cost has fallen by equal steps, from the fastest time on; and the end of the curve.
@@ -233,7 +235,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
             }
         }
         search.fill(deadlines[k], note);
-        if (k % 4 == 0 || k + 1 == deadlines.size()) {
+        if (k % effort.again == 0 || k + 1 == deadlines.size()) {
             begin_again(search, f, deadlines[k]);
             recorder.note_all(search);
         }
