@@ -108,6 +108,16 @@ inline void acknowledge([[maybe_unused]] communicator const& comm, [[maybe_unuse
 #endif
 }
 
+/// True when a member has revoked the communicator, as far as this rank has heard. It makes no progress itself.
+inline bool is_revoked([[maybe_unused]] communicator const& comm)
+{
+    int revoked = 0;
+#if RHEO_HAS_ULFM
+    MPIX_Comm_is_revoked(comm.handle(), &revoked);
+#endif
+    return revoked != 0;
+}
+
 /// True when more than `lost_before` members are known to have failed, or somebody has revoked the communicator. Cheap
 /// enough for polling loops; it makes no progress itself.
 inline bool is_broken([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::size_t lost_before)

@@ -75,6 +75,22 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     }
 }
 
+end_of_members end_of_generation(generation last, bool voted, int vote)
+{
+    last.revoke();
+    if (!voted) {
+        agree(last.recovery(), vote);
+    }
+    auto const pair = last.rest.take();
+    auto const lives = agree_on_survivors(pair.recovery, pair.crew, {last.me});
+    auto const failed = failed_positions(pair.recovery);
+    int lowest = 0;
+    while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {
+        ++lowest;
+    }
+    return {std::none_of(lives.begin(), lives.end(), [](bool one) { return one; }), lowest == pair.recovery.rank()};
+}
+
 communicator survivors_of(generation last)
 {
     return last.members == last.with.crew ? std::move(last.with.data) : shrink(last.data());

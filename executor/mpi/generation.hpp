@@ -59,6 +59,20 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 /// @throws left_behind when the others hold this rank for lost; error
 generation next_generation(generation last, std::vector<rank_id> const& departed = {});
 
+/// Bits of a vote that each rank without an error of its own sets. One that is missing from an agreement says to all that ranks ended in an error.
+inline constexpr int no_error_of_data = 1 << 29;
+inline constexpr int no_other_error = 1 << 30;
+inline constexpr int no_error = no_error_of_data | no_other_error;
+
+struct end_of_members {
+    bool nobody_goes_on = false;  ///< the same at all ranks that took part
+    bool lowest = false;          ///< this rank, of those that are not known to be lost
+};
+
+/// For a rank that cannot go on: it makes the calls that next_generation makes on the others, with a vote that it does not live; they wait for its end.
+/// @param voted this rank has made the last agreement of the generation  @param vote else its vote in that: which error it has  @throws error
+end_of_members end_of_generation(generation last, bool voted, int vote);
+
 /// The communicator of those who live, for whoever goes on without generations. @throws peer_lost, error
 communicator survivors_of(generation last);
 

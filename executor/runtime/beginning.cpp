@@ -188,6 +188,10 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
     auto const& folder = config.run.folder;
     auto const& began = newest.manifest().fingerprint;
     start.step = newest.step().value;
+    if (start.step > config.train.steps) {
+        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
+                               "which begins with the first step again", start.step, folder, config.train.steps)};
+    }
     auto const differs = differences(began, fingerprint);
     auto const* const chosen = line_in(began, algorithms_line);
     if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr && chosen != nullptr && differs.empty()) {
@@ -295,6 +299,8 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
         }
     } catch (checkpoint_error const& error) {
         return {4, error.what()};
+    } catch (std::exception const& error) {  // it says what no memory holds, for example
+        return {4, fmt::format("the checkpoint of step {} in {} cannot be read: {}", step.value, folder, error.what())};
     }
     return {};
 }

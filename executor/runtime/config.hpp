@@ -74,6 +74,7 @@ struct plan_config {
 struct watchdog_config {
     double factor = 20;                 ///< deadline of an operation: times the longest one of this rank so far; 0: none
     double least_s = 60;                ///< and never less than this
+    double start_s = 600;               ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
     double stopped_s = 10;              ///< a process that has stood still that long is killed by others of its host; 0: never
 };
 

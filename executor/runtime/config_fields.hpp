@@ -120,6 +120,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");
     visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "deadline: times the rank's longest operation; 0: none");
     visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "and never less than this");
+    visit("run.watchdog.start_s", c.run.watchdog.start_s, at_least(0), "until all ranks have begun, else exit code 5; 0: no limit");
     visit("run.watchdog.stopped_s", c.run.watchdog.stopped_s, at_least(0), "a stopped rank is killed after; 0: never");
     visit("run.inject", c.run.inject, field_limits{}, "faults for tests, e.g. [\"kill:2@3:backward\"]");
 }

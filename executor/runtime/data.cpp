@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "rheo/tensor/random.hpp"
 #include "rheo/units/expects.hpp"
+#include "runtime/mapped_copy.hpp"
 
 namespace rheo::inline v0 {
 
@@ -46,6 +48,28 @@ struct dataset::impl {
         }
     }
 
+    /// Calls `each` with all tokens, a part of a file at a time, copied, and how many of the file's are before it.
+    template <class Each>
+    void for_each_part(Each each) const
+    {
+        constexpr std::int64_t part_tokens = 1 << 16;
+        std::vector<std::byte> copied;
+        std::int64_t const width = files.is_text() ? 1 : 2;
+        for (auto const& file : files.pieces()) {
+            auto part = file;
+            for (std::int64_t begin = 0; begin < file.count; begin += part.count) {
+                part.first = file.first + begin;
+                part.count = std::min(part_tokens, file.count - begin);
+                copied.resize(static_cast<std::size_t>(part.count * width));
+                if (!copy_mapped(copied.data(), file.data + width * begin, copied.size())) {
+                    refuse(fmt::format("'{}' became shorter while it was read", file.path));
+                }
+                part.data = copied.data();
+                each(part, begin);
+            }
+        }
+    }
+
     /// One pass: tokens within the vocabulary, entropy of the training split, digest.
     void take_stock(int vocabulary)
     {
@@ -60,11 +84,11 @@ struct dataset::impl {
             first_word += static_cast<std::int64_t>(words.size());
             words.clear();
         };
-        for (auto const& p : files.pieces()) {
+        for_each_part([&](token_files::piece const& p, std::int64_t before) {
             for (std::int64_t i = 0; i < p.count; ++i) {
                 auto const token = files.token(p, i);
                 if (token >= vocabulary) {
-                    refuse(fmt::format("'{}' has the token {} at position {}, but model.vocabulary = {} ends before it", p.path, token, i, vocabulary));
+                    refuse(fmt::format("'{}' has the token {} at position {}, but model.vocabulary = {} ends before it", p.path, token, before + i, vocabulary));
                 }
                 if (p.first + i < training) {
                     ++counts[static_cast<std::size_t>(token)];
@@ -78,7 +102,7 @@ struct dataset::impl {
                     }
                 }
             }
-        }
+        });
         words.push_back(word);
         for (auto const number : {files.count(), training, std::int64_t{bits}}) {
             words.push_back(static_cast<std::uint32_t>(number));

@@ -21,4 +21,12 @@ namespace rheo::inline v0 {
     }
 }
 
+/// The same where the launcher ends all ranks with the first one that ends badly, and takes its exit code for the job's.
+[[noreturn]] inline void end_alone(std::string const& sentence, int exit_code)
+{
+    auto const line = "rheo: " + sentence + "\n";
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
+    ::_exit(exit_code);
+}
+
 }  // namespace rheo::inline v0

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -81,10 +82,13 @@ void metrics_log::start(nlohmann::ordered_json const& record, step_id from)
 
 void metrics_log::keep(line kept)
 {
-    if (writes_) {
-        write(kept);
-    }
     kept_.push_back(std::move(kept));
+    if (writes_ && !file_ && std::chrono::steady_clock::now() - opened_ > std::chrono::seconds{10}) {  // there may be room, or the folder may have its name again
+        writes_ = false;
+        begin_to_write();
+    } else if (writes_) {
+        write(kept_.back());
+    }
     if (kept_.size() > most_lines) {
         kept_.pop_front();
     }
@@ -159,7 +163,13 @@ std::vector<std::string> metrics_log::begin_to_write()
     if (std::exchange(writes_, true)) {
         return unread;
     }
-    file_ = appended_file{path_};
+    opened_ = std::chrono::steady_clock::now();
+    try {
+        file_ = appended_file{path_};
+    } catch (records_error const& error) {
+        fmt::print(stderr, "rheo: {}; the training goes on without for now\n", error.what());
+        return unread;
+    }
     auto const end = read_tail();
     std::map<std::string, int> there;
     for (auto const& key : end.keys) {

@@ -9,6 +9,7 @@
 // A start (runtime/records.hpp) goes back to a state. Before its line is written, the steps, redos and evaluations in the file that it repeats become
 // records of kind "undone": they are kept for what they took, and no step is there twice.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -33,7 +34,7 @@ public:
     /// The record of a start. @param from the committed steps of the state to go on from
     void start(nlohmann::ordered_json const& record, step_id from);
 
-    /// This rank writes from now on. @returns what people have perhaps not read, of the records that were missing. What cannot be written is said once and given up
+    /// This rank writes from now on. @returns what people have perhaps not read, of the records that were missing. What cannot be written is reported and tried again 10 s later, with what is missing then
     std::vector<std::string> begin_to_write();
     void stop_writing();
 
@@ -61,6 +62,7 @@ private:
     std::string path_;
     appended_file file_{};  ///< open while this rank writes
     bool writes_ = false;
+    std::chrono::steady_clock::time_point opened_{};  ///< or tried
     bool has_end_ = false;  ///< behind the last start
     std::deque<line> kept_{};
 };

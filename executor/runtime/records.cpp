@@ -17,7 +17,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "rheo/trace/chrome.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "runtime/metrics_log.hpp"
 #include "runtime/record_files.hpp"
@@ -31,9 +30,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using json = nlohmann::ordered_json;
-
-/// trace.json takes this much of the end of each rank's file; a viewer takes no more either.
-constexpr std::streamoff merged_bytes_per_rank = std::streamoff{64} << 20;
 
 std::string trace_file(std::string const& folder, rank_id rank) { return fmt::format("{}/trace/rank-{}.jsonl", folder, rank.value); }
 
@@ -155,35 +151,6 @@ struct records::impl {
         }
         std::fflush(stdout);
     }
-
-    /// trace.json from the files of all ranks. Returns a sentence when something is missing.
-    std::string merge_traces() const
-    {
-        std::vector<trace_event> all;
-        std::string missing;
-        std::error_code error;
-        for (fs::directory_iterator entry(folder + "/trace", error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-            if (entry->path().extension() != ".jsonl") {
-                continue;
-            }
-            auto const path = entry->path().string();
-            std::istringstream text(end_of_file(path, merged_bytes_per_rank));
-            auto const record = read_json_lines(text);
-            if (!record) {
-                missing = fmt::format("trace.json lacks a part of '{}': {}", path, record.reason);
-            } else if (entry->file_size(error) > static_cast<std::uintmax_t>(merged_bytes_per_rank)) {
-                missing = "trace.json holds the end of the run only, trace/ all of it";
-            }
-            all.insert(all.end(), record.events.begin(), record.events.end());
-        }
-        std::stable_sort(all.begin(), all.end(), [](trace_event const& a, trace_event const& b) {
-            return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};
-        });
-        std::ostringstream text;
-        write_chrome_trace(text, all);
-        write_whole(folder + "/trace.json", text.str());
-        return missing;
-    }
 };
 
 records::records(std::string const& folder, rank_id rank, bool trace, bool quiet)
@@ -302,7 +269,6 @@ void records::finish(final_record const& record)
     std::string missing;
     try {
         write_whole(me.folder + "/report.json", text);
-        missing = me.trace ? me.merge_traces() : std::string{};
     } catch (records_error const& error) {
         missing = error.what();
     }

@@ -11,7 +11,7 @@
 //   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
-//   trace.json             all of them on one time line, for Perfetto
+//   trace.json             all of them on one time line, for Perfetto (trace_merge.hpp)
 //   report.json            how it ended, with all recoveries
 
 #include <cstdint>
@@ -139,7 +139,7 @@ public:
     void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
     void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
-    void finish(final_record const& record);       ///< flushes; speaker: report.json, merged trace.json, the final table
+    void finish(final_record const& record);       ///< flushes; speaker: report.json, the final table
 
 private:
     struct impl;

@@ -2,28 +2,24 @@
 #include "runtime/run.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "kernels/blas.hpp"
 #include "mpi/messenger.hpp"
-#include "mpi/segment_folder.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
 #include "runtime/beginning.hpp"
 #include "runtime/clock_book.hpp"
 #include "runtime/clock_request.hpp"
 #include "runtime/end_alone.hpp"
+#include "runtime/ending.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/host_back_end.hpp"
 #include "runtime/opened_back_end.hpp"
@@ -32,6 +28,7 @@
 #include "runtime/rank_device.hpp"
 #include "runtime/report.hpp"
 #include "runtime/same_command.hpp"
+#include "runtime/time_limit.hpp"
 #include "runtime/trainer.hpp"
 
 namespace rheo::inline v0 {
@@ -45,6 +42,7 @@ volatile std::sig_atomic_t leave_signal = 0;
 std::function<bool()> stop_asker(run_options const& options, launch_clock clock)
 {
     if (options.stop_on_signals) {
+        std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write, as a full disk is
         stop_signal = 0;
         for (int const number : {SIGTERM, SIGUSR1}) {
             std::signal(number, [](int) { stop_signal = 1; });
@@ -134,24 +132,35 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
     return power;
 }
 
-/// The first member that is not known to have failed; those that have are acknowledged.
-rank_id lowest_alive(mpi::generation const& members)
+/// Whether this is the lowest rank of a communicator that is not known to have failed.
+bool is_lowest_alive(MPI_Comm comm)
 {
-    auto const failed = mpi::failed_positions(members.recovery());
-    mpi::acknowledge(members.recovery(), failed);
-    auto const lives = [&](rank_id rank) { return std::find(failed.begin(), failed.end(), members.address_of(rank)) == failed.end(); };
-    return *std::find_if(members.members.begin(), members.members.end(), lives);
+    mpi::communicator borrowed{comm};
+    auto const failed = mpi::failed_positions(borrowed);
+    int lowest = 0;
+    while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {
+        ++lowest;
+    }
+    bool const mine = lowest == borrowed.rank();
+    static_cast<void>(borrowed.release());
+    return mine;
 }
 
-/// The communicators of the ranks that begin.
-std::unique_ptr<mpi::generation> join(MPI_Comm comm)
+/// The communicators of the ranks that begin; none when one was lost meanwhile, on all ranks alike. The caller's communicator is not ours to revoke:
+/// a rank that the MPI does not wake from making one has the limit.
+std::unique_ptr<mpi::generation> join(MPI_Comm comm, watchdog_config const& watch)
 {
+    time_limit const waits{limited_start(watch.start_s, false, "all ranks to make communicators")};
     MPI_Errhandler before = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(comm, &before);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     auto generation = std::make_unique<mpi::generation>();
-    if (!mpi::unless_peer_lost([&] { *generation = mpi::first_generation(comm, generation_id{0}); })) {
-        end_alone("another rank was lost before the job began");  // the caller's communicator is not ours to revoke
+    bool const joined = mpi::unless_peer_lost([&] { *generation = mpi::first_generation(comm, generation_id{0}); });
+    mpi::communicator borrowed{comm};
+    auto const settled = mpi::agree(borrowed, joined ? 1 : 0);
+    static_cast<void>(borrowed.release());
+    if (!settled.success || (settled.bits & 1) == 0) {
+        static_cast<void>(generation.release());  // freeing what some ranks have not made may wait for them, and the process ends
     }
     MPI_Comm_set_errhandler(comm, before);
     MPI_Errhandler_free(&before);
@@ -168,28 +177,29 @@ int vocabulary_of(model_description const& model)
     return vocabulary;
 }
 
-/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again.
+/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: nobody leaves
+/// while others could take that for a loss.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
                   resume_mode mode, collection const& state, watchdog& watch, refusal& mine, beginning& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
+    time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
+    watchdog::wait const waits{&watch};
     for (;;) {
+        auto told = mine;
         refusal bad;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            bad = begin_together(messages, config, fingerprint, planned, mode, state, mine, begun);
+            bad = begin_together(messages, config, fingerprint, planned, mode, state, told, begun);
         });
-        if (together && bad.exit_code != 0) {
-            return bad;
-        }
-        if (together) {
+        if (together && bad.exit_code == 0) {
             watch.join_host(begun.launch.launch.value, launched);
         }
-        watchdog::wait const waits{&watch};
         auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
         if (settled.success && (settled.bits & 1) != 0) {
-            return {};
+            mine = told;
+            return bad;
         }
         generation->revoke();
         generation = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation)));
@@ -226,7 +236,10 @@ std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
 
 run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
 {
-    auto generation = join(comm);
+    auto generation = join(comm, given.run.watchdog);
+    if (generation == nullptr) {
+        return refused({5, "a rank was lost before the job began: start it again"}, is_lowest_alive(comm));
+    }
     auto const me = generation->me;
     auto const launched = static_cast<int>(generation->members.size());
     auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
@@ -235,7 +248,6 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     std::optional<dataset> data;
-    watchdog watch{given.run.watchdog, me};
     std::vector<fingerprint_line> fingerprint;
     refusal why;
     auto const on = open_back_end(given, why);
@@ -268,8 +280,13 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
     begun.device = power.device ? power.device->sentence() : std::string{};
-    if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
-        return refused(bad, why.exit_code != 0);
+    watchdog watch{given.run.watchdog, me};
+    try {
+        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
+            return refused(bad, why.exit_code != 0);
+        }
+    } catch (std::exception const& error) {
+        return end_in_error(std::move(generation), false, error, nullptr, watch);
     }
     if (begun.ended) {
         return had_ended(*begun.ended, begun.notes, std::move(*generation), options.quiet);
@@ -291,17 +308,19 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     run_result result;
+    result.patience = seconds{given.run.watchdog.factor > 0 ? given.run.watchdog.least_s : 0.0};
+    std::optional<job> about;
+    std::optional<trainer> training;
     try {
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
-        job const about{runs,   state,  units,       config,
+        about.emplace(job{runs,   state,  units,       config,
                         &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me},
                         on.get(), &watch, fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
-                        energies ? &*energies : nullptr};
+                        energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
-        std::optional<trainer> training;
         training_end end;
         for (;;) {
-            training.emplace(about, std::move(generation), launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
+            training.emplace(*about, generation, launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
             say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
             end = training->run();
             if (!end.goes_on_from) {
@@ -322,49 +341,19 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
             static_cast<void>(training->release_members().release());
             return result;
         }
-        watchdog::wait const waits{&watch};  // also for whoever writes the report
-        // The rank that speaks may die before the report is written: then the next one writes it.
-        do {
-            result.speaks = lowest_alive(training->members()) == me;
-            if (result.speaks) {
-                record->speaker(true);
-                record->finish(end.record);
-            }
-        } while (!mpi::agree(training->members().recovery(), 1).success);
-        result.survivors = mpi::survivors_of(std::move(*training->release_members())).release();
+        auto members = end_together(training->release_members(), launch.launch, config, end.record, *record, watch, result);
+        watchdog::wait const waits{&watch};
+        result.survivors = mpi::survivors_of(std::move(*members)).release();
     } catch (mpi::left_behind const& error) {  // the records are the others' now
         end_alone(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
     } catch (std::exception const& error) {
-        if (record) {
-            record->note(error.what());
-            record->flush();
+        bool const voted = training && training->generation_is_voted_down();
+        if (training && generation == nullptr) {
+            generation = training->abandon();
         }
-        end_alone(fmt::format("rank {}: {}", me.value, error.what()));
+        return end_in_error(std::move(generation), voted, error, record ? &*record : nullptr, watch);
     }
     return result;
-}
-
-void leave_job(run_result const& result)
-{
-    std::fflush(nullptr);
-    if (!mpi::survives_losses()) {  // then nobody was lost, and a launcher may take a missing MPI_Finalize for a failure
-        MPI_Finalize();
-        mpi::leave_segment_folder();
-        _exit(result.exit_code);
-    }
-#if RHEO_HAS_ULFM
-    if (result.survivors != MPI_COMM_NULL) {
-        int flag = 1;
-        MPIX_Comm_agree(result.survivors, &flag);
-    }
-#endif
-    if (result.speaks) {
-        std::this_thread::sleep_for(std::chrono::milliseconds{300});
-        mpi::leave_segment_folder();
-        _exit(result.exit_code);
-    }
-    mpi::leave_segment_folder();
-    _exit(0);
 }
 
 }  // namespace rheo::inline v0

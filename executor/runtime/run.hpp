@@ -41,6 +41,8 @@ struct run_result {
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
     bool speaks = false;                 ///< this is the rank that prints for the job
+    std::string merges{};                ///< the run folder whose traces this rank has still to merge: leave_job does it when nobody waits any more; empty: none
+    seconds patience{};                  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
     bool drained = false;                ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize
 };
 
@@ -65,7 +67,7 @@ run_result run(MPI_Comm comm, run_config config, run_options options = {})
 }
 
 /// Ends the process with the job's exit code. Where losses are survived there is no MPI_Finalize, which may hang
-/// after one: all ranks end with 0, the one that speaks a moment later with the code.
+/// after one: all ranks end with 0, the one that speaks a moment later with the code, when it has written trace.json.
 /// @pre everything to keep is on disk
 [[noreturn]] void leave_job(run_result const& result);
 

@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/mapped_copy.hpp"
+
 namespace rheo::inline v0 {
 
 namespace fs = std::filesystem;
@@ -254,13 +256,25 @@ std::optional<token_files::changed_file> token_files::change() const
 void token_files::window(std::int64_t first, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const
 {
     auto found = std::upper_bound(pieces_.begin(), pieces_.end(), first, [](std::int64_t at, piece const& p) { return at < p.first; });
-    auto p = *--found;
     auto const count = static_cast<std::int64_t>(tokens.size());
+    std::int64_t const width = text_ ? 1 : 2;
+    std::vector<std::byte> bytes;
+    piece part{0, 0, nullptr, {}};  // of a file, copied
+    --found;
     for (std::int64_t i = 0; i <= count; ++i) {
-        while (first + i >= p.first + p.count) {
-            p = *++found;
+        if (first + i >= part.first + part.count) {
+            while (first + i >= found->first + found->count) {
+                ++found;
+            }
+            part.first = first + i;
+            part.count = std::min(count + 1 - i, found->first + found->count - part.first);
+            bytes.resize(static_cast<std::size_t>(part.count * width));
+            if (!copy_mapped(bytes.data(), found->data + width * (part.first - found->first), bytes.size())) {
+                refuse(fmt::format("'{}' became shorter while it was in use", found->path));
+            }
+            part.data = bytes.data();
         }
-        auto const next = token(p, first + i - p.first);
+        auto const next = token(part, first + i - part.first);
         if (i < count) {
             tokens[static_cast<std::size_t>(i)] = next;
         }

@@ -29,26 +29,27 @@ std::vector<layer_id> all_layers(int count)
 
 }  // namespace
 
-trainer::trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
+trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known,
                  std::optional<checkpoint> from, steps_so_far so_far)
     : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
-      rules_{rules_of(about.config)}, generation_{std::move(begins)}, resident_{about.state, *about.on},
+      rules_{rules_of(about.config)}, fence_{about.config.run.folder, me_}, resident_{about.state, *about.on},
       room_{about.on->own()}, so_far_{so_far}, from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.begin_scales(about.items());
     if (from_) {
         from_->read_scales(resident_, about.items());
     }
-    auto began = start_protocol<membership_plan>({.launch = launch, .ended = generation_id{generation_->id.value - 1},
-                                                .last = step_id{about.config.train.steps}, .members = generation_->members,
+    auto began = start_protocol<membership_plan>({.launch = launch, .ended = generation_id{begins->id.value - 1},
+                                                .last = step_id{about.config.train.steps}, .members = begins->members,
                                                 .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     auto const version = from_ ? from_->step() : step_id{0};
-    job_->record->start({generation_->id, version, static_cast<int>(generation_->members.size()), from_.has_value()}, speaks());
+    job_->record->start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == me_);
     if (job_->energies != nullptr) {
         job_->energies->goes_on_from(version);
     }
+    generation_ = std::move(begins);
 }
 
 training_end trainer::run()
@@ -88,6 +89,15 @@ training_end trainer::run()
         state_ = std::move(next.state);
         action_ = std::move(next.action);
     }
+}
+
+std::unique_ptr<mpi::generation> trainer::abandon()
+{
+    if (generation_ != nullptr) {
+        generation_->revoke();
+    }
+    messages_.reset();
+    return release_members();
 }
 
 void trainer::trace(activity what, seconds start)

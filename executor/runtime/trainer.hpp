@@ -20,6 +20,7 @@
 #include "runtime/checkpointing.hpp"
 #include "runtime/clock_sweep.hpp"
 #include "runtime/earlier_run.hpp"
+#include "runtime/fence.hpp"
 #include "runtime/job.hpp"
 #include "runtime/resident_state.hpp"
 #include "runtime/transfer.hpp"
@@ -39,7 +40,8 @@ public:
     /// @param begins the generation that begins now
     /// @param first the plan to begin with, for all ranks at launch
     /// @param from the state to begin with; none: that of the seed  @param so_far what its steps were like
-    trainer(job const& about, std::unique_ptr<mpi::generation> begins, launch_id launch, plan first, replanning known,
+    /// @param begins moved from when it returns, and not when it throws
+    trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known,
             std::optional<checkpoint> from, steps_so_far so_far);
 
     /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
@@ -48,6 +50,11 @@ public:
     /// The members that are left, for the caller to go on with.
     mpi::generation& members() { return *generation_; }
     std::unique_ptr<mpi::generation> release_members() { return std::move(generation_); }
+
+    /// After an error in run(): the members, whose generation has ended here, with nothing pending.
+    std::unique_ptr<mpi::generation> abandon();
+    /// And whether this rank has made the generation's last agreement, which was not settled.
+    bool generation_is_voted_down() const { return state_.phase == protocol_phase::shrinking; }
 
 private:
     using state = protocol_state<membership_plan>;
@@ -63,6 +70,7 @@ private:
     protocol_event perform(update_state const& action);
 
     membership_plan plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing);
+    bool link_when_possible(link_generation const& action);
     void expect_same_plan();
     void give_up_half_done();
     void book_received(tensor_id arrived);
@@ -106,6 +114,7 @@ private:
     plan first_;
     replanning known_;
     membership_rules rules_;
+    fence fence_;
     std::unique_ptr<mpi::generation> generation_;
     std::unique_ptr<mpi::messenger> messages_;
     resident_state resident_;
@@ -187,6 +196,7 @@ private:
     bool wants_checkpoint_ = false;  ///< reduced: some rank's time is up
     std::optional<step_id> goes_on_from_;
     steps_so_far goes_on_with_;
+    int error_of_lost_ = 0;          ///< the exit code of an error in which ranks have ended, agreed; 0: none
 };
 
 }  // namespace rheo::inline v0

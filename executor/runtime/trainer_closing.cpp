@@ -90,6 +90,7 @@ void trainer::end_finished()
     }
     if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
         end_.sentence += ", but the last state could not be saved";
+        end_.exit_code = end_.exit_code == 0 ? 5 : end_.exit_code;
     }
     step_scalars pairs{{}, {pairs_by_me_ + worker_->contributions()}};
     all_reduce(*messages_, pairs);
@@ -119,8 +120,11 @@ void trainer::close()
         end_finished();
         break;
     case leave_reason::stopped:
-        end_.sentence = save(holders_of(job_->state, state_.plan.pipelines)) ? fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value)
-                               : fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
+        end_.sentence = fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value);
+        if (!save(holders_of(job_->state, state_.plan.pipelines))) {
+            end_.sentence = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
+            end_.exit_code = 5;
+        }
         break;
     case leave_reason::not_finite: end_.sentence = not_finite_; break;
     case leave_reason::bad_data: end_.sentence = data_changed_; break;
@@ -129,6 +133,10 @@ void trainer::close()
         for (auto const layer : state_.plan.salvage.lost) {
             end_.sentence += fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value,
                                          job_->model.layers[at(layer)].name);
+        }
+        if (error_of_lost_ != 0) {  // that is what has to change before the job can go on
+            end_.exit_code = error_of_lost_;
+            end_.sentence += "; ranks ended in errors of their own, see above";
         }
         // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
         std::vector<std::int64_t> words(1 + steps_so_far::word_count, -1);
@@ -146,8 +154,11 @@ void trainer::close()
     }
     case leave_reason::no_plan: {
         auto const told = tell_holdings(*messages_, state_.holds);
-        auto const then = save(holders_of(job_->state, told)) ? fmt::format("the state after {} steps is saved, and the same command goes on with more ranks", state_.now.step.value)
-                                                             : fmt::format("the state after {} steps could not be saved", state_.now.step.value);
+        auto then = fmt::format("the state after {} steps is saved, and the same command goes on with more ranks", state_.now.step.value);
+        if (!save(holders_of(job_->state, told))) {
+            then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
+            end_.exit_code = 5;
+        }
         end_.sentence = fmt::format("no plan: {}; {}", state_.plan.cannot, then);
         break;
     }

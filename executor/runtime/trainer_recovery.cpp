@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "runtime/collectives.hpp"
@@ -18,6 +22,9 @@
 namespace rheo::inline v0 {
 
 namespace {
+
+/// So many of the members have a file ready for the next loss: enough that losses together leave one, and no load on a file system at any number of ranks.
+constexpr int ranks_that_prepare = 4;
 
 /// What this process has in memory now.
 std::int64_t resident_bytes()
@@ -64,10 +71,39 @@ protocol_event trainer::perform(shrink const& action)
     return shrunk{generation_->members};
 }
 
+/// Links, or waits until that is possible: a folder on a full disk is no reason to lose the state that the ranks hold. All members try, and one that
+/// succeeds is enough for all, because the others find its file. Nobody does anything before, so nobody can be left behind by it.
+bool trainer::link_when_possible(link_generation const& action)
+{
+    auto const start = job_->clock.now();
+    constexpr double repeated_s = 60;
+    double reported_s = -repeated_s;
+    for (;;) {
+        try {
+            return fence_.link(action);
+        } catch (folder_not_writable const& error) {
+            auto const waited = since(start);
+            if (job_->asked_to_stop && job_->asked_to_stop()) {
+                throw folder_error{fmt::format("{}, and the job was asked to stop while it waited for that", error.what())};
+            }
+            if (speaks() && waited.count - reported_s >= repeated_s) {
+                reported_s = waited.count;
+                fmt::print(stderr, "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank goes on before generation {} is recorded there; "
+                                   "no state is lost meanwhile\n", waited.count, error.what(), action.ended.value + 1);
+            }
+        }
+        job_->progress();
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+}
+
 protocol_event trainer::perform(link_generation const& action)
 {
     auto const start = job_->clock.now();
-    bool const ours = link_generation_file(job_->config.run.folder, action, me_);
+    bool const ours = link_when_possible(action);
+    if (ours && mpi::survives_losses() && generation_->position_of(me_) < ranks_that_prepare) {
+        fence_.prepare(action);
+    }
     trace(activity::link, start);
     if (recovery_) {
         recovery_->link += since(start);

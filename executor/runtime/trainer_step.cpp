@@ -255,6 +255,7 @@ protocol_event trainer::perform(update_state const& action)
 {
     auto const step = state_.now.step;
     job_->inject.at(fault_phase::commit, step, state_.now.attempt);
+    error_of_lost_ = 0;  // the others have done without those that had one
     auto const start = job_->clock.now();
     bool const commits = action.found == outcome::commit || action.found == outcome::stop;
     checkpoints_.agreed(action.consents);
@@ -307,7 +308,10 @@ protocol_event trainer::perform(decide const& action)
 {
     auto const start = job_->clock.now();
     watchdog::wait const waits{job_->watch};
-    auto const agreed = mpi::agree(generation_->recovery(), static_cast<int>(action.vote));
+    auto const agreed = mpi::agree(generation_->recovery(), static_cast<int>(action.vote) | mpi::no_error);
+    if ((agreed.bits & mpi::no_error) != mpi::no_error) {
+        error_of_lost_ = (agreed.bits & mpi::no_error_of_data) == 0 ? 4 : 5;
+    }
     trace(activity::decide, start);
     if (recovery_) {
         recovery_->decide += since(start);
@@ -316,7 +320,7 @@ protocol_event trainer::perform(decide const& action)
         recovery_->decide = since(start);
         before_ = generation_->members;
     }
-    return decided{agreed.success, static_cast<std::uint32_t>(agreed.bits)};
+    return decided{agreed.success, static_cast<std::uint32_t>(agreed.bits & ~mpi::no_error)};
 }
 
 }  // namespace rheo::inline v0

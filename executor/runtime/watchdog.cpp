@@ -6,20 +6,17 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "runtime/background_thread.hpp"
+#include "runtime/process_state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -44,49 +41,10 @@ void say(std::string const& sentence)
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-struct process_state {
-    char letter = 'X';  ///< as in /proc: T stopped, t stopped by a debugger, Z and X dead
-    std::uint64_t started = 0;
-};
-
-process_state state_of(std::int64_t pid)
-{
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string const text{std::istreambuf_iterator<char>{file}, {}};
-    auto const name_ends = text.rfind(')');  // the name may hold anything
-    process_state state;
-    if (name_ends == text.npos) {
-        return state;
-    }
-    std::istringstream fields(text.substr(name_ends + 1));
-    std::string skipped;
-    fields >> state.letter;
-    for (int field = 4; field < 22; ++field) {
-        fields >> skipped;
-    }
-    fields >> state.started;
-    return state;
-}
-
 std::uint64_t own_pid_namespace()
 {
     struct stat information{};
     return ::stat("/proc/self/ns/pid", &information) == 0 ? static_cast<std::uint64_t>(information.st_ino) : 0;
-}
-
-/// Kills this process and no later one that got the same number. @return whether it was still there
-bool kill_exactly(std::int64_t pid, std::uint64_t started)
-{
-    auto const process = static_cast<pid_t>(pid);
-    auto const handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));  // holds on to the process before it is looked at
-    bool const same = state_of(pid).started == started;
-    if (same && (handle < 0 || ::syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0) != 0)) {
-        ::kill(process, SIGKILL);
-    }
-    if (handle >= 0) {
-        ::close(handle);
-    }
-    return same;
 }
 
 }  // namespace
@@ -195,12 +153,24 @@ void watchdog::run()
 
 void watchdog::look_at_own(seconds passed)
 {
-    auto const still = own_.look(signs_.load(std::memory_order_relaxed), passed);
+    auto const signs = signs_.load(std::memory_order_relaxed);
+    auto const still = own_.look(signs, passed);
+    auto const blocked = blocked_.look(signs, passed);
+    auto const deadline = deadline_of(config_, own_);
     if (waiting_.load(std::memory_order_relaxed) > 0) {
         own_.forgive();
+        auto const code = code_of_end_.load(std::memory_order_relaxed);
+        if (config_.factor > 0 && code >= 0 && blocked > deadline) {
+            say(fmt::format("rank {}: the other ranks have not ended within {:.1f} s: the rank ends without them; all that it had to write is written", me_.value, blocked.count));
+            ::_exit(code);
+        }
+        if (config_.factor > 0 && blocked > longest_wait_of(deadline)) {
+            say(fmt::format("rank {}: an agreement with the other ranks has taken {:.1f} s, which none can take as long as ranks live: the rank ends itself", me_.value, blocked.count));
+            ::kill(::getpid(), SIGKILL);
+        }
         return;
     }
-    if (auto const deadline = deadline_of(config_, own_); config_.factor > 0 && still > deadline) {
+    if (config_.factor > 0 && still > deadline) {
         say(fmt::format("rank {}: an operation has taken {:.1f} s, its deadline is {:.1f} s: the rank ends itself", me_.value, still.count, deadline.count));
         ::kill(::getpid(), SIGKILL);
     }

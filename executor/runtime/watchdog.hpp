@@ -7,7 +7,7 @@
 // thread counts: when one no longer counts and its process is stopped (SIGSTOP), it is killed, so that it cannot come back; one
 // that only has no processor is left alone. Time that
 // a rank spends waiting for others is none of its own: a wait that polls shows signs of life, and one that
-// blocks inside MPI says so. Time in which this thread itself did not run (a suspended job or machine) does not count.
+// blocks inside MPI says so, and has a longer deadline. Time in which this thread itself did not run (a suspended job or machine) does not count.
 
 #include <atomic>
 #include <condition_variable>
@@ -54,6 +54,10 @@ constexpr seconds deadline_of(watchdog_config const& config, patience const& own
     return multiple > seconds{config.least_s} ? multiple : seconds{config.least_s};
 }
 
+/// How long a rank may block in a call that waits for others. They arrive there within deadlines of their own, which may be longer
+/// than this rank's; an MPI whose agreement has lost count of who died never returns from it.
+constexpr seconds longest_wait_of(seconds deadline) { return {10 * deadline.count}; }
+
 class watchdog {
 public:
     /// Starts the thread, which watches this rank only.
@@ -81,6 +85,9 @@ public:
 
     /// The same for those who only know a counter.
     std::atomic<std::uint64_t>& signs_of_life() noexcept { return signs_; }
+
+    /// All that this rank has to write is written: when the others do not end with it within a deadline, it ends with this exit code, and no longer by SIGKILL.
+    void all_is_written(int exit_code) noexcept { code_of_end_.store(exit_code, std::memory_order_relaxed); }
 
     /// While it lives the rank blocks in a call that waits for others.
     class wait {
@@ -124,7 +131,9 @@ private:
     rank_id me_;
     std::atomic<std::uint64_t> signs_{0};
     std::atomic<int> waiting_{0};
+    std::atomic<int> code_of_end_{-1};
     patience own_{};
+    patience blocked_{};  ///< the same, waits included
 
     std::mutex mutex_;  // of all below
     std::condition_variable ended_;

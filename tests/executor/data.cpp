@@ -339,3 +339,18 @@ TEST_CASE("a mapped file that is changed in place is found, by its name and what
     CHECK(found(replaced) == "unchanged");
     CHECK(training(replaced, shape, 1, 1, 1).tokens[0] == 'a');
 }
+
+TEST_CASE("a file that is cut while it is mapped is an error that names it")
+{
+    temporary_folder folder;
+    folder.write("long", std::string(3 << 20, 'a'));
+    auto const path = (folder.path / "long").string();
+    dataset const data{{.paths = {path}}, 256, {.sequences = 2, .tokens = 32}};
+    std::vector<std::int32_t> tokens(64);
+    std::vector<std::int32_t> targets(64);
+    data.training_microbatch(1, step_id{0}, microbatch_id{0}, tokens, targets);
+    std::filesystem::resize_file(path, 0);
+    for (int tries = 0; tries < 2; ++tries) {
+        CHECK_THROWS_WITH(data.training_microbatch(1, step_id{0}, microbatch_id{0}, tokens, targets), "data: '" + path + "' became shorter while it was in use");
+    }
+}

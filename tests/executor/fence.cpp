@@ -68,3 +68,39 @@ TEST_CASE("a folder that cannot be used is a sentence")
     temporary_folder folder;
     CHECK_THROWS_AS(link_generation_file(folder.path / "not-there", ending(0, 1, {rank_id{0}}), rank_id{0}), folder_error);
 }
+
+TEST_CASE("a folder that has another name since is the same folder; one that was removed is none")
+{
+    temporary_folder folder;
+    auto const run = folder.path / "run";
+    std::filesystem::create_directory(run);
+    fence here{run, rank_id{2}};
+    auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});
+    here.prepare(first);
+    std::filesystem::rename(run, folder.path / "elsewhere");
+    CHECK(here.link(first));
+    CHECK(folder.read("elsewhere/after-1") == "rheo generation 2\nlaunch 7\nmembers 0 2\n");
+    CHECK_FALSE(std::filesystem::exists(run));
+    std::filesystem::remove_all(folder.path / "elsewhere");
+    CHECK_THROWS_AS(here.link(ending(2, 7, {rank_id{2}})), folder_error);
+}
+
+TEST_CASE("without room a link can be tried again; what was prepared, or another member has linked, needs none")
+{
+    temporary_folder folder;
+    auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});
+    auto const second = ending(2, 7, {rank_id{2}});
+    std::filesystem::create_directory(folder.path / ".after.2");  // nobody can write a file of this name
+    fence here{folder.path, rank_id{2}};
+    CHECK_THROWS_AS(here.link(first), folder_not_writable);
+    CHECK(link_generation_file(folder.path, first, rank_id{0}));
+    CHECK(here.link(first));
+    CHECK_THROWS_AS(here.link(second), folder_not_writable);
+    std::filesystem::remove(folder.path / ".after.2");
+    CHECK(here.link(second));
+    here.prepare(second);
+    auto const room = std::filesystem::file_size(folder.path / ".after.2");
+    CHECK(room > folder.read("after-2").size());
+    CHECK(here.link(ending(3, 7, {rank_id{2}})));
+    CHECK(folder.read("after-3") == "rheo generation 4\nlaunch 7\nmembers 2\n");
+}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "runtime/report.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/toml.hpp"
+#include "runtime/trace_merge.hpp"
 
 using namespace rheo;
 using json = nlohmann::json;
@@ -310,11 +312,12 @@ TEST_CASE("trace files are merged, also one that ends in a torn line")
     }
     CHECK(folder.read("trace/rank-1.jsonl").empty());
     other.flush();
+    speaker.flush();
     auto const whole = folder.read("trace/rank-1.jsonl");
     CHECK(lines_of(whole).size() == 3);
     folder.write("trace/rank-1.jsonl", whole.substr(0, whole.size() - 7));
     folder.write("trace/rank-2.jsonl", "");
-    printed([&] { speaker.finish({}); });
+    CHECK(merge_traces(run).empty());
     auto const trace = json::parse(folder.read("trace.json"));
     int of_rank[2] = {};
     double before = 0;
@@ -329,6 +332,35 @@ TEST_CASE("trace files are merged, also one that ends in a torn line")
     }
     CHECK(of_rank[0] == 3);
     CHECK(of_rank[1] == 2);
+}
+
+TEST_CASE("traces are merged in the memory of a few events, however many there are")
+{
+    temporary_folder folder;
+    auto const run = folder.path.string();
+    std::filesystem::create_directories(folder.path / "trace");
+    std::string line;
+    {
+        std::vector<trace_event> const one{event(0, 1)};
+        std::ostringstream text;
+        write_json_lines(text, one);
+        line = text.str();
+    }
+    for (int rank = 0; rank < 2; ++rank) {  // 20 MB each
+        std::ofstream file(folder.path / ("trace/rank-" + std::to_string(rank) + ".jsonl"));
+        line.replace(8, 1, std::to_string(rank));
+        for (std::size_t written = 0; written < (20 << 20); written += line.size()) {
+            file << line;
+        }
+    }
+    rusage before{};
+    rusage after{};
+    ::getrusage(RUSAGE_SELF, &before);
+    CHECK(merge_traces(run).empty());
+    ::getrusage(RUSAGE_SELF, &after);
+    CHECK(after.ru_maxrss - before.ru_maxrss < 8 << 10);  // KiB
+    CHECK(std::filesystem::file_size(folder.path / "trace.json") > (30 << 20));
+    CHECK_FALSE(std::filesystem::exists(folder.path / "trace.json.partial"));
 }
 
 TEST_CASE("a step puts the trace into its file, so a kill loses no finished step")

@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "executor/process.hpp"
+#include "runtime/time_limit.hpp"
 
 using namespace rheo;
 
@@ -77,6 +78,41 @@ TEST_CASE("progress, waits for others and short operations are no hang; nor is a
     }};
     CHECK(works.ended_within(20) == 0);
     CHECK(patient.ended_within(20) == 0);
+}
+
+TEST_CASE("a rank that blocks far longer than any rank may take ends; sooner, and with its exit code, when all is written")
+{
+    process blocks{[] {
+        watchdog dog{quick, rank_id{0}};
+        watchdog::wait const waits{&dog};
+        sleep_for(60);
+    }};
+    process last{[] {
+        watchdog dog{quick, rank_id{0}};
+        dog.all_is_written(75);
+        watchdog::wait const waits{&dog};
+        sleep_for(60);
+    }};
+    CHECK(last.ended_within(20) == 75);
+    CHECK_FALSE(blocks.ended_within(0.5));
+    CHECK(blocks.ended_within(20) == SIGKILL);
+}
+
+TEST_CASE("a limited wait ends the process with its exit code, or is over in time")
+{
+    process late{[] {
+        time_limit const waits{{.limit = {0.3}, .exit_code = 5}};
+        sleep_for(60);
+    }};
+    process in_time{[] {
+        {
+            time_limit const waits{{.limit = {0.5}, .exit_code = 5}};
+            time_limit const none{{.exit_code = 5}};
+        }
+        sleep_for(1);
+    }};
+    CHECK(late.ended_within(20) == 5);
+    CHECK(in_time.ended_within(20) == 0);
 }
 
 TEST_CASE("a stopped rank is killed by the others of its host, one that goes on in time is not")

@@ -19,6 +19,7 @@
 #include "runtime/measured_all_reduce.hpp"
 #include "runtime/measured_layers.hpp"
 #include "runtime/opened_back_end.hpp"
+#include "runtime/time_limit.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::cli {
@@ -86,7 +87,10 @@ int profile(profile_options const& options)
     }
     int level = 0;
     mpi::use_own_segment_folder();
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    {
+        time_limit const waits{limited_start(config.run.watchdog.start_s, false, "MPI_Init")};
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    }
     auto const layers = measured_together(model, config, options.repeats);
     auto const code = layers.empty() ? 0 : write(layers, config, options.out);
     MPI_Finalize();

@@ -21,6 +21,7 @@
 #include "runtime/planning.hpp"
 #include "runtime/run.hpp"
 #include "runtime/run_folder.hpp"
+#include "runtime/time_limit.hpp"
 #include "runtime/toml.hpp"
 
 namespace rheo::cli {
@@ -102,7 +103,10 @@ int train(train_options const& options)
 
     int level = 0;
     mpi::use_own_segment_folder();
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    {
+        time_limit const waits{limited_start(config.run.watchdog.start_s, false, "MPI_Init")};
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    }
     auto const result = run(MPI_COMM_WORLD, model, config, how);
     if (result.speaks && options.json && result.survivors != MPI_COMM_NULL) {
         std::ifstream const report{config.run.folder + "/report.json"};
@@ -116,10 +120,6 @@ int train(train_options const& options)
             fmt::print(stderr, "rheo: {}\n", line);
         }
         std::fflush(stderr);
-    }
-    if (result.survivors == MPI_COMM_NULL && !result.drained) {  // it never began, so nobody was lost and all ranks are here
-        MPI_Finalize();
-        return result.exit_code;
     }
     leave_job(result);
 }

@@ -66,29 +66,30 @@ void write_metadata(std::ostream& out, std::string_view what, int process, int t
 
 }  // namespace detail
 
-/// Writes a whole trace of any number of ranks. Events may come in any order.
+/// Writes a trace event by event, in any order, of any number of ranks: it keeps no event, only which streams have their names already.
 template <class = void>
-void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
-{
-    std::vector<std::vector<bool>> seen;  // rank -> stream -> named already
-    out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-    bool first = true;
-    for (auto const& e : events) {
+class chrome_trace_writer {
+public:
+    explicit chrome_trace_writer(std::ostream& out) : out_{&out} { out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"; }
+
+    void add(trace_event const& e)
+    {
+        auto& out = *out_;
         auto const rank = at(e.rank);
         auto const stream = static_cast<std::size_t>(stream_of(e.what));
-        if (!first) {
+        if (!first_) {
             out << ",\n";
         }
-        first = false;
-        if (rank >= seen.size()) {
-            seen.resize(rank + 1);
+        first_ = false;
+        if (rank >= seen_.size()) {
+            seen_.resize(rank + 1);
         }
-        if (seen[rank].empty()) {
-            seen[rank].resize(std::size(trace_stream_names));
+        if (seen_[rank].empty()) {
+            seen_[rank].resize(std::size(trace_stream_names));
             detail::write_metadata(out, "process_name", e.rank.value, 0, "rank " + std::to_string(e.rank.value));
         }
-        if (!seen[rank][stream]) {
-            seen[rank][stream] = true;
+        if (!seen_[rank][stream]) {
+            seen_[rank][stream] = true;
             detail::write_metadata(out, "thread_name", e.rank.value, static_cast<int>(stream), trace_stream_names[stream]);
         }
         out << R"({"ph":"X","name":")" << label_of(e) << R"(","pid":)";
@@ -119,7 +120,25 @@ void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
         }
         out << "}}";
     }
-    out << "\n]}\n";
+
+    /// Ends the trace. Nothing may be added behind it.
+    void finish() { *out_ << "\n]}\n"; }
+
+private:
+    std::ostream* out_;
+    std::vector<std::vector<bool>> seen_;  // rank -> stream -> named already
+    bool first_ = true;
+};
+
+/// Writes a whole trace of any number of ranks. Events may come in any order.
+template <class = void>
+void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
+{
+    chrome_trace_writer<> writer{out};
+    for (auto const& e : events) {
+        writer.add(e);
+    }
+    writer.finish();
 }
 
 }  // namespace rheo::inline v0

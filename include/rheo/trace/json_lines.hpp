@@ -154,6 +154,31 @@ struct trace_record {
     explicit operator bool() const { return reason.empty(); }
 };
 
+/// Reads the event of one line, given without its end. @returns empty, or at which column something else was expected
+template <class = void>
+std::string read_json_line(std::string_view line, trace_event& e)
+{
+    detail::event_reader reader{line, {}};
+    reader.number(R"({"rank":)", e.rank.value);
+    reader.literal(R"(,"name":")");
+    reader.name(e.what);
+    reader.number(R"(",)" R"("pipeline":)", e.pipeline.value);
+    reader.number(R"(,"stage":)", e.stage.value);
+    reader.number(R"(,"item":)", e.item);
+    reader.number(R"(,"generation":)", e.generation.value);
+    reader.number(R"(,"step":)", e.step.value);
+    reader.number(R"(,"attempt":)", e.attempt.value);
+    reader.number(R"(,"start_s":)", e.start.count);
+    reader.number(R"(,"end_s":)", e.end.count);
+    reader.number_if_there(R"(,"clock_MHz":)", e.clock.count);
+    reader.number_if_there(R"(,"energy_J":)", e.energy.count);
+    reader.literal("}");
+    if (reader.expected.empty() && !reader.rest.empty()) {
+        reader.expected = "the end of the line";
+    }
+    return reader.expected.empty() ? std::string{} : "column " + std::to_string(line.size() - reader.rest.size() + 1) + ": expected " + reader.expected;
+}
+
 /// Reads what write_json_lines wrote. Stops at the first bad line, with the line's number and what was expected.
 template <class = void>
 trace_record read_json_lines(std::istream& in)
@@ -166,27 +191,8 @@ trace_record read_json_lines(std::istream& in)
             break;
         }
         trace_event e{};
-        detail::event_reader reader{line, {}};
-        reader.number(R"({"rank":)", e.rank.value);
-        reader.literal(R"(,"name":")");
-        reader.name(e.what);
-        reader.number(R"(",)" R"("pipeline":)", e.pipeline.value);
-        reader.number(R"(,"stage":)", e.stage.value);
-        reader.number(R"(,"item":)", e.item);
-        reader.number(R"(,"generation":)", e.generation.value);
-        reader.number(R"(,"step":)", e.step.value);
-        reader.number(R"(,"attempt":)", e.attempt.value);
-        reader.number(R"(,"start_s":)", e.start.count);
-        reader.number(R"(,"end_s":)", e.end.count);
-        reader.number_if_there(R"(,"clock_MHz":)", e.clock.count);
-        reader.number_if_there(R"(,"energy_J":)", e.energy.count);
-        reader.literal("}");
-        if (reader.expected.empty() && !reader.rest.empty()) {
-            reader.expected = "the end of the line";
-        }
-        if (!reader.expected.empty()) {
-            auto const column = line.size() - reader.rest.size() + 1;
-            record.reason = "line " + std::to_string(number) + ", column " + std::to_string(column) + ": expected " + reader.expected;
+        if (auto const wrong = read_json_line(line, e); !wrong.empty()) {
+            record.reason = "line " + std::to_string(number) + ", " + wrong;
             break;
         }
         record.events.push_back(e);
