@@ -6,6 +6,7 @@
 // ULFM they are the plain operations that make sense without failures: nobody is ever lost.
 
 #include <cstddef>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -88,10 +89,10 @@ inline std::vector<int> failed_positions([[maybe_unused]] communicator const& co
         MPI_Comm_group(comm.handle(), &all);
         int count = 0;
         MPI_Group_size(failed, &count);
-        for (int i = 0; i < count; ++i) {
-            positions.push_back(MPI_UNDEFINED);
-            MPI_Group_translate_ranks(failed, 1, &i, all, &positions.back());
-        }
+        std::vector<int> ranks(static_cast<std::size_t>(count));
+        std::iota(ranks.begin(), ranks.end(), 0);
+        positions.assign(ranks.size(), MPI_UNDEFINED);
+        MPI_Group_translate_ranks(failed, count, ranks.data(), all, positions.data());
         MPI_Group_free(&all);
         MPI_Group_free(&failed);
     }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/generation.hpp"
 
-#include <climits>
 #include <utility>
+
+#include "mpi/polling.hpp"
+#include "mpi/survivors.hpp"
 
 namespace rheo::inline v0::mpi {
 
 namespace {
 
-/// Who lives as far as all survivors know, the same at all of them: position -> lives. Those that depart do not, even while they still run.
-std::vector<bool> agree_on_survivors(communicator const& comm, std::vector<rank_id> const& crew, std::vector<rank_id> const& departed)
+/// Who lives as far as this rank knows: position -> lives. Those that depart do not, even while they still run.
+std::vector<bool> known_to_live(communicator const& comm, std::vector<rank_id> const& crew, std::vector<rank_id> const& departed)
 {
     std::vector<bool> lives(static_cast<std::size_t>(comm.size()), true);
     for (std::size_t position = 0; position < crew.size(); ++position) {
@@ -17,18 +19,6 @@ std::vector<bool> agree_on_survivors(communicator const& comm, std::vector<rank_
     }
     for (auto const position : failed_positions(comm)) {
         lives[static_cast<std::size_t>(position)] = false;
-    }
-    constexpr std::size_t votes = sizeof(int) * CHAR_BIT - 1;  // in the bits of one agreement
-    for (std::size_t first = 0; first < lives.size(); first += votes) {
-        auto const count = std::min(votes, lives.size() - first);
-        int bits = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            bits |= static_cast<int>(lives[first + i]) << i;
-        }
-        bits = agree(comm, bits).bits;  // nobody has acknowledged the losses yet, so only the bits have a meaning
-        for (std::size_t i = 0; i < count; ++i) {
-            lives[first + i] = (bits >> i & 1) != 0;
-        }
     }
     return lives;
 }
@@ -53,7 +43,8 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     next.me = last.me;
     next.rest = std::move(last.rest);
     next.with = next.rest.take();
-    auto const lives = agree_on_survivors(next.recovery(), next.with.crew, departed);
+    // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
+    auto const lives = agree_on_survivors(known_to_live(next.recovery(), next.with.crew, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
     for (std::size_t position = 0; position < lives.size(); ++position) {
         if (lives[position]) {
             next.members.push_back(next.with.crew[position]);
@@ -64,7 +55,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     }
     // Those that were agreed on as lost are acknowledged, once this rank, too, has heard of each of them.
     auto const lost = lives.size() - next.members.size();
-    for (;;) {
+    for (polling pace;; pace.pause()) {
         auto const failed = failed_positions(next.recovery());
         auto const known = std::count_if(failed.begin(), failed.end(), [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
         if (static_cast<std::size_t>(known) == lost) {
@@ -82,7 +73,7 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
         agree(last.recovery(), vote);
     }
     auto const pair = last.rest.take();
-    auto const lives = agree_on_survivors(pair.recovery, pair.crew, {last.me});
+    auto const lives = agree_on_survivors(known_to_live(pair.recovery, pair.crew, {last.me}), [&](int bits) { return agree(pair.recovery, bits).bits; });
     auto const failed = failed_positions(pair.recovery);
     int lowest = 0;
     while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {

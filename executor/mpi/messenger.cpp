@@ -2,10 +2,6 @@
 #include "mpi/messenger.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
-
-#include <sched.h>
 
 namespace rheo::inline v0::mpi {
 
@@ -54,6 +50,8 @@ messenger::ticket messenger::fresh()
 messenger::ticket messenger::start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous)
 {
     auto const which = fresh();
+    work_.sent += 1;
+    work_.bytes += static_cast<std::int64_t>(size);
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
         expect_success((synchronous ? MPI_Issend : MPI_Isend)(static_cast<std::byte const*>(data) + offset, count, MPI_BYTE, generation_->address_of(to), tag,
                                                               generation_->data().handle(), &request),
@@ -99,21 +97,12 @@ void messenger::wait(ticket which)
     wait_until([&] { return done(which); });
 }
 
-void messenger::pause(unsigned spins)
+void messenger::pause(polling& pace)
 {
     alive();
-    // A short spin keeps the latency of a message that is about to come; then the core is given to whoever
-    // shares it, and the generation is looked at a few thousand times a second.
-    if (spins < 200) {
-        return;
-    }
-    if (spins % 64 == 0) {
+    ++work_.polls;
+    if (pace.pause()) {
         look();
-    }
-    if (spins < 2000) {
-        sched_yield();
-    } else {
-        std::this_thread::sleep_for(std::chrono::microseconds{20});
     }
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "mpi/generation.hpp"
+#include "mpi/polling.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::mpi {
@@ -89,15 +90,23 @@ public:
             return;
         }
         auto const since = std::chrono::steady_clock::now();
-        unsigned spins = 0;
+        polling pace;
         do {
-            pause(spins++);
+            pause(pace);
         } while (!ready());
         waited_ += std::chrono::steady_clock::now() - since;
     }
 
     /// How long, in all, waits have waited for others; what was there when it was asked for counts nothing.
     std::chrono::steady_clock::duration waited() const { return waited_; }
+
+    /// What this rank has had to do with messages so far. Tests hold it against the number of ranks.
+    struct work {
+        std::int64_t sent = 0;   ///< messages
+        std::int64_t bytes = 0;  ///< in them
+        std::int64_t polls = 0;  ///< of waits for something that was not there yet
+    };
+    work const& done_so_far() const { return work_; }
 
     /// Looks whether the generation is broken. @throws peer_lost
     void look()
@@ -127,7 +136,7 @@ private:
     ticket start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous = false);
     ticket start_receive(rank_id from, int tag, void* data, std::size_t size);
     ticket fresh();
-    void pause(unsigned spins);  ///< looks at the generation, yields. @throws peer_lost
+    void pause(polling& pace);  ///< looks at the generation now and then. @throws peer_lost
     void expect_success(int code, char const* call);
     [[noreturn]] void lose();  ///< revokes, completes what is pending, throws peer_lost
     void drain() noexcept;
@@ -137,6 +146,7 @@ private:
     std::vector<pending> pending_;
     std::vector<ticket> free_;
     std::chrono::steady_clock::duration waited_{};
+    work work_{};
     int section_ = 0;
     int largest_item_ = largest_item();
 };

@@ -2,13 +2,14 @@
 #include "runtime/collectives.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 namespace rheo::inline v0 {
 
 namespace {
 
-enum item : int { maxima_up, sums_up, maxima_down, sums_down, size_up, words_up, size_down, words_down };
+enum item : int { reduced_up, reduced_down, words_up, more_words_up, words_down, more_words_down };
 
 /// Where a member stands in the binomial tree of all members.
 struct tree {
@@ -34,74 +35,109 @@ struct tree {
     std::vector<rank_id> children;  // nearest first
 };
 
-template <class T>
-void send(mpi::messenger& messages, rank_id to, item what, std::vector<T> const& data)
+using words = std::vector<std::int64_t>;
+
+/// Words whose number the receiver does not know: a message of at most so many says it and holds the first ones. Small enough for
+/// any MPI to send at once.
+constexpr std::size_t first_words = 128;
+
+words first_message(words const& data)
 {
-    messages.wait(messages.send(to, mpi::channel::scalars, what, std::span<T const>{data}));
+    words first{static_cast<std::int64_t>(data.size())};
+    first.insert(first.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(std::min(data.size(), first_words - 1)));
+    return first;
 }
 
-template <class T>
-void receive(mpi::messenger& messages, rank_id from, item what, std::vector<T>& data)
+/// Sends the same to all of them, to the last one first.
+void send_words(mpi::messenger& messages, std::span<rank_id const> to, item what, item more, words const& data)
 {
-    messages.wait(messages.receive(from, mpi::channel::scalars, what, std::span<T>{data}));
-}
-
-/// A vector whose length the receiver does not know.
-void send_words(mpi::messenger& messages, rank_id to, item size, item words, std::vector<std::int64_t> const& data)
-{
-    send(messages, to, size, std::vector<std::int64_t>{static_cast<std::int64_t>(data.size())});
-    if (!data.empty()) {
-        send(messages, to, words, data);
+    auto const first = first_message(data);
+    std::vector<mpi::messenger::ticket> sends;
+    for (auto one = to.rbegin(); one != to.rend(); ++one) {
+        sends.push_back(messages.send(*one, mpi::channel::scalars, what, std::span{first}));
+        if (data.size() >= first_words) {
+            sends.push_back(messages.send(*one, mpi::channel::scalars, more, std::span{data}.subspan(first_words - 1)));
+        }
+    }
+    for (auto const ticket : sends) {
+        messages.wait(ticket);
     }
 }
 
-std::vector<std::int64_t> receive_words(mpi::messenger& messages, rank_id from, item size, item words)
+words receive_words(mpi::messenger& messages, rank_id from, item what, item more)
 {
-    std::vector<std::int64_t> length(1);
-    receive(messages, from, size, length);
-    std::vector<std::int64_t> data(static_cast<std::size_t>(length[0]));
-    if (!data.empty()) {
-        receive(messages, from, words, data);
+    words first(first_words);
+    messages.wait(messages.receive(from, mpi::channel::scalars, what, std::span{first}));
+    words data(static_cast<std::size_t>(first.front()));
+    auto const here = std::min(data.size(), first_words - 1);
+    std::copy_n(first.begin() + 1, here, data.begin());
+    if (here < data.size()) {
+        messages.wait(messages.receive(from, mpi::channel::scalars, more, std::span{data}.subspan(here)));
     }
     return data;
 }
 
-void pass_down(mpi::messenger& messages, tree const& where, std::vector<std::int64_t>& data)
+void pass_down(mpi::messenger& messages, tree const& where, words& data)
 {
     if (!where.is_root) {
-        data = receive_words(messages, where.parent, size_down, words_down);
+        data = receive_words(messages, where.parent, words_down, more_words_down);
     }
-    for (auto child = where.children.rbegin(); child != where.children.rend(); ++child) {
-        send_words(messages, *child, size_down, words_down, data);
-    }
+    send_words(messages, where.children, words_down, more_words_down, data);
 }
 
 }  // namespace
 
 void all_reduce(mpi::messenger& messages, step_scalars& scalars)
 {
+    // Both kinds in one message: maxima by their bits, then sums.
     tree const where{messages};
-    step_scalars part{scalars};
+    auto const maxima = scalars.maxima.size();
+    words all(maxima + scalars.sums.size());
+    std::transform(scalars.maxima.begin(), scalars.maxima.end(), all.begin(), [](double value) { return std::bit_cast<std::int64_t>(value); });
+    std::copy(scalars.sums.begin(), scalars.sums.end(), all.begin() + static_cast<std::ptrdiff_t>(maxima));
+    words part(all.size());
     for (auto const child : where.children) {
-        receive(messages, child, maxima_up, part.maxima);
-        receive(messages, child, sums_up, part.sums);
-        for (std::size_t i = 0; i < part.maxima.size(); ++i) {
-            scalars.maxima[i] = std::max(scalars.maxima[i], part.maxima[i]);
-        }
-        for (std::size_t i = 0; i < part.sums.size(); ++i) {
-            scalars.sums[i] += part.sums[i];
+        messages.wait(messages.receive(child, mpi::channel::scalars, reduced_up, std::span{part}));
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            all[i] = i >= maxima ? all[i] + part[i] : std::bit_cast<double>(part[i]) > std::bit_cast<double>(all[i]) ? part[i] : all[i];
         }
     }
     if (!where.is_root) {
-        send(messages, where.parent, maxima_up, scalars.maxima);
-        send(messages, where.parent, sums_up, scalars.sums);
-        receive(messages, where.parent, maxima_down, scalars.maxima);
-        receive(messages, where.parent, sums_down, scalars.sums);
+        messages.wait(messages.send(where.parent, mpi::channel::scalars, reduced_up, std::span<std::int64_t const>{all}));
+        messages.wait(messages.receive(where.parent, mpi::channel::scalars, reduced_down, std::span{all}));
     }
+    std::vector<mpi::messenger::ticket> sends;
     for (auto child = where.children.rbegin(); child != where.children.rend(); ++child) {
-        send(messages, *child, maxima_down, scalars.maxima);
-        send(messages, *child, sums_down, scalars.sums);
+        sends.push_back(messages.send(*child, mpi::channel::scalars, reduced_down, std::span<std::int64_t const>{all}));
     }
+    for (auto const ticket : sends) {
+        messages.wait(ticket);
+    }
+    std::transform(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(maxima), scalars.maxima.begin(), [](std::int64_t bits) { return std::bit_cast<double>(bits); });
+    std::copy(all.begin() + static_cast<std::ptrdiff_t>(maxima), all.end(), scalars.sums.begin());
+}
+
+void wait_for_all(mpi::messenger& messages)
+{
+    step_scalars nothing;
+    all_reduce(messages, nothing);
+}
+
+bool same_everywhere(mpi::messenger& messages, std::span<std::uint64_t const> numbers)
+{
+    step_scalars ends;  // of each half, the largest and the negative of the smallest
+    for (auto const number : numbers) {
+        for (auto const half : {number >> 32, number & 0xffffffffU}) {
+            ends.maxima.push_back(static_cast<double>(half));
+            ends.maxima.push_back(-static_cast<double>(half));
+        }
+    }
+    all_reduce(messages, ends);
+    bool same = true;
+    for (std::size_t i = 0; i < ends.maxima.size(); i += 2) {
+        same = same && ends.maxima[i] == -ends.maxima[i + 1];
+    }
+    return same;
 }
 
 std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std::span<std::int64_t const> mine)
@@ -112,11 +148,11 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
     std::vector<std::int64_t> all{generation.position_of(generation.me), static_cast<std::int64_t>(mine.size())};
     all.insert(all.end(), mine.begin(), mine.end());
     for (auto const child : where.children) {
-        auto const part = receive_words(messages, child, size_up, words_up);
+        auto const part = receive_words(messages, child, words_up, more_words_up);
         all.insert(all.end(), part.begin(), part.end());
     }
     if (!where.is_root) {
-        send_words(messages, where.parent, size_up, words_up, all);
+        send_words(messages, {&where.parent, 1}, words_up, more_words_up, all);
     }
     pass_down(messages, where, all);
     std::vector<std::vector<std::int64_t>> result(generation.members.size());

@@ -4,6 +4,7 @@
 #include "runtime/trainer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -143,11 +144,9 @@ void trainer::expect_same_plan()
         p.clocks = clocks_for(p).clocks;
         digest += digest_of(p);
     }
-    std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(digest.high), std::bit_cast<std::int64_t>(digest.low)};
-    for (auto const& theirs : all_gather(*messages_, words)) {
-        if (theirs != words) {
-            throw std::logic_error{"the members have made different plans from the same holdings"};
-        }
+    std::array<std::uint64_t, 2> const mine{digest.high, digest.low};
+    if (!same_everywhere(*messages_, mine)) {
+        throw std::logic_error{"the members have made different plans from the same holdings"};
     }
 }
 
@@ -170,6 +169,7 @@ protocol_event trainer::perform(copy_state const&)
     staged_ = transfer(
         *messages_, next, resident_, [&] { job_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [this](tensor_id t) { book_received(t); });
+    wait_for_all(*messages_);  // or those that are done would spin in the vote, on cores that the others need
     trace(activity::copy, start);
     if (recovery_) {
         recovery_->copy = since(start);

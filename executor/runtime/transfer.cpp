@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transfer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <deque>
 #include <span>
 #include <utility>
@@ -51,7 +53,7 @@ rank_holdings from_words(std::vector<std::int64_t> const& words)
     return holds;
 }
 
-// Items of messages: four per tensor (three roles and the digest), three per use (sums, state, states of rows).
+// Items of messages: four per tensor (three roles, and the bundle that it is the first of), three per use (sums, state, states of rows).
 int copy_item(tensor_id t, int part) { return t.value * 4 + part; }
 int move_item(use_id use, int part) { return use.value * 3 + part; }
 
@@ -71,12 +73,45 @@ void unpack(packed_state const& words, gradient_accumulator& into)
     into.not_finite_at.value = static_cast<std::int32_t>(words[4]);
 }
 
+/// What goes from one rank to another in a round: a bundle with the digests of all tensors and the values of the small ones, and three
+/// messages for each large one. A model has many small tensors, and a message that has to wait for a core is dear.
+constexpr std::int64_t small_elements = 4096;
+constexpr std::size_t digest_bytes = 16;
+
+bool is_small(std::int64_t elements) { return elements <= small_elements; }
+
+/// Bytes of a tensor in a bundle.
+std::size_t bundled_bytes(std::int64_t elements)
+{
+    return digest_bytes + (is_small(elements) ? 3 * sizeof(float) * static_cast<std::size_t>(elements) : 0);
+}
+
+struct bundle {
+    rank_id peer;
+    tensor_id first;  ///< that is in it
+    std::vector<std::byte> data{};
+};
+
+/// The one for a peer, in the order in which peers were first met.
+bundle& bundle_for(std::vector<bundle>& all, rank_id peer, tensor_id t)
+{
+    auto const found = std::find_if(all.begin(), all.end(), [&](bundle const& b) { return b.peer == peer; });
+    return found != all.end() ? *found : all.emplace_back(bundle{peer, t});
+}
+
+void append(std::vector<std::byte>& bytes, void const* from, std::size_t size)
+{
+    auto const* const data = static_cast<std::byte const*>(from);
+    bytes.insert(bytes.end(), data, data + size);
+}
+
 /// A tensor on its way to this rank.
 struct arrival {
     tensor_id tensor;
+    rank_id from;
     tensor_storage values;  ///< in messages
-    std::array<std::uint64_t, 2> digest{};
-    std::vector<mpi::messenger::ticket> tickets;
+    std::size_t in_bundle;  ///< where its digest, and values if it is small, begin
+    std::vector<mpi::messenger::ticket> tickets{};
 };
 
 }  // namespace
@@ -95,7 +130,6 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
 {
     auto const me = messages.members().me;
     std::vector<mpi::messenger::ticket> sends;
-    std::deque<std::array<std::uint64_t, 2>> digests;
     std::deque<packed_state> states;
     std::deque<array<float>> floats;
     std::deque<array<std::int64_t>> integers;
@@ -105,36 +139,70 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     state.on().wait();
     for (auto const& round : plan.rounds) {
         std::vector<arrival> arrivals;
-        arrivals.reserve(round.size());
+        std::vector<bundle> outgoing;
+        std::vector<bundle> coming;
         for (auto const& c : round) {
             auto const t = c.part.tensor;
             expects(c.part.box == whole(state.info(t).shape), "this executor copies whole tensors");
+            auto const count = elements(state.info(t).shape);
             if (c.from == me) {
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
                 messages.alive();
-                digests.push_back({digest.high, digest.low});
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 0), sent(floats, storage.parameter)));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 1), sent(floats, storage.first_moment)));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 2), sent(floats, storage.second_moment)));
-                sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t const>{digests.back()}));
+                auto& packed = bundle_for(outgoing, c.to, t).data;
+                append(packed, &digest.high, sizeof digest.high);
+                append(packed, &digest.low, sizeof digest.low);
+                int part = 0;
+                for (auto const* values : {&storage.parameter, &storage.first_moment, &storage.second_moment}) {
+                    auto const data = sent(floats, *values);
+                    if (is_small(count)) {
+                        append(packed, data.data(), data.size_bytes());
+                    } else {
+                        sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, part++), data));
+                    }
+                }
             } else if (c.to == me) {
-                auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
+                auto const size = static_cast<std::size_t>(count);
                 auto& where = state.on().messages();
-                auto& a = arrivals.emplace_back(arrival{t, {{where, count}, {where, count}, {where, count}, array<bfloat16>{where}}, {}, {}});
-                a.tickets = {messages.receive(c.from, mpi::channel::copy, copy_item(t, 0), std::span<float>{a.values.parameter}),
-                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 1), std::span<float>{a.values.first_moment}),
-                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 2), std::span<float>{a.values.second_moment}),
-                             messages.receive(c.from, mpi::channel::copy, copy_item(t, 3), std::span<std::uint64_t>{a.digest})};
+                auto& packed = bundle_for(coming, c.from, t).data;
+                auto& a = arrivals.emplace_back(arrival{t, c.from, {{where, size}, {where, size}, {where, size}, array<bfloat16>{where}}, packed.size()});
+                packed.resize(packed.size() + bundled_bytes(count));
+                int part = 0;
+                for (auto* values : {&a.values.parameter, &a.values.first_moment, &a.values.second_moment}) {
+                    if (!is_small(count)) {
+                        a.tickets.push_back(messages.receive(c.from, mpi::channel::copy, copy_item(t, part++), std::span<float>{*values}));
+                    }
+                }
             }
         }
+        for (auto const& b : outgoing) {
+            sends.push_back(messages.send(b.peer, mpi::channel::copy, copy_item(b.first, 3), std::span<std::byte const>{b.data}));
+        }
+        std::vector<mpi::messenger::ticket> bundles;
+        for (auto& b : coming) {
+            bundles.push_back(messages.receive(b.peer, mpi::channel::copy, copy_item(b.first, 3), std::span<std::byte>{b.data}));
+        }
         begun();
+        for (auto const ticket : bundles) {
+            messages.wait(ticket);
+        }
         for (auto& a : arrivals) {
+            auto const* from = bundle_for(coming, a.from, a.tensor).data.data() + a.in_bundle;
+            state_digest expected;
+            std::memcpy(&expected.high, from, sizeof expected.high);
+            std::memcpy(&expected.low, from + sizeof expected.high, sizeof expected.low);
+            from += digest_bytes;
+            for (auto* values : {&a.values.parameter, &a.values.first_moment, &a.values.second_moment}) {
+                if (a.tickets.empty()) {  // it is small
+                    std::memcpy(values->data(), from, values->size() * sizeof(float));
+                    from += values->size() * sizeof(float);
+                }
+            }
             for (auto const ticket : a.tickets) {
                 messages.wait(ticket);
             }
             state.put(a.tensor, std::move(a.values));
-            if (state.digest(a.tensor) != state_digest{a.digest[0], a.digest[1]}) {
+            if (state.digest(a.tensor) != expected) {
                 throw transfer_error{"the copy of tensor " + state.info(a.tensor).name + " has another digest than its source"};
             }
             messages.alive();
