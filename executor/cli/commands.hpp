@@ -31,7 +31,7 @@ struct plan_options {
     double memory_mib = 0.0;  ///< of one rank: a cap of the comparison, and of templates
     int node_size = 1;        ///< ranks of a node
     bool json = false;
-    std::string profile;      ///< of the layers, for the comparison or the templates; empty: as modelled
+    std::string profile;      ///< of the layers, for the plan or the comparison; empty: as the config says
 };
 
 struct profile_options {

@@ -25,6 +25,7 @@
 #include "rheo/schedule/slices.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
+#include "runtime/text_table.hpp"
 
 namespace rheo::cli {
 
@@ -152,9 +153,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
     auto const rows = compare(layers_for(model, config, options), config, options);
     auto const is_over = [&](compared const& row) { return options.memory_mib > 0.0 && mebibytes_of(row.memory) > options.memory_mib; };
     std::optional<std::size_t> pick;
-    std::size_t width = 13;
     for (std::size_t k = 0; k < rows.size(); ++k) {
-        width = std::max(width, rows[k].name.size() + 1);
         bool const fits = rows[k].why_not.empty() && !is_over(rows[k]);
         if (fits && (!pick || rows[k].makespan < rows[*pick].makespan
                      || (rows[k].makespan == rows[*pick].makespan && rows[k].memory < rows[*pick].memory))) {
@@ -169,16 +168,18 @@ int compare_schedules(model_description const& model, run_config const& config, 
                options.profile.empty() ? fmt::format("as modelled at {:g} GFLOP/s and {:g} GB/s", machine.device.compute.count / 1e9,
                                                      machine.between_nodes.bandwidth.count / 1e9)
                                        : fmt::format("of {}, messages at {:g} GB/s", options.profile, machine.between_nodes.bandwidth.count / 1e9));
-    fmt::print("  {:<{}}{:>12}{:>9}{:>12}{:>9}{:>14}\n", "schedule", width, "makespan", "bubble", "memory", "buffers", "lower bound");
+    std::vector<text_row> lines;
     for (auto const& row : rows) {
-        if (row.why_not.empty()) {
-            fmt::print("  {:<{}}{:>9.2f} ms{:>7.1f} %{:>8.1f} MiB{:>9}{:>11.2f} ms{}{}\n", row.name, width, milliseconds(row.makespan),
-                       100 * (row.bubble / row.makespan), mebibytes_of(row.memory), row.buffers, milliseconds(row.bound),
-                       row.makespan <= row.bound + seconds{1e-12} ? ", met" : "", is_over(row) ? ", over the cap" : "");
-        } else {
-            fmt::print("  {:<{}}{}\n", row.name, width, row.why_not);
+        if (!row.why_not.empty()) {
+            lines.push_back({{row.name}, row.why_not});
+            continue;
         }
+        bool const met = row.makespan <= row.bound + seconds{1e-12};
+        lines.push_back({{row.name, fmt::format("{:.2f} ms", milliseconds(row.makespan)), fmt::format("{:.1f} %", 100 * (row.bubble / row.makespan)),
+                          fmt::format("{:.1f} MiB", mebibytes_of(row.memory)), fmt::format("{}", row.buffers), fmt::format("{:.2f} ms", milliseconds(row.bound))},
+                         fmt::format("{}{}{}", met ? "met" : "", met && is_over(row) ? ", " : "", is_over(row) ? "over the cap" : "")});
     }
+    fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {
         throw refusal{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }

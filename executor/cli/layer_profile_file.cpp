@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "rheo/partition/layer_profile_csv.hpp"
+#include "runtime/layer_profile_file.hpp"
 
 namespace rheo::cli {
 
@@ -32,12 +30,7 @@ void doubt_times(std::string const& path, std::vector<layer_profile> const& laye
 
 std::vector<layer_profile> read_layer_profile(std::string const& path, std::size_t layers, dtype_policy const& policy, int node_size)
 {
-    std::ifstream file{path, std::ios::binary};
-    if (!file) {
-        throw refusal{4, fmt::format("{}: this profile cannot be read", path)};
-    }
-    std::string const text{std::istreambuf_iterator<char>{file}, {}};
-    auto read = parse_layer_profile(text, path, policy);
+    auto read = find_layer_profile(path, policy);
     if (!read) {
         throw refusal{4, read.reason};
     }

@@ -104,7 +104,7 @@ int main(int argc, char** argv)
     plan_command.add_option("--memory", plan.memory_mib, "MiB per rank that a compared schedule or a template may take")->check(CLI::PositiveNumber);
     plan_command.add_option("--node-size", plan.node_size, "ranks of a node: what the loss of each node leads to, and stages of several devices")
         ->check(CLI::Range(1, 64));
-    plan_command.add_option("--profile", plan.profile, "times and sizes of the layers from a file (CSV) for the templates or the comparison, instead of the model's");
+    plan_command.add_option("--profile", plan.profile, "times of the layers from a file (CSV), for all planning (as plan.layer_profile) or the comparison, instead of the model's");
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 
     rheo::cli::profile_options profile;

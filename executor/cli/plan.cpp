@@ -48,7 +48,7 @@ int plan(plan_options const& options)
 {
     auto read = read_config_file(options.config, options.settings);
     read.config.plan.node_size = std::max(read.config.plan.node_size, options.node_size);
-    auto const& config = read.config;
+    auto& config = read.config;
     auto const& pipelines = config.plan.pipelines;
     auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     if (ranks == 0) {
@@ -56,12 +56,19 @@ int plan(plan_options const& options)
     }
     if (!options.schedule.empty()) {
         auto const compared = running_model(config);
-        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json, options.profile});
+        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json,
+                                                    options.profile.empty() ? config.plan.layer_profile : options.profile});
     }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};
     }
     auto const model = running_model(config);
+    if (!options.profile.empty()) {
+        config.plan.layer_profile = options.profile;
+    }
+    if (!config.plan.layer_profile.empty()) {
+        (void)read_layer_profile(config.plan.layer_profile, model.layers.size(), policy_of(config), config.plan.node_size);
+    }
     auto first = make_first_plan(model, config, ranks);
     if (!first) {
         throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
@@ -69,9 +76,6 @@ int plan(plan_options const& options)
     auto const clocks = clocks_for(first.what, config, static_cast<int>(model.layers.size()));
     first.what.clocks = clocks.clocks;
     plan_report_options asked{.node_size = config.plan.node_size};
-    if (!options.profile.empty()) {
-        asked.layers = read_layer_profile(options.profile, model.layers.size(), policy_of(config), config.plan.node_size);
-    }
     if (options.memory_mib > 0.0) {
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
     }

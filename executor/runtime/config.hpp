@@ -67,6 +67,8 @@ struct plan_config {
     std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
+    double mtbf_h = 10'000;             ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
+    std::string layer_profile{};        ///< a file, see rheo profile, with times of the layers; empty: times as modelled
     int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
 

@@ -81,6 +81,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
     visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
+    visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true}, "mean time between losses of one rank, in hours: the longer, the more copies a shorter step is worth after a loss");
+    visit("plan.layer_profile", c.plan.layer_profile, field_limits{}, "times of the layers, a file of rheo profile, that all planning follows; none: as modelled");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "ranks of a node: copies of a layer go to different nodes");
 
     visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "0: not by steps");

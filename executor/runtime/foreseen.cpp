@@ -27,6 +27,32 @@ std::vector<rank_holdings> holdings_of(plan const& p, std::span<rank_id const> r
     return result;
 }
 
+std::vector<int> sizes_of(std::span<pipeline_instance const> pipelines)
+{
+    std::vector<int> sizes;
+    for (auto const& pipeline : pipelines) {
+        sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
+    }
+    return sizes;
+}
+
+/// The quickest pipelines of so many ranks, some of which still wait, unless f + 1 pipelines need them.
+instantiation of_fewer_ranks(int ranks, int waiting, replanning const& known)
+{
+    auto const& wanted = known.wanted;
+    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
+    auto const needed = std::min(wanted.failures + 1, ranks / smallest) * smallest;
+    waiting = std::min(waiting, ranks - needed);
+    auto result = instantiate(known.ready, {ranks - waiting, wanted.failures, wanted.microbatches});
+    if (!result && waiting > 0) {
+        waiting = 0;
+        result = instantiate(known.ready, {ranks, wanted.failures, wanted.microbatches});
+    }
+    result.spares += waiting;
+    result.degraded = ranks / smallest < wanted.failures + 1;
+    return result;
+}
+
 pair_outcomes outcomes_of_pairs(plan const& p, std::span<rank_id const> ranks, replanning const& known, membership_rules rules)
 {
     pair_outcomes all;
@@ -69,8 +95,24 @@ loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning
         outcome.only_copy = layer_id{static_cast<int>(gone - holders.begin())};
     } else {
         outcome.next = plan_membership(survivors, p.pipelines, {}, known, rules);
+        outcome.step = step_of(outcome.next.pipelines, outcome.next.shares, known.ready);
     }
     return outcome;
+}
+
+std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std::span<int const> shares, template_set_value const& ready)
+{
+    auto const sizes = sizes_of(ready);
+    std::optional<seconds> longest;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        auto const ranks = ranks_of(pipelines[p]);
+        auto const n = static_cast<int>(ranks.size());
+        if (std::find(sizes.begin(), sizes.end(), n) == sizes.end() || make_instance(template_of_size(ready, n), ranks) != pipelines[p]) {
+            return std::nullopt;
+        }
+        longest = std::max(longest.value_or(seconds{}), time_of(template_of_size(ready, n).cost, shares[p]));
+    }
+    return longest;
 }
 
 foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options)
@@ -82,18 +124,25 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
     auto rules = rules_of(config);
     rules.node_size = std::max(rules.node_size, options.node_size);
     auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
-    auto const layers = options.layers.empty() ? modelled_layers(model, config, options.node_size) : options.layers;
+    auto const layers = planned_layers(model, config, options.node_size);
+    std::vector<int> shares;
+    for (auto const& work : p.work) {
+        shares.push_back(static_cast<int>(work.size()));
+    }
 
-    foreseen result{.microbatches = even_share(config),
-                    .node_size = rules.node_size,
-                    .profiled = !options.layers.empty()};
+    foreseen result{.microbatches = even_share(config), .node_size = rules.node_size, .profile = config.plan.layer_profile, .step = step_of(p.pipelines, shares, known.ready)};
     auto const device_memory = options.device_memory ? options.device_memory : memory_limit(config);
     result.templates = templates_for(layers, config, {smallest, all}, 1, device_memory);
     if (options.node_size > 1 && all >= options.node_size) {
         result.node_templates = templates_for(layers, config, {1, all / options.node_size}, options.node_size, device_memory);
     }
-    for (int n = all; n >= 1; --n) {
-        result.instantiations.push_back(instantiate(known.ready, {n, known.wanted.failures, known.wanted.microbatches}));
+    result.instantiations.push_back({.sizes = sizes_of(p.pipelines),
+                                     .shares = shares,
+                                     .spares = static_cast<int>(p.spares.size()),
+                                     .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
+                                     .time = result.step.value_or(seconds{})});
+    for (int n = all - 1; n >= 1; --n) {
+        result.instantiations.push_back(of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
     }
     for (auto const rank : ranks) {
         if (position_of(p, rank).found) {

@@ -6,10 +6,10 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rheo/model/model.hpp"
-#include "rheo/partition/layer_profile.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/survivability.hpp"
@@ -25,13 +25,13 @@ namespace rheo::inline v0 {
 /// What more is asked than the plan itself.
 struct plan_report_options {
     int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
-    std::vector<layer_profile> layers{};   ///< measured, as parse_layer_profile reads them, for the templates; none: as modelled
     std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit; none: plan.memory_mib
 };
 
 /// What goes on after the loss of these ranks at once.
 struct loss_outcome {
     std::vector<rank_id> lost;
+    std::optional<seconds> step{};        ///< afterwards; none where pipelines stay that were cut by hand
     std::optional<layer_id> only_copy{};  ///< the first layer that nobody else holds: without a checkpoint that is the end
     membership_plan next{};               ///< of the survivors, when no only copy was lost
 };
@@ -55,10 +55,11 @@ struct rank_memory {
 struct foreseen {
     int microbatches = 0;                           ///< of a pipeline that the templates are cut for
     int node_size = 1;
-    bool profiled = false;                          ///< templates by measured layers
+    std::string profile{};                          ///< the file that all times follow; empty: they are modelled
+    std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
-    std::vector<instantiation> instantiations{};      ///< of all ranks, of one less, ... of one
+    std::vector<instantiation> instantiations{};      ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
     std::vector<rank_memory> memory{};                ///< of every rank that has a place
     survivability as_it_stands{};
     std::vector<loss_outcome> ranks{};                ///< each one alone
@@ -72,8 +73,10 @@ std::vector<rank_id> ranks_of(plan const& p);
 /// @param known what_ranks_know of the run
 loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules);
 
-/// @pre the plan can be run: why_not says nothing; measured layers are as many as the model's, and say what sharing between the
-/// devices of a node takes
+/// The time of a step by the templates' costs; none where a pipeline is no template's.
+std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std::span<int const> shares, template_set_value const& ready);
+
+/// @pre the plan can be run: why_not says nothing; a profile of layers says what sharing between the devices of a node takes
 foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
 
 }  // namespace rheo::inline v0

@@ -4,19 +4,39 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/units/expects.hpp"
+#include "runtime/layer_profile_file.hpp"
 #include "runtime/schedule_file.hpp"
 
 namespace rheo::inline v0 {
 
-std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
+std::string why_no_layers(model_description const& model, run_config const& config)
+{
+    auto const& path = config.plan.layer_profile;
+    if (path.empty()) {
+        return {};
+    }
+    auto const read = find_layer_profile(path, policy_of(config));
+    if (!read) {
+        return read.reason;
+    }
+    return read.layers.size() == model.layers.size() ? std::string{}
+                                                     : fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), model.layers.size());
+}
+
+std::vector<layer_profile> planned_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
 {
     auto const policy = policy_of(config);
     auto const shape = config.train.microbatch;
-    auto layers = profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy);
+    auto layers = config.plan.layer_profile.empty()
+        ? profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy)
+        : find_layer_profile(config.plan.layer_profile, policy).layers;
+    expects(layers.size() == model.layers.size(), "plan.layer_profile is a profile of the model's layers");
     bool const by_layers = config.plan.recompute == recomputing::by_layers;
     set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
     return layers;
@@ -61,7 +81,7 @@ template_set_value ready_templates(model_description const& model, run_config co
     for (auto const n : config.plan.pipelines) {
         from = std::min(from, n);
     }
-    return to_template_set(templates_for(modelled_layers(model, config, 1, pipelines), config, {from, std::max(from, ranks)}, 1, device_memory));
+    return to_template_set(templates_for(planned_layers(model, config, 1, pipelines), config, {from, std::max(from, ranks)}, 1, device_memory));
 }
 
 }  // namespace rheo::inline v0

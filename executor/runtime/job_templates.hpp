@@ -1,11 +1,12 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The templates that a job has ready: its layers as planning models them, in times whose ratios count and bytes that ranks allocate, and the best
+// The templates that a job has ready: its layers as planning sees them, in times as modelled or of a profile and bytes that ranks allocate, and the best
 // cuts of them for every size of a pipeline that may be needed. Pure functions of model and config, so that every rank has the same.
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rheo/model/model.hpp"
@@ -21,10 +22,14 @@ namespace rheo::inline v0 {
 /// Messages between ranks, as planning models them: processes of one machine.
 inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 
-/// The layers as modelled on nodes of so many devices, which are processes of one machine: of times only ratios count (no measurement enters, or ranks
-/// could plan differently), bytes are those that ranks allocate.
+/// The layers as planning sees them, on nodes of so many devices. Times are those of plan.layer_profile, which all ranks read, or as modelled for processes of
+/// one machine, where only ratios count. No other measurement enters, or ranks could plan differently. Bytes are those that ranks allocate.
 /// @param pipelines that hold each layer, one or more
-std::vector<layer_profile> modelled_layers(model_description const& model, run_config const& config, int devices_per_node = 1, int pipelines = 2);
+/// @pre why_no_layers finds nothing
+std::vector<layer_profile> planned_layers(model_description const& model, run_config const& config, int devices_per_node = 1, int pipelines = 2);
+
+/// Why plan.layer_profile is none of this model's layers; empty when it is, or when there is none.
+std::string why_no_layers(model_description const& model, run_config const& config);
 
 /// plan.memory_mib; none when it is 0.
 std::optional<bytes> memory_limit(run_config const& config);

@@ -55,8 +55,8 @@ json to_json(instantiation const& chosen, int ranks)
     if (!chosen) {
         return {{"ranks", ranks}, {"cannot", chosen.cannot}};
     }
-    return {{"ranks", ranks}, {"pipelines", chosen.sizes}, {"microbatches", chosen.shares}, {"spares", chosen.spares}, {"step_s", chosen.time.count},
-            {"degraded", chosen.degraded}};
+    return {{"ranks", ranks}, {"pipelines", chosen.sizes}, {"microbatches", chosen.shares}, {"spares", chosen.spares},
+            {"step_s", chosen.time.count > 0.0 ? json(chosen.time.count) : json(nullptr)}, {"degraded", chosen.degraded}};
 }
 
 json to_json(loss_outcome const& outcome)
@@ -76,6 +76,7 @@ json to_json(loss_outcome const& outcome)
     }
     object["pipelines"] = pipelines;
     object["microbatches"] = outcome.next.shares;
+    object["step_s"] = outcome.step ? json(outcome.step->count) : json(nullptr);
     object["spares"] = numbers_of(outcome.next.spares);
     object["copied_bytes"] = outcome.next.moved.count;
     object["degraded"] = outcome.next.degraded;
@@ -108,7 +109,7 @@ json to_json(rank_memory const& of)
 
 json to_json(foreseen const& what)
 {
-    json object{{"template_microbatches", what.microbatches}, {"profiled", what.profiled}, {"templates", to_json(what.templates, "ranks")}};
+    json object{{"template_microbatches", what.microbatches}, {"times", what.profile.empty() ? "modelled" : what.profile}, {"templates", to_json(what.templates, "ranks")}};
     if (!what.node_templates.empty()) {
         object["node_templates"] = to_json(what.node_templates, "nodes");
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "rheo/schedule/deadlock.hpp"
 #include "rheo/schedule/draw.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "runtime/plan_tables.hpp"
 #include "runtime/planning.hpp"
 
 namespace rheo::inline v0 {
@@ -23,19 +25,6 @@ namespace rheo::inline v0 {
 namespace {
 
 std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
-
-/// "2 pipelines of 2 + 3 ranks"
-std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
-{
-    std::vector<std::size_t> sizes;
-    std::size_t sum = 0;
-    for (auto const& pipeline : pipelines) {
-        sizes.push_back(ranks_of(pipeline).size());
-        sum += sizes.back();
-    }
-    return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(static_cast<std::int64_t>(sizes.size())), fmt::join(sizes, " + "),
-                       plural(static_cast<std::int64_t>(sum)));
-}
 
 std::string layers_for_people(layer_span span, model_description const& model)
 {
@@ -48,41 +37,6 @@ std::string layers_for_people(layer_span span, model_description const& model)
         }
         auto const count = l.value - first.value;
         text += fmt::format("{}{}", text.empty() ? "" : ", ", count == 1 ? std::string{name} : fmt::format("{} x {}", count, name));
-    }
-    return text;
-}
-
-std::string numbers_of(std::span<layer_id const> cuts)
-{
-    std::vector<int> numbers;
-    for (auto const cut : cuts) {
-        numbers.push_back(cut.value);
-    }
-    return fmt::format("{}", fmt::join(numbers, " "));
-}
-
-/// "proved", or how far the optimum may be below.
-std::string gap_of(makespan_split const& split)
-{
-    return split.is_optimal() ? "proved" : fmt::format("< {:.2f} %", 100 * (1 - split.bound / split.makespan) + 0.005);
-}
-
-std::string templates_for_people(std::span<makespan_template const> made, std::string_view counted_in, int microbatches)
-{
-    auto text = fmt::format("  {:<7}{:>13}{:>10}{:>15}{:>7}   cuts before layers\n", counted_in, "makespan", "optimum", "fullest", "fit");
-    for (auto const& one : made) {
-        if (!one.split) {
-            text += fmt::format("  {:<7}{}\n", one.nodes, one.split.cannot);
-            continue;
-        }
-        auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
-        text += fmt::format("  {:<7}{:>10.3f} ms{:>10}{:>11.2f} MiB{:>7}   {}", one.nodes, one.split.makespan.count * 1e3, gap_of(one.split),
-                            in_mebibytes(one.fullest), fit, numbers_of(one.split.cuts));
-        if (std::any_of(one.split.devices.begin(), one.split.devices.end(), [](int d) { return d > 1; })) {
-            text += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
-        }
-        text += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
-        text += '\n';
     }
     return text;
 }
@@ -106,47 +60,6 @@ std::string parts_for_people(memory_parts const& parts)
         if (part.size > bytes{}) {
             text += fmt::format("{}{:.2f} {}", text.empty() ? "" : ", ", in_mebibytes(part.size), part.name == "workspace" ? "to work in besides" : part.name);
         }
-    }
-    return text;
-}
-
-std::string pairs_for_people(pair_outcomes const& all)
-{
-    auto text = fmt::format("  any two   of {} pairs", all.pairs);
-    std::pair<int, char const*> const outcomes[] = {{all.as_wanted, "are survived with as many pipelines as wanted"},
-                                                    {all.fewer, "leave fewer pipelines than wanted"},
-                                                    {all.too_few, "leave too few ranks for a pipeline"},
-                                                    {all.state_lost, "lose the last copy of a layer"}};
-    for (auto const& [count, outcome] : outcomes) {
-        text += count == 0 ? "" : fmt::format(", {} {}", count, outcome);
-    }
-    return text + fmt::format("; at most {:.2f} MiB copied\n", in_mebibytes(all.most_copied));
-}
-
-std::string sentence_of(loss_outcome const& outcome)
-{
-    if (outcome.only_copy) {
-        return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", outcome.only_copy->value);
-    }
-    auto const& next = outcome.next;
-    if (!next.cannot.empty()) {
-        return next.cannot;
-    }
-    return fmt::format("{}, shares {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
-                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
-                       next.degraded ? "; " + next.sentence : "");
-}
-
-std::string instantiations_for_people(std::vector<instantiation> const& all)
-{
-    auto text = fmt::format("  {:<7}{:<24}{:<24}{:>13}\n", "ranks", "pipelines of", "microbatches", "a step");
-    auto n = all.size();
-    for (auto const& chosen : all) {
-        text += chosen ? fmt::format("  {:<7}{:<24}{:<24}{:>10.3f} ms{}{}\n", n, fmt::format("{}", fmt::join(chosen.sizes, " + ")),
-                                     fmt::format("{}", fmt::join(chosen.shares, " + ")), chosen.time.count * 1e3,
-                                     chosen.spares == 0 ? "" : fmt::format(", {} spare", chosen.spares), chosen.degraded ? ", fewer pipelines than wanted" : "")
-                       : fmt::format("  {:<7}{}\n", n, chosen.cannot);
-        --n;
     }
     return text;
 }
@@ -234,19 +147,20 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const shape = config.train.microbatch;
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
-    bool const dropped = !what.profiled && config.plan.recompute == recomputing::by_layers;
-    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", what.profiled ? "as profiled" : "as modelled", what.microbatches,
+    bool const dropped = config.plan.recompute == recomputing::by_layers;
+    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches,
                         dropped ? "; the fullest where all is made again that can be" : "");
     text += templates_for_people(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
         text += templates_for_people(what.node_templates, "nodes", config.train.microbatches);
     }
-    text += fmt::format("\nwhat ranks run ({} pipeline{} wanted)\n", config.plan.failures + 1, plural(config.plan.failures + 1));
-    text += instantiations_for_people(what.instantiations);
+    text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
+                        plural(config.plan.failures + 1), source_of(what));
+    text += instantiations_for_people(what);
 
-    text += fmt::format("\nplan       {}, schedule {}{}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
-                        p.recompute && p.recomputed.empty() ? " with activations computed again" : "", to_string(digest_of(p)));
+    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
+                        p.recompute && p.recomputed.empty() ? " with activations computed again" : "", step_for_people(what.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
@@ -280,14 +194,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                     : fmt::format("  {}\n", verdict.sentence());
 
     text += "\n" + drawing_of(p);
-    text += fmt::format("\nas it stands, {}\nafter the loss of\n", to_string(what.as_it_stands));
-    for (auto const& outcome : what.ranks) {
-        text += fmt::format("  rank {:<4}{}\n", outcome.lost.front().value, sentence_of(outcome));
-    }
-    for (auto const& outcome : what.nodes) {
-        text += fmt::format("  node {:<4}{}\n", outcome.lost.front().value / what.node_size,
-                            outcome.lost.size() == what.ranks.size() ? "nobody is left" : sentence_of(outcome));
-    }
+    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
+    text += outcomes_for_people(what);
     return text + (what.pairs ? pairs_for_people(*what.pairs) : "");
 }
 

@@ -116,6 +116,9 @@ std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& read
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
     first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute == recomputing::always, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
+    if (result.cannot = why_no_layers(model, config); !result) {
+        return result;
+    }
     auto const layers = static_cast<int>(model.layers.size());
     bool const alone = ranks - config.plan.spares == 1 || config.plan.pipelines.size() == 1;
     auto const limit = config.plan.layers.empty() ? memory_limit(config) : std::nullopt;  // what is cut by hand is judged as it is
@@ -271,7 +274,9 @@ replanning what_ranks_know(model_description const& model, collection const& sta
     return {.state = state,
             .layers = static_cast<int>(model.layers.size()),
             .ready = ready_templates(model, config, ranks, memory_limit(config)),
-            .wanted = {.failures = config.plan.failures, .microbatches = config.train.microbatches},
+            .wanted = {.failures = config.plan.failures,
+                       .microbatches = config.train.microbatches,
+                       .losses = {.mtbf = {config.plan.mtbf_h * 3600.0}, .copy_rate = link_between_ranks.bandwidth}},
             .element_bytes = bytes{committed_bytes_per_parameter},
             .round_budget = mebibytes(256),
             .slices = config.train.microbatch.slices};
@@ -280,6 +285,9 @@ replanning what_ranks_know(model_description const& model, collection const& sta
 std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());
+    if (auto reason = why_no_layers(model, config); !reason.empty()) {
+        return reason;
+    }
     if (!p.own) {
         if (auto reason = parse_schedule(p.schedule).reason; !reason.empty()) {
             return reason;

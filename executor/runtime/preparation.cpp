@@ -11,6 +11,7 @@
 #include "mpi/messenger.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/state.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/schedule_file.hpp"
 
@@ -62,6 +63,9 @@ preparation prepare(model_description const& model, run_config const& given, run
     p.runs = given.run.fuse ? fused(model) : model;
     p.state = state_of(p.runs);
     p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
+    if (auto reason = why_no_layers(p.runs, given); !reason.empty()) {
+        return no(4, std::move(reason));
+    }
     if (options.first_plan) {
         p.first = *options.first_plan;
         if (!p.first.own && p.first.schedule == given.plan.schedule) {

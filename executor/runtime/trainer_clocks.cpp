@@ -123,7 +123,7 @@ void trainer::note_sweep(bool committed)
     if (auto const place = worker_->place(); place.found && sweep_.measures()) {
         auto const& sums = worker_->computed_sums_of_section();
         std::vector<seconds> modelled;  // none is zero: an embedding computes little, but moves bytes
-        for (auto const& layer : modelled_layers(job_->model, job_->config)) {
+        for (auto const& layer : planned_layers(job_->model, job_->config)) {
             modelled.push_back(layer.forward + layer.backward);
         }
         swept_.take(sweep_clocks_[sweep_.place()], sums, plan_.pipelines[at(place.pipeline)].cuts, modelled, throttled);

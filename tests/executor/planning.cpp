@@ -93,8 +93,8 @@ TEST_CASE("memory, limits, templates and messages follow the config's dtype")
     CHECK(first_of(in_bf16, 2));
     in_bf16.plan.memory_mib -= 0.02;
     CHECK_FALSE(first_of(in_bf16, 2));
-    auto const plain = modelled_layers(model, config);
-    auto const half = modelled_layers(model, in_bf16);
+    auto const plain = planned_layers(model, config);
+    auto const half = planned_layers(model, in_bf16);
     for (std::size_t l = 0; l < plain.size(); ++l) {
         CHECK(half[l].boundary * 2 == plain[l].boundary);
         CHECK(half[l].persistent * 24 == plain[l].persistent * 26);

@@ -221,8 +221,8 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
     CHECK(shorter.exit_code == 4);
     CHECK(shorter.err == "rheo: short.csv: a profile of 3 layers, but the model has 4\n");
     auto const templates = run_rheo(folder, "plan c.toml --ranks 2 --profile layers.csv");
-    CHECK(templates.out.find("templates (as profiled, at 1 microbatches)") != templates.out.npos);
-    CHECK(templates.out.find("  2       12000.020 ms    proved") != templates.out.npos);  // one microbatch through four layers, and two messages
+    CHECK(templates.out.find("templates (as profiled in layers.csv, at 1 microbatches)") != templates.out.npos);
+    CHECK(templates.out.find("  2      12000.020 ms  ") != templates.out.npos);  // one microbatch through four layers, and two messages
     CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
         == "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }

@@ -72,25 +72,42 @@ TEST_CASE("the local rules: keep, a smaller template, borrow from the largest, m
     CHECK_THROWS_AS(apply_local_rules({}, 2), precondition_error);
 }
 
-TEST_CASE("of 10,963 cases the local rules end below f + 1 pipelines in 785, a repair in none")
+TEST_CASE("of 10,963 cases the local rules end below f + 1 pipelines in 785 and are slower than they need be in others; a repair is neither, and copies no more")
 {
     auto const model = make_job(18);
     int cases = 0;
     int rules_short = 0;
+    int rules_slower = 0;
+    int rules_dearer = 0;
     int repair_short = 0;
-    int anew = 0;
+    int repair_slower = 0;
+    int repair_dearer = 0;
+    int as_it_was = 0;
     for_each_loss(model, [&](loss_case const& of) {
         auto const by_rules = sizes_after(of.sizes, of.lost, of.smallest);
-        auto const answer = repair(pipelines_of(of.ready, of.sizes), of.survivors, of.ready, model.tensors, {.failures = of.failures, .microbatches = 64});
+        auto const before = pipelines_of(of.ready, of.sizes);
+        recomposition_request const request{.failures = of.failures, .microbatches = 64};
+        auto const answer = repair(before, of.survivors, of.ready, model.tensors, request);
+        auto const local = repair_locally(before, of.survivors, of.ready, model.tensors, request);
+        auto const quickest = instantiate(of.ready, {static_cast<int>(of.survivors.size()), of.failures, 64}).time;
         ++cases;
         rules_short += static_cast<int>(by_rules.size()) < of.failures + 1 ? 1 : 0;
+        CHECK(local.has_value() == (static_cast<int>(by_rules.size()) >= of.failures + 1));
+        rules_slower += local && local->time > quickest ? 1 : 0;
+        rules_dearer += local && local->time == answer.time && local->moved > answer.moved ? 1 : 0;
         repair_short += static_cast<int>(answer.pipelines.size()) < of.failures + 1 || answer.degraded || !answer.spares.empty() ? 1 : 0;
-        anew += answer.anew ? 1 : 0;
+        repair_slower += answer.time > quickest ? 1 : 0;
+        repair_dearer += local && local->time == answer.time && local->moved < answer.moved ? 1 : 0;
+        as_it_was += answer.anew ? 0 : 1;
     });
     CHECK(cases == 10963);
     CHECK(rules_short == 785);
+    CHECK(rules_slower > 500);
+    CHECK(rules_dearer > 500);
     CHECK(repair_short == 0);
-    CHECK(anew == 785);  // and only there are all made anew
+    CHECK(repair_slower == 0);
+    CHECK(repair_dearer == 0);
+    CHECK(as_it_was > 500);
 }
 
 TEST_CASE("by name: 2, 2, 4 with f = 2, and five of 3 with f = 3")
@@ -127,7 +144,7 @@ TEST_CASE("who is not hit stays, and a rank that waits takes the place of one th
     CHECK(refilled.spares.empty());
 
     survivors.push_back(holder(8, {layer_id{0}, layer_id{0}}));
-    auto const waiting = repair(before, survivors, ready, model.tensors, request);
+    auto const waiting = repair(before, survivors, ready, model.tensors, request, {.kept_waiting = 1});
     CHECK(waiting.pipelines == refilled.pipelines);
     CHECK(waiting.spares == std::vector<rank_id>{rank_id{8}});
 }

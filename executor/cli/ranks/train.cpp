@@ -19,6 +19,7 @@
 #include "rheo/model/model.hpp"
 #include "runtime/plan_file.hpp"
 #include "runtime/planning.hpp"
+#include "runtime/job_templates.hpp"
 #include "runtime/run.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/time_limit.hpp"
@@ -88,6 +89,9 @@ int train(train_options const& options)
     how.stop_on_signals = true;
     if (!options.plan.empty()) {
         how.first_plan = read_plan_file(options.plan);
+    }
+    if (auto const reason = why_no_layers(model, config); !reason.empty()) {
+        throw refusal{4, reason};
     }
     if (auto const ranks = launched_ranks()) {
         if (how.first_plan) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ struct membership_request {
     recomposition_request wanted;
     array_view<node_id const> nodes{};           ///< of each member; none: a node is a rank
     int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
-    int kept_waiting = 0;                       ///< so many ranks wait for a loss, and are taken in before only to make f + 1 pipelines
+    int kept_waiting = 0;                       ///< so many ranks wait for a loss, and are taken in before only as far as f + 1 pipelines need them
 };
 
 struct membership_decision {
@@ -96,39 +97,35 @@ constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<r
     return lost;
 }
 
-/// Nobody is gone: pipelines of all ranks, when they make f + 1 where there are fewer, or, without those that are kept waiting, a
-/// shorter step.
+/// The cheaper of what survives the loss of f nodes: the local repair or pipelines of whole nodes; none where neither does.
 template <class = void>
-void take_in_waiting(recomposition& next, array_view<rank_holdings const> staying, membership_request const& of)
+std::optional<recomposition> surviving_nodes(membership_request const& of, array_view<rank_holdings const> staying, array_view<node_id const> nodes, bool lost)
 {
-    auto const wanted = static_cast<std::size_t>(of.wanted.failures) + 1;
-    auto all = recompose(staying, *of.ready, of.tensors, of.wanted);
-    if (next.pipelines.size() < wanted && all.pipelines.size() > next.pipelines.size()) {
-        next = std::move(all);
-        return;
-    }
-    auto const kept = std::min(next.spares.size(), static_cast<std::size_t>(of.kept_waiting));
-    array_view<rank_id const> const waits{next.spares.data() + (next.spares.size() - kept), kept};
-    std::vector<rank_holdings> others;
-    for (auto const& member : staying) {
-        if (!contains_rank(waits, member.rank)) {
-            others.push_back(member);
+    std::vector<recomposition> choices;
+    auto const consider = [&](recomposition choice) {
+        if (choice && choice.pipelines.size() > static_cast<std::size_t>(of.wanted.failures) &&
+            survivability_of(holdings_in(choice, staying), of.tensors, nodes).nodes >= of.wanted.failures) {
+            choices.push_back(std::move(choice));
         }
+    };
+    if (auto local = repair_locally(of.before, staying, *of.ready, of.tensors, of.wanted, {.step_again = lost, .kept_waiting = of.kept_waiting})) {
+        consider(std::move(*local));
     }
-    auto larger = kept == 0 ? std::move(all) : recompose(others, *of.ready, of.tensors, of.wanted);
-    if (larger && larger.time < next.time && larger.pipelines.size() >= std::min(wanted, next.pipelines.size())) {
-        larger.spares.insert(larger.spares.end(), waits.begin(), waits.end());
-        std::sort(larger.spares.begin(), larger.spares.end());
-        larger.degraded = next.degraded && larger.pipelines.size() < wanted;
-        next = std::move(larger);
+    consider(recompose_nodes(staying, nodes, of.devices_per_node, *of.ready, of.tensors, of.wanted));
+    if (choices.empty()) {
+        return std::nullopt;
     }
+    auto const quickest = std::min(choices.front().time, choices.back().time);
+    recovery_price const price{time_to_next_loss(of.wanted.losses, static_cast<int>(staying.size())), of.wanted.losses.copy_rate, quickest, lost};
+    bool const last = price(choices.back().time, choices.back().moved) < price(choices.front().time, choices.front().moved);
+    return std::move(last ? choices.back() : choices.front());
 }
 
 }  // namespace detail
 
-/// The decision at a step's boundary, or after a loss. Pipelines are repaired; ranks that wait replace those that are gone, and when nobody
-/// is gone they are taken in if that makes f + 1 pipelines or a shorter step. Where nodes have several devices and the loss of f nodes would
-/// lose state, f + 1 pipelines of whole nodes are made, if there are as many.
+/// The decision at a step's boundary, or after a loss: the cheapest pipelines by the rule of recovery_price.hpp, as repair() finds them. Ranks that wait
+/// replace those that are gone, and are taken in where that makes f + 1 pipelines or pays by a shorter step. Where nodes have several devices and the
+/// loss of f nodes would lose state, the cheaper of the local repair and pipelines of whole nodes that survives it is taken, if one does.
 /// @pre every tensor has a holder among the members, who are distinct; the pipelines before have one rank per stage
 /// Cost: that of repair and recompose.
 template <class = void>
@@ -144,22 +141,19 @@ membership_decision decide_membership(membership_request const& of)
         }
     }
     auto const lost = detail::any_lost(of.before, of.members);
-    membership_decision decision{membership_action::go_on, repair(of.before, staying, *of.ready, of.tensors, of.wanted), lost, {}, {}, {}};
+    membership_decision decision{membership_action::go_on, {}, lost, {}, {}, {}};
     auto& next = decision.next;
+    next = repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.step_again = lost, .kept_waiting = of.kept_waiting});
     if (!next) {
         decision.action = membership_action::stop;
         decision.sentence = next.cannot + "; the job writes a checkpoint and ends with exit code 75";
         return decision;
     }
-    if (!lost && of.leaving.empty() && !next.spares.empty()) {
-        detail::take_in_waiting(next, staying, of);
-    }
     auto after = holdings_in(next, staying);
     decision.afterwards = survivability_of(after, of.tensors, nodes);
     if (of.devices_per_node > 1 && decision.afterwards.nodes < of.wanted.failures) {
-        auto whole = recompose_nodes(staying, nodes, of.devices_per_node, *of.ready, of.tensors, of.wanted);
-        if (whole && whole.pipelines.size() > static_cast<std::size_t>(of.wanted.failures)) {
-            next = std::move(whole);
+        if (auto other = detail::surviving_nodes(of, staying, nodes, lost)) {
+            next = std::move(*other);
             after = holdings_in(next, staying);
             decision.afterwards = survivability_of(after, of.tensors, nodes);
         }

@@ -15,6 +15,7 @@
 
 #include "rheo/pipeline/detail/choose_sizes.hpp"
 #include "rheo/pipeline/detail/place_costs.hpp"
+#include "rheo/pipeline/detail/place_search.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/recomposition.hpp"
 #include "rheo/pipeline/template_set.hpp"
@@ -44,77 +45,41 @@ constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings c
     return by_rank;
 }
 
-/// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
+/// The pipelines of a choice.
 template <class = void>
-constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
+constexpr void fill_places(recomposition& answer, chosen_places const& chosen, array_view<rank_holdings const* const> by_rank, template_set_value const& ready)
 {
-    auto const survivors = costs.survivors;
-    assignment_costs matrix{0, static_cast<int>(survivors), {}};
-    for (auto const n : sizes) {
-        for (auto const& layers : layers_by_position(template_of_size(ready, n))) {
-            for (std::size_t r = 0; r < survivors; ++r) {
-                matrix.values.push_back(costs.of(r, layers));
-            }
+    std::size_t place = 0;
+    for (auto const n : chosen.sizes) {
+        std::vector<rank_id> by_position;
+        for (int position = 0; position < n; ++position) {
+            by_position.push_back(by_rank[chosen.places.column_of[place++]]->rank);
         }
-        matrix.rows += n;
+        answer.pipelines.push_back(make_instance(template_of_size(ready, n), by_position));
     }
-    return matrix;
+    answer.moved = chosen.moved;
 }
 
-struct ranked_choice {
-    std::int64_t least_moved;
-    std::vector<int> sizes;
-};
-
-/// Choices of sizes that tie in time and spares, those that can move the fewest bytes first. All of them
-/// are listed when there are at most 64; beyond that the search begins with sizes that fit what is held.
+/// Shares, time and the ranks that wait, of pipelines that have their ranks. @param by_rank all that survive
 template <class = void>
-constexpr std::vector<ranked_choice> rank_choices(size_problem const& problem, place_costs const& costs, template_set_value const& ready)
+constexpr void complete(recomposition& answer, array_view<rank_holdings const* const> by_rank, template_set_value const& ready, int microbatches)
 {
-    constexpr std::size_t most_choices = 64;
-    constexpr int most_steps = 4096;
-    auto const optimum = least_deadline(problem);
-    std::vector<ranked_choice> ranked;
-    if (optimum.used == 0) {
-        return ranked;
+    std::vector<rank_id> placed;
+    std::vector<int> sizes;
+    for (auto const& pipeline : answer.pipelines) {
+        auto const ranks = ranks_of(pipeline);
+        placed.insert(placed.end(), ranks.begin(), ranks.end());
+        sizes.push_back(static_cast<int>(ranks.size()));
     }
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
-        order.push_back(i);
-    }
-    auto choices = list_choices(problem, optimum, order, 2, most_steps);
-    if (choices.size() == 1) {
-        ranked.push_back({0, std::move(choices.front())});
-        return ranked;
-    }
-    std::vector<std::vector<std::int64_t>> least;  // by size: what so many pipelines miss at least
-    for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
-        auto const pipelines = problem.ranks / problem.sizes[i];
-        least.push_back(least_missing(costs, layers_by_position(ready.templates[i]), std::max(1, pipelines)));
-    }
-    for (std::size_t i = 1; i < order.size(); ++i) {  // ascending by bytes missed per rank
-        auto const moved = order[i];
-        auto place = i;
-        for (; place > 0 && least[moved][1] * problem.sizes[order[place - 1]] < least[order[place - 1]][1] * problem.sizes[moved]; --place) {
-            order[place] = order[place - 1];
+    std::sort(placed.begin(), placed.end());
+    for (auto const* survivor : by_rank) {
+        if (!std::binary_search(placed.begin(), placed.end(), survivor->rank)) {
+            answer.spares.push_back(survivor->rank);
         }
-        order[place] = moved;
     }
-    for (auto& sizes : list_choices(problem, optimum, order, most_choices, most_steps)) {
-        std::int64_t bound = 0;
-        for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
-            std::size_t pipelines = 0;
-            for (auto const n : sizes) {
-                pipelines += n == problem.sizes[i] ? 1 : 0;
-            }
-            bound += least[i][pipelines];
-        }
-        ranked.push_back({bound, std::move(sizes)});
-    }
-    std::sort(ranked.begin(), ranked.end(), [](ranked_choice const& a, ranked_choice const& b) {
-        return a.least_moved != b.least_moved ? a.least_moved < b.least_moved : a.sizes < b.sizes;
-    });
-    return ranked;
+    auto const split = split_batch(costs_of_sizes(ready, sizes), microbatches);
+    answer.shares = split.shares;
+    answer.time = split.time;
 }
 
 }  // namespace detail
@@ -146,56 +111,19 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
     }
 
     auto const problem = detail::make_size_problem(ready, ranks, request.failures, request.microbatches);
-    auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
-    auto const choices = detail::rank_choices(problem, costs, ready);
-    if (choices.empty()) {
+    auto const optimum = detail::least_deadline(problem);
+    if (optimum.used == 0) {
         answer.cannot = detail::no_room_for(request.microbatches);
         return nothing();
     }
-    constexpr std::int64_t most_work = 1 << 19;
-    auto const one_assignment = std::int64_t{ranks} * ranks * ranks;
-    std::int64_t work = 0;
-    std::int64_t fewest_moved = 0;
-    std::vector<int> const* sizes = nullptr;
-    detail::matching matching{};
-    assignment_costs matrix{};
-    for (auto const& choice : choices) {
-        if (sizes != nullptr && (choice.least_moved >= fewest_moved || work >= most_work)) {
-            break;
-        }
-        auto places = detail::costs_of_places(costs, ready, choice.sizes);
-        auto found = detail::cheapest_matching(places);
-        auto const moved = detail::to_assignment(found, places).cost;
-        work += one_assignment;
-        if (sizes == nullptr || moved < fewest_moved) {
-            sizes = &choice.sizes;
-            fewest_moved = moved;
-            matching = std::move(found);
-            matrix = std::move(places);
-        }
-    }
-    detail::take_lowest_columns(matching, matrix);
-
-    std::vector<char> placed(by_rank.size(), 0);
-    std::size_t place = 0;
-    for (auto const n : *sizes) {
-        std::vector<rank_id> by_position;
-        for (int position = 0; position < n; ++position) {
-            auto const survivor = matching.column_of[place++];
-            placed[survivor] = 1;
-            by_position.push_back(by_rank[survivor]->rank);
-        }
-        answer.pipelines.push_back(make_instance(template_of_size(ready, n), by_position));
-    }
-    for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        if (placed[i] == 0) {
-            answer.spares.push_back(by_rank[i]->rank);
-        }
-    }
-    auto const split = split_batch(costs_of_sizes(ready, *sizes), request.microbatches);
-    answer.shares = split.shares;
-    answer.time = split.time;
-    answer.moved = {fewest_moved};
+    auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
+    auto const by_bytes = [](seconds, bytes moved) { return seconds{static_cast<double>(moved.count)}; };
+    detail::place_search<decltype(by_bytes)> search{.problem = &problem, .costs = &costs, .ready = &ready, .price = by_bytes,
+                                                    .quickest = nanoseconds(static_cast<double>(optimum.deadline))};
+    search.search(optimum, optimum.used, detail::most_choices);
+    detail::take_lowest_columns(search.best.places, search.best.matrix);
+    detail::fill_places(answer, search.best, by_rank, ready);
+    detail::complete(answer, by_rank, ready, request.microbatches);
     answer.degraded = problem.fewest < request.failures + 1;
     return answer;
 }

@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/pipeline/recovery_price.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
 struct recomposition_request {
-    int failures;      ///< f: at least f + 1 pipelines are kept whenever they fit
-    int microbatches;  ///< of a step, over all pipelines
+    int failures;         ///< f: at least f + 1 pipelines are kept whenever they fit
+    int microbatches;     ///< of a step, over all pipelines
+    loss_model losses{};  ///< what a longer step costs against copies
 
     friend constexpr bool operator==(recomposition_request, recomposition_request) = default;
 };

@@ -1,180 +1,182 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What pipelines do when ranks are lost or leave: the local rules first, so that pipelines which were not hit go on as
-// they are and copy nothing; but whenever that would leave fewer than f + 1 pipelines although f + 1 fit (the rules do
-// so in 785 of the 10,963 small cases), all pipelines are made anew with the fewest bytes moved. A rank that waits takes
-// the place of one that is gone before anybody is asked to give a rank away.
+// What pipelines do when ranks are lost or leave, or when ranks wait: the cheapest choice by the rule of recovery_price.hpp among those that keep f + 1 pipelines
+// (as many as fit, where fewer do) and leave no rank idle that has a place, unless the quickest choice does. One of them is the repair by local
+// rules: pipelines that were not hit stay as they are, a rank that waits takes the place of one that is gone before anybody is asked to give a rank away.
+// The others are all choices of sizes with the best places for the survivors; among equal prices the local repair is taken, so what was not
+// hit moves only where that pays. (Alone, the local rules would leave fewer than f + 1 pipelines although f + 1 fit in 785 of the 10,963
+// small cases, and know nothing of time.)
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "rheo/pipeline/detail/place_search.hpp"
+#include "rheo/pipeline/detail/repair_problem.hpp"
 #include "rheo/pipeline/local_rules.hpp"
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/pipeline/recovery_price.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
+/// What a repair depends on besides.
+struct repair_terms {
+    bool step_again = true;  ///< something of the step is lost, so a step is done again
+    int kept_waiting = 0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
+};
+
 namespace detail {
 
-/// The survivors of each pipeline, with ranks that waited in the places of those that are gone.
+/// The repair by local rules; none where they leave fewer pipelines than fit, sizes without a template, or no memory for all microbatches.
 template <class = void>
-constexpr rank_groups refilled(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors)
+constexpr std::optional<recomposition> repaired_locally(repair_problem const& p, array_view<pipeline_instance const> before, template_set_value const& ready)
 {
-    std::vector<char> waits(survivors.size(), 1);
-    rank_groups groups;
-    std::vector<std::size_t> wanted;
-    for (auto const& pipeline : before) {
-        groups.emplace_back();
-        wanted.push_back(0);
-        for (auto const rank : ranks_of(pipeline)) {
-            ++wanted.back();
-            for (std::size_t i = 0; i < survivors.size(); ++i) {
-                if (survivors[i]->rank == rank) {
-                    groups.back().push_back(rank);
-                    waits[i] = 0;
-                }
-            }
-        }
+    auto const smallest = p.sizes.sizes.front();
+    if (p.in_places < smallest) {
+        return std::nullopt;
     }
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-        for (std::size_t i = 0; i < survivors.size() && groups[g].size() < wanted[g]; ++i) {
-            if (waits[i] != 0) {
-                groups[g].push_back(survivors[i]->rank);
-                waits[i] = 0;
-            }
-        }
+    auto groups = apply_local_rules(p.groups, smallest);
+    if (groups.size() < static_cast<std::size_t>(p.fewest) || groups.size() > static_cast<std::size_t>(p.sizes.most)) {
+        return std::nullopt;
     }
-    return groups;
+    std::vector<pipeline_cost> prices;
+    for (auto const& group : groups) {
+        if (!has_size(ready, group.size())) {
+            return std::nullopt;
+        }
+        prices.push_back(template_of_size(ready, static_cast<int>(group.size())).cost);
+    }
+    if (split_batch(prices, p.sizes.microbatches).unplaced > 0) {
+        return std::nullopt;
+    }
+    std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
+    recomposition answer;
+    for (auto const& group : groups) {
+        auto const kept = std::find_if(before.begin(), before.end(), [&](auto const& pipeline) { return is_whole(group, pipeline); });
+        answer.pipelines.push_back(kept != before.end() ? *kept : placed(group, p.usable, p.costs, template_of_size(ready, static_cast<int>(group.size()))));
+        answer.moved += missing_in(answer.pipelines.back(), p.usable, p.costs);
+    }
+    complete(answer, p.survivors, ready, p.sizes.microbatches);
+    return answer;
 }
 
-/// True when the group is this pipeline, all of it.
+/// Exchanges ranks that stand at the same position of pipelines of one size, which moves nothing, so that pipelines there were before are there again.
 template <class = void>
-constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance const& pipeline)
+constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<pipeline_instance const> before, template_set_value const& ready)
 {
-    return ranks_of(pipeline) == group;
-}
-
-/// What the ranks of a pipeline miss where they are.
-template <class = void>
-constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_holdings const* const> by_rank, place_costs const& costs)
-{
-    bytes sum;
-    for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        sum += bytes{costs.of(i, layers_of(pipeline, by_rank[i]->rank))};
-    }
-    return sum;
-}
-
-/// A pipeline of the group's ranks, each where the group misses the fewest bytes.
-template <class = void>
-constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view<rank_holdings const* const> by_rank, place_costs const& costs,
-                                   template_value const& shape)
-{
-    std::vector<std::size_t> columns;
-    for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        for (auto const rank : group) {
-            if (by_rank[i]->rank == rank) {
-                columns.push_back(i);
-            }
+    struct place {
+        rank_id rank;
+        std::size_t pipeline;
+        std::size_t position;
+    };
+    std::vector<std::vector<rank_id>> ranks;
+    std::vector<place> places;  // by rank
+    for (auto const& pipeline : pipelines) {
+        ranks.push_back(ranks_of(pipeline));
+        for (std::size_t p = 0; p < ranks.back().size(); ++p) {
+            places.push_back({ranks.back()[p], ranks.size() - 1, p});
         }
     }
-    auto const n = static_cast<int>(columns.size());
-    assignment_costs matrix{n, n, {}};
-    for (auto const& layers : layers_by_position(shape)) {
-        for (auto const i : columns) {
-            matrix.values.push_back(costs.of(i, layers));
+    std::sort(places.begin(), places.end(), [](place const& a, place const& b) { return a.rank < b.rank; });
+    auto const find = [&](rank_id rank) { return std::lower_bound(places.begin(), places.end(), rank, [](place const& a, rank_id r) { return a.rank < r; }); };
+    std::vector<char> whole(pipelines.size(), 0);
+    for (auto const& old : before) {
+        auto const wanted = ranks_of(old);
+        if (!has_size(ready, wanted.size()) || make_instance(template_of_size(ready, static_cast<int>(wanted.size())), wanted) != old) {
+            continue;
         }
+        bool possible = true;
+        for (std::size_t p = 0; p < wanted.size() && possible; ++p) {
+            auto const found = find(wanted[p]);
+            possible = found != places.end() && found->rank == wanted[p] && found->position == p && ranks[found->pipeline].size() == wanted.size() && whole[found->pipeline] == 0;
+        }
+        if (!possible) {
+            continue;
+        }
+        auto const home = find(wanted.front())->pipeline;
+        for (std::size_t p = 1; p < wanted.size(); ++p) {
+            auto const here = find(wanted[p]);
+            auto const there = find(ranks[home][p]);
+            std::swap(ranks[here->pipeline][p], ranks[home][p]);
+            std::swap(here->pipeline, there->pipeline);
+        }
+        whole[home] = 1;
     }
-    auto const found = cheapest_assignment(matrix);
-    std::vector<rank_id> ranks;
-    for (auto const c : found.column_of) {
-        ranks.push_back(by_rank[columns[static_cast<std::size_t>(c)]]->rank);
+    for (std::size_t i = 0; i < pipelines.size(); ++i) {
+        pipelines[i] = make_instance(template_of_size(ready, static_cast<int>(ranks[i].size())), ranks[i]);
     }
-    return make_instance(shape, ranks);
-}
-
-template <class = void>
-constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
-{
-    bool found = false;
-    for (auto const& shape : ready.templates) {
-        found = found || size(shape) == static_cast<int>(ranks);
-    }
-    return found;
 }
 
 }  // namespace detail
 
-/// Pipelines for the survivors of `before`, ranks that waited included.
+/// The repair by local rules alone, at whatever price; none where they leave fewer than f + 1 pipelines although those fit, sizes without a template, or no memory
+/// for all microbatches. @pre as repair
+template <class = void>
+constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
+                                                      array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
+{
+    if (!detail::why_no_pipeline(ready, static_cast<int>(survivors.size())).empty()) {
+        return std::nullopt;
+    }
+    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);
+    auto answer = p.optimum.used == 0 ? std::nullopt : detail::repaired_locally(p, before, ready);
+    if (answer) {
+        answer->degraded = p.fewest < request.failures + 1;
+    }
+    return answer;
+}
+
+/// The cheapest pipelines for the survivors of `before`, ranks that wait included.
 /// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
-/// Cost: a small assignment per pipeline that was hit, or that of recompose.
+/// Cost: that of instantiate, a small assignment per pipeline that was hit, and, where the local repair is not the quickest choice or moves any bytes, that of
+/// recompose. Above 80 ranks a local repair that is as quick as any is taken without a look at its bytes.
 template <class = void>
 constexpr recomposition repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
-                               array_view<tensor_bytes const> tensors, recomposition_request request)
+                               array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
 {
     auto const ranks = static_cast<int>(survivors.size());
     if (!detail::why_no_pipeline(ready, ranks).empty()) {
         return recompose(survivors, ready, tensors, request);  // which says why
     }
-    auto const by_rank = detail::ascending(survivors);
-    auto const smallest = size(ready.templates.front());
-    auto const fit = std::min(request.failures + 1, ranks / smallest);
-    auto groups = detail::refilled(before, by_rank);
-    std::size_t placed = 0;
-    for (auto const& group : groups) {
-        placed += group.size();
-    }
-    bool local = placed >= static_cast<std::size_t>(smallest);
-    if (local) {
-        groups = apply_local_rules(std::move(groups), smallest);
-    }
-    local = local && groups.size() >= static_cast<std::size_t>(fit) && groups.size() <= static_cast<std::size_t>(std::max(fit, request.microbatches));
-    std::vector<pipeline_cost> prices;
-    for (auto const& group : groups) {
-        local = local && detail::has_size(ready, group.size());
-        if (local) {
-            prices.push_back(template_of_size(ready, static_cast<int>(group.size())).cost);
-        }
-    }
-    if (!local || split_batch(prices, request.microbatches).unplaced > 0) {
+    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);
+    if (p.optimum.used == 0) {
         return recompose(survivors, ready, tensors, request);
     }
-
-    auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
-    std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
-    recomposition answer{.degraded = fit < request.failures + 1};
-    prices.clear();
-    for (auto const& group : groups) {
-        auto const& shape = template_of_size(ready, static_cast<int>(group.size()));
-        prices.push_back(shape.cost);
-        bool kept = false;
-        for (auto const& pipeline : before) {
-            if (detail::is_whole(group, pipeline)) {
-                answer.pipelines.push_back(pipeline);
-                kept = true;
-            }
-        }
-        if (!kept) {
-            answer.pipelines.push_back(detail::placed(group, by_rank, costs, shape));
-        }
-        answer.moved += detail::missing_in(answer.pipelines.back(), by_rank, costs);
+    auto const quickest = nanoseconds(static_cast<double>(p.optimum.deadline));
+    detail::place_search<recovery_price> search{.problem = &p.sizes, .costs = &p.costs, .ready = &ready,
+                                                .price = {time_to_next_loss(request.losses, ranks), request.losses.copy_rate, quickest, terms.step_again},
+                                                .quickest = quickest};
+    auto local = detail::repaired_locally(p, before, ready);
+    bool sought = true;
+    if (local) {
+        search.to_beat = search.price(local->time, local->moved);
+        bool const few = std::int64_t{ranks} * ranks * ranks <= search.most_work;
+        sought = local->time > quickest || (few && local->moved > bytes{});
     }
-    for (auto const* survivor : by_rank) {
-        bool waits = true;
-        for (auto const& group : groups) {
-            waits = waits && std::find(group.begin(), group.end(), survivor->rank) == group.end();
-        }
-        if (waits) {
-            answer.spares.push_back(survivor->rank);
+    if (sought) {
+        auto const fewest_used = std::min(p.in_places, p.optimum.used);
+        search.search(p.optimum, fewest_used, detail::most_choices);
+        auto const deadline = search.price.longest_step_below(search.to_beat, bytes{}, detail::longest_step(p.sizes));
+        if (deadline > p.optimum.deadline) {
+            search.work = 0;
+            search.search({deadline, p.sizes.ranks, detail::tabulate(p.sizes, deadline, p.optimum.table.open)}, fewest_used, 4 * detail::most_choices);
         }
     }
-    auto const split = split_batch(prices, request.microbatches);
-    answer.shares = split.shares;
-    answer.time = split.time;
+    recomposition answer{.anew = true};
+    if (search.best.sizes.empty()) {
+        answer = std::move(*local);
+    } else {
+        detail::take_lowest_columns(search.best.places, search.best.matrix);
+        detail::fill_places(answer, search.best, p.usable, ready);
+        detail::reassemble(answer.pipelines, before, ready);
+        detail::complete(answer, p.survivors, ready, request.microbatches);
+    }
+    answer.degraded = p.fewest < request.failures + 1;
     return answer;
 }
 
