@@ -20,6 +20,7 @@ if [[ $1 == info ]]; then
   echo "{ \"ulfm\": { \"compiled_in\": ${FAKE_ULFM:-true} } }"
 else # train ... --ended
   echo "$*" >"$FAKE_WORK/rheo"
+  echo "runs/run: has not ended; all its ranks were lost, or it runs; ${FAKE_SAFE:-0} steps are safe in its newest checkpoint"
   exit "${FAKE_ENDED:-0}"
 fi
 END
@@ -46,10 +47,13 @@ exec bash "$@"
 END
 chmod +x "$work/bin/"*
 export PATH="$work/bin:$PATH" FAKE_WORK=$work
-unset SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES RHEO RHEO_MPIRUN RHEO_MPIRUN_FLAGS RHEO_MOST_RESTARTS
+export SLURM_SUBMIT_DIR=$work
+unset SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES RHEO RHEO_MPIRUN RHEO_MPIRUN_FLAGS RHEO_MOST_RESTARTS RHEO_MOST_CRASHES
 
+keep_crashes=0
 run() { # [variable=value...] : train.sbatch in the pretended environment; its exit code
   rm -f "$work/scontrol" "$work/mpirun" "$work/rheo"
+  ((keep_crashes)) || rm -f "$work"/.rheo-*
   env "$@" sbatch "$scripts/train.sbatch" run.toml --set "data.paths=[\"a b\"]" >"$work/out" 2>"$work/err"
 }
 queue() { cat "$work/scontrol" 2>/dev/null; }
@@ -77,6 +81,20 @@ run FAKE_EXIT=137
 expect "a lost rank that was not survived" "137 requeue 4711" "$? $(queue)"
 run FAKE_EXIT=137 SLURM_RESTART_COUNT=20
 expect "not for ever" "137 " "$? $(queue)"
+keep_crashes=1
+rm -f "$work"/.rheo-*
+for count in 1 2; do
+  run FAKE_EXIT=1 FAKE_SAFE=40 SLURM_RESTART_COUNT=$count
+  expect "crash $count at one checkpoint" "1 requeue 4711" "$? $(queue)"
+done
+run FAKE_EXIT=1 FAKE_SAFE=80
+expect "a newer checkpoint, and crashes are counted from 1 again" "1 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=1 FAKE_SAFE=80
+expect "the second crash there" "1 requeue 4711" "$? $(queue)"
+run FAKE_EXIT=1 FAKE_SAFE=80
+expect "the third crash there ends the job" "1 " "$? $(queue)"
+expect "and leaves no count behind" "" "$(find "$work" -name '.rheo-*')"
+keep_crashes=0
 for code in 2 3 4 5 6 7; do
   run FAKE_EXIT=$code
   expect "exit code $code ends the job" "$code " "$? $(queue)"

@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "cli/launch.hpp"
 #include "mpi/segment_folder.hpp"
 #include "rheo/model/model.hpp"
+#include "runtime/checkpoint.hpp"
 #include "runtime/plan_file.hpp"
 #include "runtime/planning.hpp"
 #include "runtime/job_templates.hpp"
@@ -58,7 +60,9 @@ int say_how_it_ended(run_config const& config)
     try {
         auto const end = how_it_ended(config.run.folder);
         if (!end) {
-            fmt::print("{}: has not ended; all its ranks were lost, or it runs\n", config.run.folder);
+            auto const steps = checkpoint_steps(config.run.folder);
+            fmt::print("{}: has not ended; all its ranks were lost, or it runs; {} steps are safe in its newest checkpoint\n", config.run.folder,
+                       steps.empty() ? 0 : std::max_element(steps.begin(), steps.end())->value);
             return 1;
         }
         fmt::print("{}: {} (exit code {})\n", config.run.folder, end->sentence, end->exit_code);
