@@ -2,6 +2,7 @@
 #include "runtime/clock_book.hpp"
 
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include <sys/resource.h>
@@ -22,32 +23,52 @@ void clock_book::give_up()
     }
 }
 
-clock_book::found clock_book::frontier_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow)
+namespace {
+
+/// What a map has for a key, else what is made now without the lock: of two threads that make the same, the first one's stays.
+template <class Map, class Make>
+std::pair<typename Map::mapped_type const*, bool> find_or_make(Map& map, std::mutex& mutex, typename Map::key_type const& key, Make make)
 {
-    auto const key = frontier_key_of(p, pipeline, slow);
     {
-        std::lock_guard const lock{mutex_};
-        if (auto const there = frontiers_.find(key); there != frontiers_.end()) {
-            return {there->second};
+        std::lock_guard const lock{mutex};
+        if (auto const there = map.find(key); there != map.end()) {
+            return {&there->second, false};
         }
     }
-    auto made = std::make_shared<pipeline_frontier const>(make_pipeline_frontier(p, pipeline, layers_, request_, slow));
-    std::lock_guard const lock{mutex_};
-    auto const [place, fresh] = frontiers_.try_emplace(key, std::move(made));
-    return {place->second, fresh};
+    auto made = make();
+    std::lock_guard const lock{mutex};
+    auto const [place, fresh] = map.try_emplace(key, std::move(made));
+    return {&place->second, fresh};
+}
+
+}  // namespace
+
+clock_book::found clock_book::clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends)
+{
+    found result{};
+    std::vector<pipeline_frontier_key> keys;
+    std::vector<pipeline_frontier const*> all;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        if (ends.stop_requested()) {
+            return result;
+        }
+        keys.push_back(frontier_key_of(p, i, slow));
+        auto const [frontier, made] = find_or_make(frontiers_, mutex_, keys.back(), [&] { return make_pipeline_frontier(p, i, layers_, request_, slow); });
+        result.frontiers += made ? 1 : 0;
+        all.push_back(frontier);
+    }
+    if (!ends.stop_requested()) {
+        std::tie(result.clocks, result.searched) = find_or_make(clocks_, mutex_, keys, [&] { return choose_clocks(all, request_); });
+    }
+    return result;
 }
 
 chosen_clocks clock_book::choose(plan const& p, std::span<slow_rank const> slow)
 {
-    std::vector<std::shared_ptr<pipeline_frontier const>> kept;
-    std::vector<pipeline_frontier const*> all;
-    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        auto const [frontier, made] = frontier_of(p, i, slow);
-        at_once_ += made ? 1 : 0;
-        kept.push_back(frontier);
-        all.push_back(kept.back().get());
-    }
-    return choose_clocks(all, request_);
+    auto const there = clocks_of(p, slow, {});
+    at_once_ += there.frontiers;
+    searches_ += there.searched ? 1 : 0;
+    return *there.clocks;
 }
 
 void clock_book::make_ahead(std::function<std::optional<plan>()> next)
@@ -68,9 +89,7 @@ void clock_book::make_ahead(std::function<std::optional<plan>()> next)
                 return;
             }
             ++done.plans;
-            for (std::size_t i = 0; i < p->pipelines.size() && !ends.stop_requested(); ++i) {
-                done.frontiers += frontier_of(*p, i, {}).made ? 1 : 0;
-            }
+            done.frontiers += clocks_of(*p, {}, ends).frontiers;
         }
     });
 }

@@ -1,13 +1,12 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The frontiers of this job's pipelines, each made once: for the plan in force, and, on a thread of its own while training goes on, for
-// the plans that the next losses would lead to, so that after it the plan comes with its clocks at once. Frontiers are
-// pure, so it changes nothing but the time whether one was made ahead.
+// The frontiers of this job's pipelines and the clocks of its plans, each made once: for the plan in force, and, on a thread of its own
+// while training continues, for the plans that the next losses would lead to, so that after one the plan has its clocks at once.
+// Both are pure functions of plan, profile and request, so only the time depends on what was made ahead.
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -50,22 +49,28 @@ public:
     /// Frontiers that choose() had to make itself.
     std::size_t made_at_once() const { return at_once_; }
 
+    /// Plans whose clocks choose() had to search for itself.
+    std::size_t searched_at_once() const { return searches_; }
+
     /// Waits until what was begun is done. @return frontiers that there are
     std::size_t made();
 
 private:
     struct found {
-        std::shared_ptr<pipeline_frontier const> frontier;
-        bool made = false;  ///< now
+        chosen_clocks const* clocks;
+        std::size_t frontiers = 0;  ///< made now
+        bool searched = false;      ///< now
     };
-    found frontier_of(plan const& p, std::size_t pipeline, std::span<slow_rank const> slow);
+    found clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends);
     void give_up();
 
     profile layers_;
     clock_request request_;
     std::size_t at_once_ = 0;
-    std::mutex mutex_;  // of the two below
-    std::map<pipeline_frontier_key, std::shared_ptr<pipeline_frontier const>> frontiers_;
+    std::size_t searches_ = 0;
+    std::mutex mutex_;  // of the three below, whose elements stay where they are
+    std::map<pipeline_frontier_key, pipeline_frontier> frontiers_;
+    std::map<std::vector<pipeline_frontier_key>, chosen_clocks> clocks_;
     std::optional<made_ahead> done_;
     std::stop_source ahead_ends_;
     std::thread ahead_;

@@ -96,6 +96,9 @@ TEST_CASE("frontiers that were made ahead are there when they are needed, and no
     CHECK(book.choose(plan_of({1, 3}), {}).clocks == by_the_library(plan_of({1, 3}), {}).clocks);
     CHECK(book.made() == 3);
     CHECK(book.made_at_once() == 0);
+    CHECK(book.searched_at_once() == 1);  // their frontiers were there, but not this plan's clocks
+    CHECK(book.choose(plan_of({2, 1}), {}).clocks == by_the_library(plan_of({2, 1}), {}).clocks);
+    CHECK(book.searched_at_once() == 1);  // these were
     CHECK(book.choose(plan_of({4}), {}).clocks == by_the_library(plan_of({4}), {}).clocks);
     CHECK(book.made_at_once() == 1);
     for (int round = 0; round < 20; ++round) {  // given up, begun again, ended in the middle

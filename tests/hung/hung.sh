@@ -69,7 +69,7 @@ expect "the one that came back is gone" 1 "$(kill -0 "$behind" 2>/dev/null; echo
 expect "nothing is written any more" "$before" "$(written)"
 expect "there is no report" no "$([[ -e cut/report.json ]] && echo yes || echo no)"
 "$rheo" train job.toml --set run.folder=cut --ended >ended.out
-expect "whatever the launcher returned, it has not ended" "1 cut: has not ended; all its ranks were lost, or it runs" "$? $(cat ended.out)"
+expect "whatever the launcher returned, it has not ended" "1 cut: has not ended; all its ranks were lost, or it runs; 0 steps are safe in its newest checkpoint" "$? $(cat ended.out)"
 expect "and no checkpoint" "" "$(cd cut && compgen -G 'step-*')"
 expect "the other half's word stands" "the other half" "$(cat cut/after-1)"
 
