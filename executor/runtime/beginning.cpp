@@ -182,10 +182,11 @@ struct folder_start {
 };
 
 /// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
-refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, checkpoint const& newest, folder_start& start,
+refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
               std::vector<std::string>& notes)
 {
     auto const& folder = config.run.folder;
+    auto const& newest = *found.newest;
     auto const& began = newest.manifest().fingerprint;
     start.step = newest.step().value;
     if (start.step > config.train.steps) {
@@ -202,11 +203,12 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
         }
     } else if (!differs.empty()) {
         return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
-                               "--resume never begins anew",
+                               "--resume never sets the run aside and starts at step 0",
                                start.step, folder, sentence_about(differs))};
     }
     start.so_far = steps_of_records(folder, newest.step());
-    if (mode == resume_mode::automatic && finished_run(folder, step_id{config.train.steps}, newest)) {
+    // A newer checkpoint that cannot be read is written again, so that the last state is safe.
+    if (mode == resume_mode::automatic && found.skipped.empty() && finished_run(folder, step_id{config.train.steps}, newest)) {
         start.ended = true;
         notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, config.train.steps)};
         return {};
@@ -252,7 +254,7 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
             }
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
-                if (auto const bad = go_on(config, fingerprint, mode, *found.newest, start, notes); bad.exit_code != 0 || start.ended) {
+                if (auto const bad = go_on(config, fingerprint, mode, found, start, notes); bad.exit_code != 0 || start.ended) {
                     return bad;
                 }
             } else if (mode == resume_mode::fork) {

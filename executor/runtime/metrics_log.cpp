@@ -167,7 +167,7 @@ std::vector<std::string> metrics_log::begin_to_write()
     try {
         file_ = appended_file{path_};
     } catch (records_error const& error) {
-        fmt::print(stderr, "rheo: {}; the training goes on without for now\n", error.what());
+        fmt::print(stderr, "rheo: {}; training continues, and records are written once that works again\n", error.what());
         return unread;
     }
     auto const end = read_tail();

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -21,23 +20,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string read_text(std::string const& path)
-{
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
 /// Whether a process was started with this entry in its environment.
 bool has_entry(pid_t pid, std::string const& entry)
 {
-    return ('\0' + read_text("/proc/" + std::to_string(pid) + "/environ")).find('\0' + entry + '\0') != std::string::npos;
+    return ('\0' + process_file(pid, "environ")).find('\0' + entry + '\0') != std::string::npos;
 }
 
 }  // namespace
 
+std::string process_file(std::int64_t pid, char const* name)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + '/' + name, std::ios::binary);
+    std::ostringstream text;  // an iterator over the file would throw when the process ends meanwhile
+    text << file.rdbuf();
+    return text.str();
+}
+
 process_state state_of(std::int64_t pid)
 {
-    auto const text = read_text("/proc/" + std::to_string(pid) + "/stat");
+    auto const text = process_file(pid, "stat");
     auto const name_ends = text.rfind(')');  // the name may hold anything
     process_state state;
     if (name_ends == text.npos) {

@@ -4,6 +4,7 @@
 // Processes of this host as /proc shows them, and the end of one that must not come back.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -15,6 +16,9 @@ struct process_state {
     pid_t parent = 0;
     std::uint64_t started = 0;  ///< in the kernel's ticks: with the pid it names one process for ever
 };
+
+/// What a file of /proc/<pid> holds: "stat", "cmdline", "environ". Empty when the process has ended, also while it is read.
+std::string process_file(std::int64_t pid, char const* name);
 
 /// @returns letter X when there is no such process
 process_state state_of(std::int64_t pid);

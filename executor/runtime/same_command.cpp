@@ -2,15 +2,14 @@
 #include "runtime/same_command.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "runtime/process_state.hpp"
 #include "runtime/records.hpp"
 
 namespace rheo::inline v0 {
@@ -19,33 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_text(std::string const& path)
-{
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
 std::vector<std::string> words_of(pid_t process)
 {
     std::vector<std::string> words;
-    auto const text = read_text(fmt::format("/proc/{}/cmdline", process));
+    auto const text = process_file(process, "cmdline");
     for (std::size_t i = 0; i < text.size();) {
         auto const end = std::min(text.find('\0', i), text.size());
         words.push_back(text.substr(i, end - i));
         i = end + 1;
     }
     return words;
-}
-
-pid_t parent_of(pid_t process)
-{
-    auto const text = read_text(fmt::format("/proc/{}/stat", process));
-    auto const name_ends = text.rfind(')');
-    int parent = 0;
-    if (name_ends != text.npos) {
-        std::sscanf(text.c_str() + name_ends + 1, " %*c %d", &parent);
-    }
-    return static_cast<pid_t>(parent);
 }
 
 /// True for what people start; not for the daemons that it starts in turn.
@@ -61,7 +43,7 @@ bool is_launcher(std::string const& word)
 /// The process that started this one's ranks, when it is among the ancestors; else 0.
 pid_t launcher()
 {
-    for (auto process = parent_of(::getpid()); process > 1; process = parent_of(process)) {
+    for (auto process = state_of(::getpid()).parent; process > 1; process = state_of(process).parent) {
         auto const words = words_of(process);
         // A script is seen as its interpreter with the script's name.
         if (std::any_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(words.size(), 2)), is_launcher)) {
