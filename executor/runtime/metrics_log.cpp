@@ -31,7 +31,7 @@ std::string key_of(Json const& record)
     if (kind == "step" || kind == "redo") {
         return fmt::format("{} {} {}", kind, number("step"), number("attempt"));
     }
-    if (kind == "recovery") {  // one generation may begin with a loss and deal its places anew later
+    if (kind == "recovery") {  // a generation that began with a loss may reassign its places later
         return fmt::format("{} {} {} {}", kind, number("generation"), number("step"), number("attempt"));
     }
     if (kind == "evaluation" || kind == "checkpoint") {

@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 struct limited_wait {
     seconds limit{};             ///< 0: none
     int exit_code = 0;
-    bool losses_end_it = true;   ///< the wait goes on without a rank that is lost: when a stopped one is killed it has a little longer
+    bool losses_end_it = true;   ///< a lost rank is left out and the wait ends: after a stopped one is killed, the limit is a little longer
     std::string sentence{};      ///< what was waited for, and what to do
 };
 

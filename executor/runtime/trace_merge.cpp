@@ -51,7 +51,7 @@ std::vector<std::pair<int, fs::path>> files_of(fs::path const& folder)
     return files;
 }
 
-/// Adds what one file holds. @returns what is missing of it
+/// Adds the events of one file. @returns an error that names the events left out; empty when there are none
 std::string add(chrome_trace_writer<>& trace, fs::path const& path)
 {
     std::ifstream file(path, std::ios::binary | std::ios::ate);

@@ -174,7 +174,7 @@ private:
     std::string data_changed_;       ///< which file, when one was changed in place
     seconds section_began_;
     double validation_loss_ = 0;
-    step_id evaluated_{-1};          ///< the last evaluation that was recorded; a loss behind it has it made again
+    step_id evaluated_{-1};          ///< the last evaluation recorded: one that is repeated after a loss is not recorded twice
     steps_so_far so_far_;            ///< of the committed steps
     double gradient_norm_ = 0;
 

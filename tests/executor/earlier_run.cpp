@@ -168,7 +168,7 @@ TEST_CASE("a run has ended when its report says so of all steps, and of the stat
     CHECK_THROWS_AS(read_report((folder.path / "report.json").string()), unreadable_record);
 }
 
-TEST_CASE("a loss that is not finite is said, and null in JSON; one that is not known is left out")
+TEST_CASE("earlier_run: a loss is a number, null or left out")
 {
     auto const nan = std::numeric_limits<double>::quiet_NaN();
     CHECK(to_json(evaluation_record{step_id{4}, nan}).dump() == R"({"kind":"evaluation","step":4,"loss":null})");

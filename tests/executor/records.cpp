@@ -222,7 +222,7 @@ TEST_CASE("the next speaker adds what the last one had not written of any kind, 
     }
 }
 
-TEST_CASE("a start marks what it repeats, whoever writes it; each launch has one end")
+TEST_CASE("records: a start marks repeated steps; one end per launch")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
