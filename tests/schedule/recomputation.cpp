@@ -150,6 +150,12 @@ TEST_CASE("gradients that a split backward keeps count from the input gradient t
     auto const p = test::from_text("0F0,0I0,0F1,0I1,0W0,0W1\n", {0});
     CHECK(peak_bytes_by_rank(p, unit_holdings(p)) == std::vector{bytes{26}});
     CHECK(peak_activations(p) == 2);
+
+    // The weight gradient frees both, so a second microbatch after it takes no more than the first.
+    auto const one_by_one = test::from_text("0F0,0I0,0W0,0F1,0I1,0W1\n", {0});
+    CHECK(peak_bytes_by_rank(one_by_one, unit_holdings(one_by_one)) == std::vector{bytes{13}});
+    CHECK(peak_parts_by_rank(one_by_one, unit_holdings(one_by_one)) == std::vector{held_peak{bytes{10}, bytes{3}, bytes{0}}});
+    CHECK(held_at_once(one_by_one) == std::vector<std::vector<held_items>>{{{1, 1, 0}}});
 }
 
 TEST_CASE("a program that uses what it has evicted hangs, and the check names the instruction")
