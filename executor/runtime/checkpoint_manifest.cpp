@@ -93,7 +93,7 @@ checkpoint_tensor tensor_from(json const& value)
         throw json_refusal{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
     }
     if (!member(value, "scale_log2").is_null()) {
-        tensor.scale_log2 = static_cast<int>(integer_member(value, "scale_log2", {-10000, 10000}));
+        tensor.scale_log2 = static_cast<int>(integer_member(value, "scale_log2", {least_scale_log2, largest_scale_log2}));
     }
     if (value.contains("row_scales_log2")) {
         for (auto const& scale : list_member(value, "row_scales_log2")) {
@@ -132,8 +132,9 @@ void check_coverage(checkpoint_manifest const& manifest)
             std::int64_t count = 0;
             bool good = all.size() <= most_boxes;
             for (std::size_t i = 0; good && i < all.size(); ++i) {
-                good = elements(all[i]) > 0 && intersection(all[i], whole(tensor.shape)) == all[i];
-                count += elements(all[i]);
+                // Within the tensor first: the product of the extents of any other box may overflow.
+                good = intersection(all[i], whole(tensor.shape)) == all[i] && elements(all[i]) > 0;
+                count += good ? elements(all[i]) : 0;
                 for (std::size_t k = 0; good && k < i; ++k) {
                     good = elements(intersection(all[i], all[k])) == 0;
                 }

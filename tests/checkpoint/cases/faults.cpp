@@ -266,6 +266,12 @@ TEST_CASE("a manifest of another schema, or one that is not what it should be")
     bad["files"][0]["entries"][0]["box"][1] = 1000000;
     CHECK_THAT(refused(bad), ContainsSubstring("does not have each element of"));
     bad = good;
+    bad["files"][0]["entries"][0]["box"] = {0, std::int64_t{1} << 40, 0, std::int64_t{1} << 40};  // the product of its extents overflows
+    CHECK_THAT(refused(bad), ContainsSubstring("does not have each element of"));
+    bad = good;
+    bad["tensors"][0]["scale_log2"] = largest_scale_log2 + 1;  // no exact sum takes it
+    CHECK_THAT(refused(bad), ContainsSubstring("'scale_log2' that is no whole number from -200 to 200"));
+    bad = good;
     bad["tensors"][0]["rows"] = 9223372036854775807;
     CHECK_THAT(refused(bad), ContainsSubstring("'rows' that is no whole number"));
     bad = good;
