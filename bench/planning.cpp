@@ -18,7 +18,7 @@
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/reshard/copy_plan.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 
 namespace {
 

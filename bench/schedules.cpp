@@ -5,11 +5,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include "rheo/schedule/complete.hpp"
-#include "rheo/schedule/deadlock.hpp"
-#include "rheo/schedule/families.hpp"
-#include "rheo/schedule/figures.hpp"
-#include "rheo/schedule/lowering.hpp"
+#include "rheo/schedule/check/complete.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 
 namespace {
 

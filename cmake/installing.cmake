@@ -26,8 +26,8 @@ if(TARGET rheo_executor)
   foreach(target executor kernels)
     target_include_directories(rheo_${target} INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor>")
   endforeach()
-  install(DIRECTORY executor/cuda executor/mpi executor/power executor/runtime kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
-    FILES_MATCHING PATTERN "*.hpp" PATTERN detail/loops EXCLUDE) # parts of one source file, not headers to include
+  install(DIRECTORY executor kernels DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor"
+    FILES_MATCHING PATTERN "*.hpp" PATTERN executor/cli EXCLUDE PATTERN detail/loops EXCLUDE) # parts of one source file, not headers to include
   install(EXPORT rheo-executor NAMESPACE rheo:: DESTINATION "${package}")
 endif()
 if(TARGET rheo)

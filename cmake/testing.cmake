@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # How tests enter ctest. Every test has a time-out; what is longer than the default check allows has the label "long".
-find_package(Catch2 QUIET) # 2 or 3; tests/catch.hpp hides which
+find_package(Catch2 QUIET) # 2 or 3; tests/support/catch.hpp hides which
 if(NOT TARGET Catch2::Catch2)
   message(FATAL_ERROR "The tests need Catch2 (Debian: catch2); cmake -P cmake/check.cmake sets it up, -DRHEO_TESTS=OFF leaves them out.")
 endif()

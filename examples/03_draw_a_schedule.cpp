@@ -2,12 +2,12 @@
 // A schedule is a type that makes a program; the program is proved by the compiler, drawn, and run.
 #include <cstdio>
 
-#include "rheo/schedule/activations.hpp"
-#include "rheo/schedule/deadlock.hpp"
-#include "rheo/schedule/draw.hpp"
-#include "rheo/schedule/gpipe.hpp"
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/check/activations.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/draw/draw.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 
 using rheo::gpipe;
 using rheo::one_f_one_b;

@@ -3,8 +3,8 @@
 // what the survivors have finished by then, and so what is not computed again.
 #include <cstdio>
 
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/simulate/loss.hpp"
 
 using namespace rheo;

@@ -6,7 +6,7 @@
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_plan.hpp"
 #include "rheo/frequency/make_project.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 
 using namespace rheo;
 

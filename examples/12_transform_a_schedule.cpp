@@ -2,15 +2,15 @@
 // Schedules are values, and transforms take a program and return another one: lowered, relaxed, sliced, with recomputation, justified.
 #include <cstdio>
 
-#include "rheo/schedule/draw.hpp"
-#include "rheo/schedule/justify.hpp"
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
-#include "rheo/schedule/recomputation.hpp"
-#include "rheo/schedule/relax.hpp"
-#include "rheo/schedule/slices.hpp"
-#include "rheo/schedule/text.hpp"
-#include "rheo/schedule/zb_h1.hpp"
+#include "rheo/schedule/draw/draw.hpp"
+#include "rheo/schedule/transform/justify.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
+#include "rheo/schedule/transform/relax.hpp"
+#include "rheo/schedule/transform/slices.hpp"
+#include "rheo/schedule/core/text.hpp"
+#include "rheo/schedule/families/zb_h1.hpp"
 
 using namespace rheo;
 

@@ -7,10 +7,10 @@
 #include "rheo/pipeline/covers.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
-#include "rheo/schedule/activations.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
-#include "rheo/schedule/proved.hpp"
-#include "rheo/schedule/reductions.hpp"
+#include "rheo/schedule/check/activations.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/families/proved.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
 
 constexpr bool planned_and_proved()
 {

@@ -23,8 +23,8 @@
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/families.hpp"
-#include "rheo/schedule/one_f_one_b.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 
 namespace {
 

@@ -24,16 +24,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mpi/messenger.hpp"
+#include "executor/mpi/messenger.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"
-#include "runtime/host_back_end.hpp"
-#include "runtime/planning.hpp"
-#include "runtime/worker.hpp"
+#include "executor/host/back_end.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/worker.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/error.hpp"
-#include "power/nvml_device.hpp"
+#include "executor/power/devices/nvml_device.hpp"
 
 namespace bench {
 

@@ -8,8 +8,8 @@
 
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "rheo/model/model.hpp"
-#include "runtime/back_end.hpp"
-#include "runtime/stage.hpp"
+#include "executor/device/back_end.hpp"
+#include "executor/stage/stage.hpp"
 
 namespace bench {
 

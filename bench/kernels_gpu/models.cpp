@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/back_end.hpp"
+#include "executor/cuda/back_end.hpp"
 #include "families.hpp"
 #include "layer_at_work.hpp"
 #include "results.hpp"

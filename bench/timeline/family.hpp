@@ -18,17 +18,17 @@
 #include <time.h>
 
 #include "message_time.hpp"
-#include "mpi/messenger.hpp"
+#include "executor/mpi/messenger.hpp"
 #include "replay.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
-#include "rheo/schedule/figures.hpp"
-#include "runtime/host_back_end.hpp"
-#include "runtime/job_templates.hpp"
-#include "runtime/planning.hpp"
-#include "runtime/worker.hpp"
+#include "rheo/schedule/check/figures.hpp"
+#include "executor/host/back_end.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/worker.hpp"
 
 namespace bench {
 

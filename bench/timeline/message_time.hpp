@@ -11,8 +11,8 @@
 
 #include <mpi.h>
 
-#include "mpi/messenger.hpp"
-#include "runtime/job.hpp"
+#include "executor/mpi/messenger.hpp"
+#include "executor/train/job.hpp"
 
 namespace bench {
 

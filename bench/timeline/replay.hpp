@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/instruction.hpp"
-#include "runtime/data.hpp"
-#include "runtime/stage.hpp"
+#include "rheo/schedule/core/instruction.hpp"
+#include "executor/data/data.hpp"
+#include "executor/stage/stage.hpp"
 
 namespace bench {
 

@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "family.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 
 namespace {
 

@@ -31,7 +31,7 @@
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/trace/json_lines.hpp"
-#include "runtime/run.hpp"
+#include "executor/train/run.hpp"
 
 namespace {
 

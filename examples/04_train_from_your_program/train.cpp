@@ -3,7 +3,7 @@
 // communicator out. One of the four ranks dies on the way; the rest of the program goes on with three.
 #include <cstdio>
 
-#include "runtime/run.hpp"
+#include "executor/train/run.hpp"
 
 constexpr rheo::gpt_shape tiny{.vocabulary = 256, .context = 32, .width = 32, .heads = 2, .blocks = 2};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/comparison.hpp"
+#include "executor/cli/comparison.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -9,23 +9,23 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/layer_profile_file.hpp"
-#include "cli/schedule.hpp"
+#include "executor/cli/commands.hpp"
+#include "executor/cli/layer_profile_file.hpp"
+#include "executor/cli/schedule.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/split_memory.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
-#include "rheo/schedule/families.hpp"
-#include "rheo/schedule/figures.hpp"
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/relax.hpp"
-#include "rheo/schedule/slices.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/relax.hpp"
+#include "rheo/schedule/transform/slices.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
-#include "runtime/text_table.hpp"
+#include "executor/plan/text_table.hpp"
 
 namespace rheo::cli {
 

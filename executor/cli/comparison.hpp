@@ -6,7 +6,7 @@
 #include <string>
 
 #include "rheo/model/model.hpp"
-#include "runtime/config.hpp"
+#include "executor/config/config.hpp"
 
 namespace rheo::cli {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo export`: the weights of a checkpoint in Hugging Face's form.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "runtime/checkpoint.hpp"
-#include "runtime/huggingface.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/huggingface.hpp"
 
 namespace rheo::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/frontier_input.hpp"
+#include "executor/cli/frontier_input.hpp"
 
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 #include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/project.hpp"
 #include "rheo/frequency/split_backward.hpp"
-#include "rheo/schedule/families.hpp"
+#include "rheo/schedule/families/families.hpp"
 
 namespace rheo::cli {
 

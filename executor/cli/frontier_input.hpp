@@ -7,10 +7,10 @@
 #include <chrono>
 #include <string>
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 
 namespace rheo::cli {
 

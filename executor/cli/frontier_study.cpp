@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/frontier_study.hpp"
+#include "executor/cli/frontier_study.hpp"
 
 #include <limits>
 #include <optional>
@@ -12,7 +12,7 @@
 #include "rheo/frequency/clock_bound.hpp"
 #include "rheo/frequency/continued_plan.hpp"
 #include "rheo/frequency/switching.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 
 namespace rheo::cli {
 

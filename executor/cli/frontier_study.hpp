@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/frontier_input.hpp"
+#include "executor/cli/frontier_input.hpp"
 #include "rheo/frequency/clocked_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 
 namespace rheo::cli {
 

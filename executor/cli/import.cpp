@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo import`: weights in Hugging Face's form as the checkpoint with which a run begins.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <fmt/format.h>
 
-#include "runtime/checkpoint.hpp"
-#include "runtime/huggingface.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/huggingface.hpp"
 
 namespace rheo::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/layer_profile_file.hpp"
+#include "executor/cli/layer_profile_file.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
-#include "runtime/layer_profile_file.hpp"
+#include "executor/cli/commands.hpp"
+#include "executor/plan/layer_profile_file.hpp"
 
 namespace rheo::cli {
 

@@ -9,13 +9,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
-#include "cli/launch.hpp"
-#include "cli/schedule.hpp"
+#include "executor/cli/commands.hpp"
+#include "executor/cli/launch.hpp"
+#include "executor/cli/schedule.hpp"
 #include "rheo/units/nearest_name.hpp"
 #include "rheo/units/in_quotes.hpp"
-#include "runtime/config.hpp"
-#include "runtime/data.hpp"
+#include "executor/config/config.hpp"
+#include "executor/data/data.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo plan`: the plan that `rheo train` would begin with, without starting anything.
 
-#include "cli/commands.hpp"
-#include "cli/comparison.hpp"
-#include "cli/layer_profile_file.hpp"
+#include "executor/cli/commands.hpp"
+#include "executor/cli/comparison.hpp"
+#include "executor/cli/layer_profile_file.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +13,13 @@
 #include <fmt/format.h>
 
 #include "rheo/model/model.hpp"
-#include "runtime/clock_book.hpp"
-#include "runtime/clock_request.hpp"
-#include "runtime/plan_json.hpp"
-#include "runtime/plan_report.hpp"
-#include "runtime/planning.hpp"
-#include "runtime/rank_device.hpp"
-#include "runtime/toml.hpp"
+#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/clock_request.hpp"
+#include "executor/plan/plan_json.hpp"
+#include "executor/plan/plan_report.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/clocks/rank_device.hpp"
+#include "executor/config/toml.hpp"
 
 namespace rheo::cli {
 

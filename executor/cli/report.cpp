@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo report`: the run folder as one page, next to the records it is made of.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <fmt/format.h>
 
-#include "runtime/html_report.hpp"
-#include "runtime/run_folder.hpp"
+#include "executor/report/html_report.hpp"
+#include "executor/records/run_folder.hpp"
 
 namespace rheo::cli {
 

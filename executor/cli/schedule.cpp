@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo schedule`: one schedule alone, by name or from a file: its drawing, its figures, its proof.
 
-#include "cli/schedule.hpp"
+#include "executor/cli/schedule.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,17 +15,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "rheo/schedule/deadlock.hpp"
-#include "rheo/schedule/draw.hpp"
-#include "rheo/schedule/families.hpp"
-#include "rheo/schedule/fifo_depth.hpp"
-#include "rheo/schedule/figures.hpp"
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/relax.hpp"
-#include "rheo/schedule/stuck_state.hpp"
-#include "rheo/schedule/svg.hpp"
-#include "rheo/schedule/text_schedule.hpp"
+#include "executor/cli/commands.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/draw/draw.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/check/fifo_depth.hpp"
+#include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/relax.hpp"
+#include "rheo/schedule/check/stuck_state.hpp"
+#include "rheo/schedule/draw/svg.hpp"
+#include "rheo/schedule/draw/text_schedule.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {

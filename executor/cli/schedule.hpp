@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 
 namespace rheo::cli {
 

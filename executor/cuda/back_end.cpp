@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/back_end.hpp"
+#include "executor/cuda/back_end.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,14 +8,14 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include "cuda/device_queue.hpp"
-#include "cuda/device_stage.hpp"
-#include "cuda/product_table.hpp"
+#include "executor/cuda/queue.hpp"
+#include "executor/cuda/stage.hpp"
+#include "executor/cuda/product_table.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cuda/error.hpp"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
-#include "runtime/resident_state.hpp"
+#include "executor/state/resident_state.hpp"
 
 namespace rheo::inline v0::cuda {
 

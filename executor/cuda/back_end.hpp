@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/back_end.hpp"
+#include "executor/device/back_end.hpp"
 
 namespace rheo::inline v0::cuda {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/product_table.hpp"
+#include "executor/cuda/product_table.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "kernels/linear/linear_products.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "runtime/back_end.hpp"
+#include "executor/device/back_end.hpp"
 
 namespace rheo::inline v0::cuda {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/recordings.hpp"
+#include "executor/cuda/recordings.hpp"
 
 #include <cuda_runtime.h>
 

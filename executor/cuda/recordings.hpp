@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/device_queue.hpp"
+#include "executor/cuda/queue.hpp"
 
 struct CUgraphExec_st;
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "cuda/device_queue.hpp"
-#include "cuda/recordings.hpp"
+#include "executor/cuda/queue.hpp"
+#include "executor/cuda/recordings.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/cuda/policy.hpp"
@@ -23,7 +23,7 @@
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
 #include "kernels/swiglu/swiglu.hpp"
-#include "runtime/stage.hpp"
+#include "executor/stage/stage.hpp"
 
 namespace rheo::inline v0::cuda {
 

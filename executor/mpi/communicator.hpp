@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/error.hpp"
+#include "executor/mpi/error.hpp"
 
 // MPICH declares some of the functions, too, but its launcher ends everybody with the rank that dies.
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI)

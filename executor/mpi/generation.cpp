@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/generation.hpp"
+#include "executor/mpi/generation.hpp"
 
 #include <utility>
 
-#include "mpi/polling.hpp"
-#include "mpi/survivors.hpp"
+#include "executor/mpi/polling.hpp"
+#include "executor/mpi/survivors.hpp"
 
 namespace rheo::inline v0::mpi {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "mpi/reserve.hpp"
+#include "executor/mpi/reserve.hpp"
 #include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0::mpi {

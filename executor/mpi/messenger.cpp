@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/messenger.hpp"
+#include "executor/mpi/messenger.hpp"
 
 #include <algorithm>
 

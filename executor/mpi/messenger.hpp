@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "mpi/generation.hpp"
-#include "mpi/polling.hpp"
+#include "executor/mpi/generation.hpp"
+#include "executor/mpi/polling.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::mpi {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/polling.hpp"
+#include "executor/mpi/polling.hpp"
 
 #include <algorithm>
 #include <thread>

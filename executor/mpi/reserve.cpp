@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/reserve.hpp"
+#include "executor/mpi/reserve.hpp"
 
 #include <cstddef>
 #include <utility>

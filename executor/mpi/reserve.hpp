@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "mpi/communicator.hpp"
+#include "executor/mpi/communicator.hpp"
 #include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0::mpi {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/segment_folder.hpp"
+#include "executor/mpi/segment_folder.hpp"
 
 #include <cerrno>
 #include <cstdlib>

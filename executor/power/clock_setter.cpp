@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "power/clock_setter.hpp"
+#include "executor/power/clock_setter.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "rheo/units/expects.hpp"
-#include "runtime/background_thread.hpp"
+#include "executor/os/background_thread.hpp"
 
 namespace rheo::inline v0::power {
 

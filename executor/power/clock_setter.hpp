@@ -15,10 +15,10 @@
 #include <string>
 #include <thread>
 
-#include "power/descriptor.hpp"
-#include "power/device_claim.hpp"
-#include "power/guardian.hpp"
-#include "power/ladder.hpp"
+#include "executor/power/descriptor.hpp"
+#include "executor/power/permission/device_claim.hpp"
+#include "executor/power/guardian/guardian.hpp"
+#include "executor/power/permission/ladder.hpp"
 
 namespace rheo::inline v0::power {
 

@@ -3,8 +3,8 @@
 # run_mpi_test.sh <run_mpi.sh>: exit codes come through, time-outs end everything, what stays behind is told and ended.
 set -u
 runner=$1
-# shellcheck source=tests/expect.sh
-. "$(dirname "$0")/../expect.sh"
+# shellcheck source=tests/support/expect.sh
+. "$(dirname "$0")/../support/expect.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

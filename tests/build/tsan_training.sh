@@ -4,8 +4,8 @@
 # checkpoints, the watchdog) loses a rank and ends, and none of its processes has a race to report.
 set -u
 rheo=$1
-# shellcheck source=tests/jobs.sh
-. "$(dirname "$0")/../jobs.sh"
+# shellcheck source=tests/support/jobs.sh
+. "$(dirname "$0")/../support/jobs.sh"
 begin_in "$2" <<'END'
 train.steps = 6
 train.eval_every = 2

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 namespace rheo::cli {
 

@@ -2,7 +2,7 @@
 // `rheo info`: what was compiled in and what was found. Whether losses of ranks are survived is known only
 // under mpirun: the library must have ULFM and the launcher must switch it on.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -16,14 +16,14 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/launch.hpp"
-#include "cuda/back_end.hpp"
+#include "executor/cli/launch.hpp"
+#include "executor/cuda/back_end.hpp"
 #include "kernels/blas.hpp"
-#include "mpi/communicator.hpp"
-#include "mpi/segment_folder.hpp"
-#include "power/found.hpp"
-#include "runtime/data.hpp"
-#include "runtime/same_command.hpp"
+#include "executor/mpi/communicator.hpp"
+#include "executor/mpi/segment_folder.hpp"
+#include "executor/power/permission/found.hpp"
+#include "executor/data/data.hpp"
+#include "executor/train/same_command.hpp"
 
 namespace rheo::cli {
 

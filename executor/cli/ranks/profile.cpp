@@ -3,7 +3,7 @@
 // rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
 // Or its computations at every clock, measured in a training, as the file that `rheo frontier` reads.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <fstream>
 #include <vector>
@@ -11,16 +11,16 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include "cli/launch.hpp"
-#include "mpi/communicator.hpp"
-#include "mpi/segment_folder.hpp"
+#include "executor/cli/launch.hpp"
+#include "executor/mpi/communicator.hpp"
+#include "executor/mpi/segment_folder.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
-#include "runtime/measured_all_reduce.hpp"
-#include "runtime/measured_layers.hpp"
-#include "runtime/opened_back_end.hpp"
-#include "runtime/time_limit.hpp"
-#include "runtime/toml.hpp"
+#include "executor/train/measured_all_reduce.hpp"
+#include "executor/train/measured_layers.hpp"
+#include "executor/train/opened_back_end.hpp"
+#include "executor/faults/time_limit.hpp"
+#include "executor/config/toml.hpp"
 
 namespace rheo::cli {
 

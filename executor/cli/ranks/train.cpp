@@ -2,7 +2,7 @@
 // `rheo train`: everything that can be refused is refused before MPI starts, by all ranks alike; what only
 // shows with all ranks together (their number, when the launcher does not tell it) comes back as a result.
 
-#include "cli/commands.hpp"
+#include "executor/cli/commands.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,17 +15,17 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include "cli/launch.hpp"
-#include "mpi/segment_folder.hpp"
+#include "executor/cli/launch.hpp"
+#include "executor/mpi/segment_folder.hpp"
 #include "rheo/model/model.hpp"
-#include "runtime/checkpoint.hpp"
-#include "runtime/plan_file.hpp"
-#include "runtime/planning.hpp"
-#include "runtime/job_templates.hpp"
-#include "runtime/run.hpp"
-#include "runtime/run_folder.hpp"
-#include "runtime/time_limit.hpp"
-#include "runtime/toml.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/plan/plan_file.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/train/run.hpp"
+#include "executor/records/run_folder.hpp"
+#include "executor/faults/time_limit.hpp"
+#include "executor/config/toml.hpp"
 
 namespace rheo::cli {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of all files above where no CUDA compiler was found.
-#include "cuda/back_end.hpp"
+#include "executor/cuda/back_end.hpp"
 
 namespace rheo::inline v0::cuda {
 

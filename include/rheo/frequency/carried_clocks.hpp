@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/schedule/instruction.hpp"
+#include "rheo/schedule/core/instruction.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/cost.hpp"
-#include "rheo/schedule/interpret.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/cost.hpp"
+#include "rheo/schedule/check/interpret.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

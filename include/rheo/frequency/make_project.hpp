@@ -14,7 +14,7 @@
 #include "rheo/frequency/exponential_fit.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/frequency/trade_off.hpp"
-#include "rheo/schedule/text.hpp"
+#include "rheo/schedule/core/text.hpp"
 
 namespace rheo::inline v0 {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rheo/schedule/instruction.hpp"
+#include "rheo/schedule/core/instruction.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
 

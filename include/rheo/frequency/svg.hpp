@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rheo/frequency/realise.hpp"
-#include "rheo/schedule/text.hpp"
+#include "rheo/schedule/core/text.hpp"
 
 namespace rheo::inline v0 {
 

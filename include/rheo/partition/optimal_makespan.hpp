@@ -14,9 +14,9 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/detail/makespan_search.hpp"
 #include "rheo/partition/stage_prices.hpp"
-#include "rheo/schedule/any_schedule.hpp"
-#include "rheo/schedule/recomputation.hpp"
-#include "rheo/schedule/slices.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
+#include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 

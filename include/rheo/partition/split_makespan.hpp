@@ -11,7 +11,7 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/detail/replay.hpp"
 #include "rheo/partition/stage_prices.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

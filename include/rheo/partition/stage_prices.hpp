@@ -12,7 +12,7 @@
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/layer_profile.hpp"
-#include "rheo/schedule/activations.hpp"
+#include "rheo/schedule/check/activations.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
-#include "rheo/schedule/stage_placement.hpp"
+#include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "rheo/plan/plan.hpp"
-#include "rheo/schedule/families.hpp"
-#include "rheo/schedule/schedule_form.hpp"
-#include "rheo/schedule/slices.hpp"
-#include "rheo/schedule/stage_work.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/schedule/transform/slices.hpp"
+#include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {

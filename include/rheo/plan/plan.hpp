@@ -13,7 +13,7 @@
 #include "rheo/model/made_again.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
-#include "rheo/schedule/any_schedule.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/microbatch_work.hpp"
 #include "rheo/units/array_view.hpp"

@@ -12,9 +12,9 @@
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
-#include "rheo/schedule/lowering.hpp"
-#include "rheo/schedule/recomputation.hpp"
-#include "rheo/schedule/reductions.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
 
 namespace rheo::inline v0 {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/schedule/reductions.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/topology/index.hpp"
 

@@ -22,7 +22,7 @@
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/planner/pipelines_and_clocks.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -3,7 +3,7 @@
 
 // The protocol of steps, commits and losses of one rank, as a pure function: state and event in, state
 // and action out. The executor performs actions and knows no rules; the simulator and the exploration
-// in tests/recover perform the same actions on a model of the MPI.
+// in tests/unit/rheo/recover perform the same actions on a model of the MPI.
 //
 //   start, shrunk -> link -> tell -> copy -> decide -> merge -> section -> decide -> update -> section ...
 //   peer lost in tell, copy, section  -> revoke -> decide(0)      any decide not settled -> shrink

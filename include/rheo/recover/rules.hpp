@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The rules that the protocol stands on, each of which can be taken away. Nobody runs a protocol without
-// them: the exploration in tests/recover takes them away one at a time and must find the harm, which
+// them: the exploration in tests/unit/rheo/recover takes them away one at a time and must find the harm, which
 // shows both that the rule is needed and that the exploration sees.
 
 namespace rheo::inline v0 {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "rheo/schedule/cost.hpp"
+#include "rheo/schedule/core/cost.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/timeline.hpp"
+#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/simulate/step.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/topology/microbatch_set.hpp"

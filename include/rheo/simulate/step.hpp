@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/schedule/cost.hpp"
-#include "rheo/schedule/program.hpp"
-#include "rheo/schedule/timeline.hpp"
-#include "rheo/schedule/transport.hpp"
+#include "rheo/schedule/core/cost.hpp"
+#include "rheo/schedule/core/program.hpp"
+#include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/core/transport.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/expects.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "rheo/schedule/instruction.hpp"
+#include "rheo/schedule/core/instruction.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <rheo/model/gpt.hpp>
-#include <runtime/run.hpp>
+#include <executor/train/run.hpp>
 
 using namespace rheo;
 

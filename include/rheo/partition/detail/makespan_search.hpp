@@ -21,8 +21,8 @@
 #include "rheo/partition/split_makespan.hpp"
 #include "rheo/partition/split_memory.hpp"
 #include "rheo/partition/stage_prices.hpp"
-#include "rheo/schedule/activations.hpp"
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/check/activations.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0::detail {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/interpret.hpp"
-#include "rheo/schedule/program.hpp"
-#include "rheo/schedule/transport.hpp"
+#include "rheo/schedule/check/interpret.hpp"
+#include "rheo/schedule/core/program.hpp"
+#include "rheo/schedule/core/transport.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/schedule/program.hpp"
+#include "rheo/schedule/core/program.hpp"
 
 namespace rheo::inline v0::detail {
 

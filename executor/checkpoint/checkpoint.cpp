@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/checkpoint/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/checkpoint/checkpoint_files.hpp"
+#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/config/strict_json.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t most_manifest_bytes = std::int64_t{1} << 30;
+constexpr std::string_view folder_prefix = "step-";
+
+/// The step that a folder's name says; none when it is not called like a checkpoint.
+std::optional<step_id> step_of(fs::path const& folder)
+{
+    auto const name = folder.filename().string();
+    step_id step;
+    if (!name.starts_with(folder_prefix)) {
+        return std::nullopt;
+    }
+    auto const [end, bad] = std::from_chars(name.data() + folder_prefix.size(), name.data() + name.size(), step.value);
+    auto const good = bad == std::errc{} && end == name.data() + name.size() && name == fmt::format("{}{}", folder_prefix, step.value);
+    return good ? std::optional{step} : std::nullopt;
+}
+
+checkpoint_manifest read_manifest(fs::path const& folder)
+{
+    auto const path = folder / "manifest.json";
+    auto manifest = parse_manifest(read_file(path, most_manifest_bytes), path.string());
+    if (auto const step = step_of(folder); step && *step != manifest.step) {
+        throw checkpoint_error{fmt::format("'{}' is of step {}, but its folder is of step {}", path.string(), manifest.step.value, step->value)};
+    }
+    return manifest;
+}
+
+/// Whatever reading files may throw, as one kind of error.
+template <class Read>
+auto as_checkpoint_error(fs::path const& folder, Read read)
+{
+    try {
+        return read();
+    } catch (file_error const& error) {
+        throw checkpoint_error{error.what()};
+    } catch (safetensors_error const& error) {
+        throw checkpoint_error{error.what()};
+    } catch (std::bad_alloc const&) {
+        throw checkpoint_error{fmt::format("'{}' cannot be read: there is not enough memory for it", folder.string())};
+    }
+}
+
+tensor_shape shape_of(checkpoint_manifest const& manifest, std::string_view tensor)
+{
+    auto const found = std::find_if(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor; });
+    if (found == manifest.tensors.end() || !found->is_parameter) {
+        throw checkpoint_error{fmt::format("the checkpoint of step {} has no tensor '{}'", manifest.step.value, tensor)};
+    }
+    return found->shape;
+}
+
+/// The file is the one that the manifest means, its data not yet looked at.
+safetensors_file open_file(fs::path const& folder, checkpoint_file const& about, checkpoint_manifest const& manifest)
+{
+    auto const path = folder / about.name;
+    safetensors_file file{path};
+    if (file.header().file_bytes != about.bytes) {
+        throw checkpoint_error{fmt::format("'{}' has {} bytes; the manifest says {}", path.string(), file.header().file_bytes, about.bytes)};
+    }
+    auto const& entries = file.header().entries;
+    auto const same = [&](safetensors_entry const& e, checkpoint_entry const& said) {
+        auto const shape = shape_of(manifest, said.tensor);
+        return e.name == entry_name(said, shape) && e.end - e.begin == 4 * elements(said.box) && e.dtype == "F32";
+    };
+    if (digest_of_bytes(file.header_bytes()) != about.header || !std::equal(entries.begin(), entries.end(), about.entries.begin(), about.entries.end(), same)) {
+        throw checkpoint_error{fmt::format("'{}' does not have the header that the manifest says: it was changed, or is of another checkpoint", path.string())};
+    }
+    return file;
+}
+
+std::vector<float> read_box(safetensors_file const& file, std::size_t which, checkpoint_entry const& said, tensor_shape shape)
+{
+    auto values = file.read(file.header().entries[which]);
+    if (digest_of_box(said, shape, values) != said.digest) {
+        throw checkpoint_error{fmt::format("'{}' has other values of '{}' ({}) than the manifest says: its bytes were changed, or its disk is not sound",
+                                           file.path().string(), said.tensor, name_of(said.role))};
+    }
+    return values;
+}
+
+}  // namespace
+
+checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
+{
+    as_checkpoint_error(folder_, [&] {
+        manifest_ = read_manifest(folder_);
+        for (auto const& file : manifest_.files) {
+            files_.push_back(open_file(folder_, file, manifest_));
+        }
+    });
+}
+
+std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) const
+{
+    return as_checkpoint_error(folder_, [&] {
+        auto const shape = shape_of(manifest_, tensor);
+        std::vector<float> values;
+        for (std::size_t f = 0; f < files_.size(); ++f) {
+            for (std::size_t e = 0; e < manifest_.files[f].entries.size(); ++e) {
+                auto const& said = manifest_.files[f].entries[e];
+                if (said.tensor != tensor || said.role != role) {
+                    continue;
+                }
+                auto box = read_box(files_[f], e, said, shape);
+                if (said.box == whole(shape)) {
+                    return box;
+                }
+                values.resize(static_cast<std::size_t>(elements(shape)));
+                auto const width = said.box.column_end - said.box.column_begin;
+                for (auto row = said.box.row_begin; row < said.box.row_end; ++row) {
+                    std::copy_n(box.begin() + (row - said.box.row_begin) * width, width, values.begin() + row * shape.columns + said.box.column_begin);
+                }
+            }
+        }
+        return values;
+    });
+}
+
+tensor_values checkpoint::read(std::string_view tensor) const
+{
+    return {read(tensor, tensor_role::parameter), read(tensor, tensor_role::first_moment), read(tensor, tensor_role::second_moment)};
+}
+
+void checkpoint::verify() const
+{
+    as_checkpoint_error(folder_, [&] {
+        for (std::size_t f = 0; f < files_.size(); ++f) {
+            for (std::size_t e = 0; e < manifest_.files[f].entries.size(); ++e) {
+                auto const& said = manifest_.files[f].entries[e];
+                read_box(files_[f], e, said, shape_of(manifest_, said.tensor));
+            }
+        }
+    });
+}
+
+std::string checkpoint::why_not(collection const& state) const
+{
+    auto const& stored = manifest_.tensors;
+    for (auto const& tensor : state.tensors) {
+        auto const found = std::find_if(stored.begin(), stored.end(), [&](auto const& t) { return t.name == tensor.name; });
+        if (found == stored.end()) {
+            return fmt::format("'{}' is of another model: it has no tensor '{}'", folder_.string(), tensor.name);
+        }
+        if (found->shape != tensor.shape || found->is_parameter != tensor.is_parameter) {
+            return fmt::format("'{}' is of another model: its '{}' is {} x {}, and this model's {} x {}", folder_.string(), tensor.name, found->shape.rows,
+                               found->shape.columns, tensor.shape.rows, tensor.shape.columns);
+        }
+    }
+    for (auto const& tensor : stored) {
+        if (std::none_of(state.tensors.begin(), state.tensors.end(), [&](auto const& t) { return t.name == tensor.name; })) {
+            return fmt::format("'{}' is of another model: this one has no tensor '{}'", folder_.string(), tensor.name);
+        }
+    }
+    return {};
+}
+
+void checkpoint::read_scales(resident_state& state, int microbatches) const
+{
+    for (tensor_id t{0}; at(t) < state.info().tensors.size(); ++t) {
+        auto const& info = state.info(t);
+        auto const said = std::find_if(manifest_.tensors.begin(), manifest_.tensors.end(), [&](auto const& tensor) { return tensor.name == info.name; });
+        auto const& rows = said->row_scales_log2;
+        if (rows.empty() && !said->scale_log2) {
+            continue;
+        }
+        auto const to = state.scales.begin() + static_cast<std::ptrdiff_t>(state.first_scale(t));
+        auto const contributions = state.contributions(t, microbatches);
+        bool const in_rows = state.sums_in_rows(info);
+        if (in_rows && !rows.empty()) {
+            std::copy(rows.begin(), rows.end(), to);
+        } else if (in_rows) {
+            auto const scale = *said->scale_log2 - contribution_bound_log2(contributions) + row_bound_log2(contributions);
+            std::fill_n(to, state.scales_of(t).size(), std::clamp(scale, least_row_scale_log2, largest_row_scale_log2));
+        } else {
+            *to = rows.empty() ? *said->scale_log2 : *std::min_element(rows.begin(), rows.end()) + contribution_bound_log2(contributions) - row_bound_log2(contributions);
+        }
+    }
+}
+
+fs::path checkpoint_folder(fs::path const& run_folder, step_id step) { return run_folder / fmt::format("{}{}", folder_prefix, step.value); }
+
+std::vector<step_id> checkpoint_steps(fs::path const& run_folder)
+{
+    std::vector<step_id> steps;
+    std::error_code error;
+    for (fs::directory_iterator entry{run_folder, error}; !error && entry != fs::directory_iterator{}; entry.increment(error)) {
+        if (auto const step = step_of(entry->path())) {
+            steps.push_back(*step);
+        }
+    }
+    if (error && error != std::errc::no_such_file_or_directory) {
+        throw checkpoint_error{fmt::format("run folder '{}': its checkpoints cannot be listed: {}", run_folder.string(), error.message())};
+    }
+    std::sort(steps.begin(), steps.end());
+    return steps;
+}
+
+found_checkpoint find_newest_checkpoint(fs::path const& run_folder)
+{
+    found_checkpoint found;
+    auto steps = checkpoint_steps(run_folder);
+    for (; !steps.empty() && !found.newest; steps.pop_back()) {
+        try {
+            checkpoint candidate{checkpoint_folder(run_folder, steps.back())};
+            candidate.verify();
+            found.newest = std::move(candidate);
+        } catch (checkpoint_error const& error) {
+            found.skipped.emplace_back(error.what());
+        }
+    }
+    return found;
+}
+
+fs::path set_checkpoint_aside(fs::path const& run_folder, step_id step)
+{
+    return as_checkpoint_error(run_folder, [&] {
+        auto const target = make_aside(run_folder);
+        rename_file(checkpoint_folder(run_folder, step), checkpoint_folder(target, step));
+        sync_folder(target);
+        sync_folder(run_folder);
+        return target;
+    });
+}
+
+}  // namespace rheo::inline v0

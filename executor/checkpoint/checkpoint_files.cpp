@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/checkpoint/checkpoint_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+[[noreturn]] void refuse(std::filesystem::path const& path, char const* what, int reason)
+{
+    throw file_error{fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(reason))};
+}
+
+/// Repeats a system call that a signal interrupted.
+template <class Call>
+auto uninterrupted(Call call)
+{
+    auto result = call();
+    while (result < 0 && errno == EINTR) {
+        result = call();
+    }
+    return result;
+}
+
+constexpr std::size_t largest_transfer = std::size_t{1} << 30;
+
+}  // namespace
+
+input_file::input_file(std::filesystem::path path)
+    : path_{std::move(path)}, descriptor_{uninterrupted([&] { return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })}
+{
+    if (descriptor_ < 0) {
+        refuse(path_, "opened", errno);
+    }
+    struct stat about {};
+    if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
+        auto const reason = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+        ::close(descriptor_);
+        refuse(path_, "read", reason);
+    }
+    bytes_ = about.st_size;
+}
+
+input_file::~input_file() { ::close(descriptor_); }
+
+void input_file::read(std::int64_t first, std::span<std::byte> into) const
+{
+    while (!into.empty()) {
+        auto const got = uninterrupted([&] { return ::pread(descriptor_, into.data(), std::min(into.size(), largest_transfer), first); });
+        if (got < 0) {
+            refuse(path_, "read", errno);
+        }
+        if (got == 0) {
+            throw file_error{fmt::format("'{}' ends {} bytes too early", path_.string(), into.size())};
+        }
+        into = into.subspan(static_cast<std::size_t>(got));
+        first += got;
+    }
+}
+
+std::string input_file::read(std::int64_t first, std::int64_t count) const
+{
+    std::string text(static_cast<std::size_t>(count), '\0');
+    read(first, std::as_writable_bytes(std::span{text}));
+    return text;
+}
+
+output_file::output_file(std::filesystem::path path)
+    : path_{std::move(path)}, descriptor_{uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); })}
+{
+    if (descriptor_ < 0) {
+        refuse(path_, "made", errno);
+    }
+}
+
+output_file::~output_file()
+{
+    if (descriptor_ >= 0) {
+        ::close(descriptor_);
+    }
+}
+
+void output_file::write(std::span<std::byte const> bytes)
+{
+    while (!bytes.empty()) {
+        auto const put = uninterrupted([&] { return ::write(descriptor_, bytes.data(), std::min(bytes.size(), largest_transfer)); });
+        if (put <= 0) {
+            refuse(path_, "written", put < 0 ? errno : ENOSPC);
+        }
+        bytes = bytes.subspan(static_cast<std::size_t>(put));
+    }
+}
+
+void output_file::write(std::string_view text) { write(std::as_bytes(std::span{text})); }
+
+void output_file::sync_and_close()
+{
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) {
+        refuse(path_, "written to disk", errno);
+    }
+    if (::close(std::exchange(descriptor_, -1)) != 0) {
+        refuse(path_, "closed", errno);
+    }
+}
+
+std::string read_file(std::filesystem::path const& path, std::int64_t most)
+{
+    input_file const file{path};
+    if (file.bytes() > most) {
+        throw file_error{fmt::format("'{}' has {} bytes; at most {} make sense", path.string(), file.bytes(), most)};
+    }
+    return file.read(0, file.bytes());
+}
+
+void sync_folder(std::filesystem::path const& folder)
+{
+    int const descriptor = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (descriptor < 0) {
+        refuse(folder, "opened", errno);
+    }
+    int const code = uninterrupted([&] { return ::fsync(descriptor); });
+    int const reason = errno;
+    ::close(descriptor);
+    if (code != 0 && reason != EINVAL) {  // a file system that cannot sync folders keeps them in order by itself
+        refuse(folder, "written to disk", reason);
+    }
+}
+
+void rename_file(std::filesystem::path const& from, std::filesystem::path const& to)
+{
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+        throw file_error{fmt::format("'{}' cannot be renamed to '{}': {}", from.string(), to.string(), std::strerror(errno))};
+    }
+}
+
+std::filesystem::path make_aside(std::filesystem::path const& run_folder)
+{
+    int k = 1;
+    auto const target = [&] { return run_folder / fmt::format("before-{}", k); };
+    std::error_code ignored;
+    while (std::filesystem::exists(target(), ignored)) {
+        ++k;
+    }
+    make_folder(target());
+    return target();
+}
+
+void make_folder(std::filesystem::path const& folder)
+{
+    std::error_code ignored;
+    if (::mkdir(folder.c_str(), 0777) != 0 && !(errno == EEXIST && std::filesystem::is_directory(folder, ignored))) {
+        refuse(folder, "made", errno == EEXIST ? ENOTDIR : errno);
+    }
+}
+
+}  // namespace rheo::inline v0

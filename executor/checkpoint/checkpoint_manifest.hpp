@@ -1,0 +1,40 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The text forms behind executor/checkpoint/checkpoint.hpp: what a part says about its files before it is published, and how boxes of
+// tensors are called in files. Only the writer and the reader of checkpoints know them.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/checkpoint/checkpoint.hpp"
+
+namespace rheo::inline v0 {
+
+/// What one rank has put on disk: `part-<rank>.json`, gone when the checkpoint is published.
+struct part_manifest {
+    rank_id rank;
+    step_id step;
+    generation_id generation;
+    std::vector<checkpoint_file> files;
+
+    friend bool operator==(part_manifest const&, part_manifest const&) = default;
+};
+
+/// @throws checkpoint_error
+part_manifest parse_part(std::string_view text, std::string const& name);
+std::string format_part(part_manifest const& part);
+
+/// "parameter", "first_moment", "second_moment".
+std::string_view name_of(tensor_role role);
+
+/// The name that a box has in a file: the tensor's, with the role before it unless it is a parameter, and the box behind it unless
+/// it is the whole tensor: "first_moment/wte.weight[0:128,0:64]".
+std::string entry_name(checkpoint_entry const& entry, tensor_shape shape);
+
+/// The digest of a box's values as parts of their tensor. @param values row-major within the box
+state_digest digest_of_box(checkpoint_entry const& entry, tensor_shape shape, std::span<float const> values);
+
+}  // namespace rheo::inline v0

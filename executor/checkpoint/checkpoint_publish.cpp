@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/checkpoint/checkpoint_publish.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "executor/checkpoint/checkpoint_files.hpp"
+#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/huggingface.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+#include "executor/config/strict_json.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+constexpr std::int64_t most_part_bytes = std::int64_t{1} << 30;
+
+std::string model_file(rank_id rank) { return fmt::format("model-{}.safetensors", rank.value); }
+std::string state_file(rank_id rank) { return fmt::format("state-{}.safetensors", rank.value); }
+std::string part_file(rank_id rank) { return fmt::format("part-{}.json", rank.value); }
+
+std::vector<float> const& values_of(tensor_snapshot const& tensor, tensor_role role)
+{
+    return role == tensor_role::parameter ? tensor.values.parameter : role == tensor_role::first_moment ? tensor.values.first_moment : tensor.values.second_moment;
+}
+
+/// One file with these roles of all tensors of the part. `torn` is called when half of it is written.
+checkpoint_file write_tensors(output_file& out, std::string const& name, checkpoint_part const& part, std::vector<tensor_role> const& roles,
+                              std::function<void()> const& torn, std::function<void()> const& go_on)
+{
+    checkpoint_file file{name, 0, {}, {}};
+    std::vector<safetensors_entry> entries;
+    std::vector<std::span<std::byte const>> data;
+    for (auto const role : roles) {
+        for (auto const& tensor : part.tensors) {
+            checkpoint_entry entry{tensor.name, role, whole(tensor.shape), {}};
+            auto const& values = values_of(tensor, role);
+            entry.digest = digest_of_box(entry, tensor.shape, values);
+            entries.push_back({entry_name(entry, tensor.shape), "F32", huggingface_shape(tensor.name, tensor.shape), 0, 0});
+            data.push_back(std::as_bytes(std::span{values}));
+            file.entries.push_back(std::move(entry));
+            go_on();
+        }
+    }
+    auto const header = format_safetensors(entries);
+    file.header = digest_of_bytes(header);
+    std::size_t total = header.size();
+    for (auto const& d : data) {
+        total += d.size();
+    }
+    out.write(header);
+    std::size_t done = header.size();
+    bool half = false;
+    for (auto rest : data) {
+        while (!rest.empty()) {
+            if (!half && done >= total / 2) {
+                half = true;
+                torn();
+            }
+            auto const until_half = half || total / 2 <= done ? piece_bytes : total / 2 - done;
+            auto const count = std::min({rest.size(), piece_bytes, until_half});
+            go_on();
+            out.write(rest.first(count));
+            rest = rest.subspan(count);
+            done += count;
+        }
+    }
+    file.bytes = static_cast<std::int64_t>(done);
+    return file;
+}
+
+/// Opens a file in the folder, which another rank that gives up may just have removed, empty as it was.
+std::unique_ptr<output_file> open_in(fs::path const& folder, std::string const& name)
+{
+    for (int tries = 0;; ++tries) {
+        make_folder(folder);
+        try {
+            return std::make_unique<output_file>(folder / name);
+        } catch (file_error const&) {
+            std::error_code error;
+            if (tries == 100 || fs::exists(folder, error)) {
+                throw;
+            }
+        }
+    }
+}
+
+void write_text(fs::path const& path, std::string const& text, std::function<void()> const& torn)
+{
+    output_file out{path};
+    out.write(std::string_view{text}.substr(0, text.size() / 2));
+    torn();
+    out.write(std::string_view{text}.substr(text.size() / 2));
+    out.sync_and_close();
+}
+
+/// What the parts on disk say, as one manifest; reading it back proves that they make a whole.
+std::string make_manifest(fs::path const& folder, checkpoint_publication const& what)
+{
+    checkpoint_manifest manifest{RHEO_VERSION, what.step, what.generation, what.tensors, what.fingerprint, what.config, what.data_digest, {}};
+    for (auto const rank : what.parts) {
+        auto const path = folder / part_file(rank);
+        auto part = parse_part(read_file(path, most_part_bytes), path.string());
+        if (part.rank != rank || part.step != what.step || part.generation != what.generation) {
+            throw checkpoint_error{fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
+        }
+        for (auto& file : part.files) {
+            manifest.files.push_back(std::move(file));
+        }
+    }
+    auto text = format_manifest(manifest);
+    (void)parse_manifest(text, (folder / "manifest.json").string());
+    return text;
+}
+
+/// A checkpoint of the same step that is there already: kept when it is the same and right, else set aside. Bytes that cannot be read here
+/// may be right elsewhere: a newer version's, or those behind a disk that failed for a moment. @returns it stays
+bool same_is_there(fs::path const& run_folder, fs::path const& target, step_id step, fs::path const& made)
+{
+    std::error_code error;
+    if (!fs::exists(target, error)) {
+        return false;
+    }
+    checkpoint const written{made};
+    try {
+        checkpoint const there{target};
+        there.verify();
+        if (there.manifest().digest() == written.manifest().digest()) {
+            return true;
+        }
+    } catch (checkpoint_error const&) {
+    }
+    set_checkpoint_aside(run_folder, step);
+    return false;
+}
+
+/// Keeps `keep` checkpoints up to this step. @returns why one could not be removed
+std::string remove_older(fs::path const& run_folder, step_id newest, int keep, std::function<void(checkpoint_point)> const& at)
+{
+    std::vector<step_id> steps;
+    try {
+        steps = checkpoint_steps(run_folder);
+    } catch (checkpoint_error const& error) {
+        return error.what();
+    }
+    std::erase_if(steps, [&](step_id s) {
+        std::error_code error;
+        return s > newest || !fs::exists(checkpoint_folder(run_folder, s) / "manifest.json", error);
+    });
+    std::string failed;
+    for (std::size_t i = 0; keep > 0 && i + static_cast<std::size_t>(keep) < steps.size(); ++i) {
+        try {
+            auto const hidden = run_folder / fmt::format(".step-{}.removed", steps[i].value);
+            std::error_code error;
+            fs::remove_all(hidden, error);
+            rename_file(checkpoint_folder(run_folder, steps[i]), hidden);
+            at(checkpoint_point::removing);
+            fs::remove_all(hidden, error);
+        } catch (file_error const& error) {
+            failed = error.what();
+        }
+    }
+    return failed;
+}
+
+}  // namespace
+
+fs::path unfinished_folder(fs::path const& run_folder, step_id step, generation_id generation)
+{
+    return run_folder / fmt::format(".step-{}.{}", step.value, generation.value);
+}
+
+bytes write_part(fs::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at, std::function<void()> const& go_on)
+{
+    auto const folder = unfinished_folder(run_folder, part.step, part.generation);
+    go_on();
+    make_folder(folder);
+    at(checkpoint_point::folder);
+    part_manifest manifest{part.rank, part.step, part.generation, {}};
+    auto const write = [&](std::string const& name, std::vector<tensor_role> const& roles, checkpoint_point torn, checkpoint_point done) {
+        auto const out = open_in(folder, name);
+        manifest.files.push_back(write_tensors(*out, name, part, roles, [&] { at(torn); }, go_on));
+        at(done);
+        out->sync_and_close();
+    };
+    write(model_file(part.rank), {tensor_role::parameter}, checkpoint_point::weights_torn, checkpoint_point::weights);
+    write(state_file(part.rank), {tensor_role::first_moment, tensor_role::second_moment}, checkpoint_point::state_torn, checkpoint_point::state);
+    go_on();
+    auto const text = format_part(manifest);
+    write_text(folder / part_file(part.rank), text, [&] { at(checkpoint_point::part_torn); });
+    sync_folder(folder);
+    at(checkpoint_point::part);
+    auto total = static_cast<std::int64_t>(text.size());
+    for (auto const& file : manifest.files) {
+        total += file.bytes;
+    }
+    return {total};
+}
+
+void remove_part(fs::path const& run_folder, rank_id rank, step_id step, generation_id generation)
+{
+    auto const folder = unfinished_folder(run_folder, step, generation);
+    std::error_code ignored;
+    for (auto const& name : {part_file(rank), model_file(rank), state_file(rank)}) {
+        fs::remove(folder / name, ignored);
+    }
+    fs::remove(folder, ignored);  // fails while others have files in it
+}
+
+void remove_unfinished(fs::path const& run_folder, step_id step, generation_id generation)
+{
+    std::error_code ignored;
+    fs::remove_all(unfinished_folder(run_folder, step, generation), ignored);
+}
+
+std::string publish_parts(fs::path const& run_folder, checkpoint_publication const& what, std::function<void(checkpoint_point)> const& at)
+{
+    auto const folder = unfinished_folder(run_folder, what.step, what.generation);
+    auto const target = checkpoint_folder(run_folder, what.step);
+    write_text(folder / "manifest.json", make_manifest(folder, what), [&] { at(checkpoint_point::manifest_torn); });
+    for (auto const rank : what.parts) {
+        std::error_code ignored;
+        fs::remove(folder / part_file(rank), ignored);
+    }
+    sync_folder(folder);
+    at(checkpoint_point::manifest);
+    std::error_code ignored;
+    if (same_is_there(run_folder, target, what.step, folder)) {
+        fs::remove_all(folder, ignored);
+    } else {
+        rename_file(folder, target);
+    }
+    at(checkpoint_point::renamed);
+    sync_folder(run_folder);
+    at(checkpoint_point::published);
+    drop_unfinished_checkpoints(run_folder, what.generation);
+    return remove_older(run_folder, what.step, what.keep_last, at);
+}
+
+void drop_unfinished_checkpoints(fs::path const& run_folder, generation_id before)
+{
+    std::vector<fs::path> old;
+    std::error_code error;
+    for (fs::directory_iterator entry{run_folder, error}; !error && entry != fs::directory_iterator{}; entry.increment(error)) {
+        auto const name = entry->path().filename().string();
+        auto const dot = name.rfind('.');
+        if (!name.starts_with(".step-") || dot == 0) {
+            continue;
+        }
+        generation_id generation;
+        auto const [end, bad] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), generation.value);
+        if (bad != std::errc{} || end != name.data() + name.size() || generation < before) {  // no number: it was being removed
+            old.push_back(entry->path());
+        }
+    }
+    for (auto const& folder : old) {
+        fs::remove_all(folder, error);
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,32 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What the writing thread does, as plain functions: a part to disk, parts to a checkpoint, old checkpoints away. They know
+// no threads; where they are told to stop, they throw.
+
+#include <filesystem>
+#include <functional>
+
+#include "executor/checkpoint/checkpoint_writer.hpp"
+
+namespace rheo::inline v0 {
+
+/// `<run>/.step-N.<generation>`.
+std::filesystem::path unfinished_folder(std::filesystem::path const& run_folder, step_id step, generation_id generation);
+
+/// Writes and syncs files and their part manifest. @param at the named moments  @param go_on called between pieces; may throw
+/// @returns bytes written  @throws file_error
+bytes write_part(std::filesystem::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at,
+                 std::function<void()> const& go_on);
+
+/// Removes the files of a part, and the folder when nothing else is in it.
+void remove_part(std::filesystem::path const& run_folder, rank_id rank, step_id step, generation_id generation);
+
+/// Removes all parts: nobody writes them any more, and they became no checkpoint.
+void remove_unfinished(std::filesystem::path const& run_folder, step_id step, generation_id generation);
+
+/// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws file_error, checkpoint_error: nothing was published then
+/// @returns what could not be done after publishing (removing an older one); else empty
+std::string publish_parts(std::filesystem::path const& run_folder, checkpoint_publication const& what, std::function<void(checkpoint_point)> const& at);
+
+}  // namespace rheo::inline v0

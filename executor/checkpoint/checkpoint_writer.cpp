@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/checkpoint/checkpoint_writer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "rheo/units/expects.hpp"
+#include "executor/os/background_thread.hpp"
+#include "executor/checkpoint/checkpoint_publish.hpp"
+
+namespace rheo::inline v0 {
+
+std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vector<rank_id>> const& holders)
+{
+    expects(holders.size() == state.tensors.size(), "every tensor has a list of its holders");
+    std::vector<std::size_t> order(state.tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return elements(state.tensors[a].shape) > elements(state.tensors[b].shape); });
+    std::vector<std::pair<rank_id, std::int64_t>> loads;  // ascending by rank
+    for (auto const& some : holders) {
+        for (auto const rank : some) {
+            loads.emplace_back(rank, 0);
+        }
+    }
+    std::sort(loads.begin(), loads.end());
+    loads.erase(std::unique(loads.begin(), loads.end()), loads.end());
+    auto const load_of = [&](rank_id rank) -> std::int64_t& { return std::lower_bound(loads.begin(), loads.end(), std::pair{rank, std::int64_t{-1}})->second; };
+    std::vector<rank_id> writers(state.tensors.size(), rank_id{-1});
+    for (auto const t : order) {
+        if (!state.tensors[t].is_parameter) {
+            continue;
+        }
+        expects(!holders[t].empty(), "every parameter has a holder");
+        auto const least = *std::min_element(holders[t].begin(), holders[t].end(), [&](rank_id a, rank_id b) {
+            return std::pair{load_of(a), a} < std::pair{load_of(b), b};
+        });
+        load_of(least) += elements(state.tensors[t].shape);
+        writers[t] = least;
+    }
+    return writers;
+}
+
+checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id me, step_id step, generation_id generation)
+{
+    checkpoint_part part{me, step, generation, {}};
+    for (tensor_id t{0}; at(t) < writers.size(); ++t) {
+        if (writers[at(t)] == me) {
+            part.tensors.push_back({t, state.info(t).name, state.info(t).shape, values_of(state.on(), state.tensor(t))});
+        }
+    }
+    return part;
+}
+
+std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state)
+{
+    std::vector<checkpoint_tensor> result;
+    for (auto const& info : state.tensors) {
+        result.push_back({info.name, info.shape, info.is_parameter, std::nullopt});
+    }
+    return result;
+}
+
+std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
+{
+    auto result = tensors_for_manifest(state.info());
+    for (tensor_id t{0}; at(t) < result.size(); ++t) {
+        auto const scales = state.scales_of(t);
+        if (state.sums_in_rows(state.info(t))) {
+            result[at(t)].row_scales_log2.assign(scales.begin(), scales.end());
+        } else {
+            result[at(t)].scale_log2 = scales.front();
+        }
+    }
+    return result;
+}
+
+struct checkpoint_writer::impl {
+    struct abandoned {};
+
+    std::filesystem::path run_folder;
+    std::function<void(checkpoint_point)> at;
+
+    mutable std::mutex mutex;
+    std::condition_variable changed{};
+    std::deque<std::function<void()>> jobs{};
+    bool busy = false;
+    bool quit = false;
+    writer_state state = writer_state::idle;
+    std::uint64_t epoch = 0;  ///< of the part at hand; another one: it was abandoned
+    std::string sentence{};
+    writing_record written{};
+    step_id step{};           ///< of the part at hand, and its place
+    generation_id generation{};
+    rank_id rank{};
+    std::thread thread{};
+
+    void run()
+    {
+        std::unique_lock lock{mutex};
+        for (;;) {
+            changed.wait(lock, [this] { return quit || !jobs.empty(); });
+            if (jobs.empty()) {
+                return;
+            }
+            auto const job = std::move(jobs.front());
+            jobs.pop_front();
+            busy = true;
+            lock.unlock();
+            job();
+            lock.lock();
+            busy = false;
+            changed.notify_all();
+        }
+    }
+
+    void add(std::function<void()> job)  // with the mutex held
+    {
+        jobs.push_back(std::move(job));
+        changed.notify_all();
+    }
+
+    bool is_at(std::uint64_t which) const
+    {
+        std::lock_guard const lock{mutex};
+        return epoch == which;
+    }
+
+    void write(checkpoint_part const& part, std::uint64_t which)
+    {
+        auto const began = std::chrono::steady_clock::now();
+        std::string failure;
+        bytes size{0};
+        bool forgotten = false;
+        try {
+            size = write_part(run_folder, part, at, [&] {
+                if (!is_at(which)) {
+                    throw abandoned{};
+                }
+            });
+        } catch (abandoned const&) {
+            forgotten = true;
+        } catch (std::exception const& error) {
+            failure = error.what();
+        }
+        seconds const duration{std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+        {
+            std::lock_guard const lock{mutex};
+            forgotten = forgotten || epoch != which;
+            if (!forgotten) {
+                state = failure.empty() ? writer_state::ready : writer_state::failed;
+                sentence = failure;
+                written = failure.empty() ? writing_record{part.step, size, duration} : written;
+            }
+        }
+        if (forgotten || !failure.empty()) {
+            remove_part(run_folder, part.rank, part.step, part.generation);
+        }
+    }
+
+    void publish(checkpoint_publication const& what)
+    {
+        std::string failure;
+        bool done = false;
+        try {
+            failure = publish_parts(run_folder, what, at);
+            done = true;
+        } catch (std::exception const& error) {
+            failure = error.what();
+            remove_unfinished(run_folder, what.step, what.generation);
+        }
+        std::lock_guard const lock{mutex};
+        state = done ? writer_state::published : writer_state::failed;
+        sentence = failure;
+        changed.notify_all();
+    }
+};
+
+checkpoint_writer::checkpoint_writer(std::filesystem::path run_folder, std::function<void(checkpoint_point)> at)
+    : impl_{std::make_unique<impl>()}
+{
+    impl_->run_folder = std::move(run_folder);
+    impl_->at = at ? std::move(at) : [](checkpoint_point) {};
+    // With signals blocked a write beyond a size limit fails with a reason instead of ending the process.
+    impl_->thread = background_thread([this] { impl_->run(); });
+}
+
+checkpoint_writer::~checkpoint_writer()
+{
+    abandon();
+    {
+        std::lock_guard const lock{impl_->mutex};
+        impl_->quit = true;
+        impl_->changed.notify_all();
+    }
+    impl_->thread.join();
+}
+
+void checkpoint_writer::begin(checkpoint_part part)
+{
+    std::unique_lock lock{impl_->mutex};
+    auto& i = *impl_;
+    i.changed.wait(lock, [&i] { return i.state != writer_state::publishing; });
+    expects(i.state != writer_state::writing && i.state != writer_state::ready, "a part of a checkpoint is begun when no other one is at hand");
+    i.state = writer_state::writing;
+    i.sentence.clear();
+    i.step = part.step;
+    i.generation = part.generation;
+    i.rank = part.rank;
+    i.add([&i, shared = std::make_shared<checkpoint_part const>(std::move(part)), which = ++i.epoch] { i.write(*shared, which); });
+}
+
+writer_state checkpoint_writer::state() const
+{
+    std::lock_guard const lock{impl_->mutex};
+    return impl_->state;
+}
+
+std::string checkpoint_writer::sentence() const
+{
+    std::lock_guard const lock{impl_->mutex};
+    return impl_->sentence;
+}
+
+writing_record checkpoint_writer::written() const
+{
+    std::lock_guard const lock{impl_->mutex};
+    return impl_->written;
+}
+
+void checkpoint_writer::publish(checkpoint_publication what)
+{
+    std::lock_guard const lock{impl_->mutex};
+    auto& i = *impl_;
+    expects(i.state != writer_state::writing && i.state != writer_state::publishing, "a checkpoint is published when its parts are ready, once");
+    i.state = writer_state::publishing;
+    i.sentence.clear();
+    i.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(what))] { i.publish(*shared); });
+}
+
+void checkpoint_writer::hand_over()
+{
+    std::lock_guard const lock{impl_->mutex};
+    expects(impl_->state == writer_state::ready, "only a part that is ready can be handed over");
+    impl_->state = writer_state::idle;
+}
+
+void checkpoint_writer::abandon()
+{
+    std::lock_guard const lock{impl_->mutex};
+    auto& i = *impl_;
+    if (i.state == writer_state::ready) {
+        i.add([&i, rank = i.rank, step = i.step, generation = i.generation] { remove_part(i.run_folder, rank, step, generation); });
+    }
+    if (i.state != writer_state::publishing) {
+        ++i.epoch;
+        i.state = writer_state::idle;
+    }
+}
+
+writer_state checkpoint_writer::wait()
+{
+    std::unique_lock lock{impl_->mutex};
+    impl_->changed.wait(lock, [this] { return impl_->jobs.empty() && !impl_->busy; });
+    return impl_->state;
+}
+
+}  // namespace rheo::inline v0

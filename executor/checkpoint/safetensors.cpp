@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/checkpoint/safetensors.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rheo/units/expects.hpp"
+#include "executor/checkpoint/checkpoint_files.hpp"
+#include "executor/config/strict_json.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so is everything that rheo runs on");
+
+constexpr std::int64_t length_bytes = 8;
+constexpr std::size_t most_dimensions = 16;
+
+/// Bytes of an element of the format's dtypes; 0: unknown.
+std::int64_t bytes_of(std::string_view dtype)
+{
+    static std::map<std::string_view, std::int64_t> const known{{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8},
+                                                                {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}};
+    auto const found = known.find(dtype);
+    return found == known.end() ? 0 : found->second;
+}
+
+safetensors_entry read_entry(std::string const& name, nlohmann::json const& value, std::int64_t data_bytes)
+{
+    safetensors_entry entry{name, text_member(value, "dtype"), {}, 0, 0};
+    auto const element = bytes_of(entry.dtype);
+    if (element == 0) {
+        throw json_refusal{fmt::format("has '{}' with the unknown dtype '{}'", name, entry.dtype)};
+    }
+    auto const& shape = list_member(value, "shape");
+    auto const& place = list_member(value, "data_offsets");
+    if (shape.size() > most_dimensions || place.size() != 2) {
+        throw json_refusal{fmt::format("has '{}' with {} dimensions and {} places", name, shape.size(), place.size())};
+    }
+    std::int64_t size = element;
+    bool fits = true;
+    for (auto const& extent : shape) {
+        entry.shape.push_back(integer_of(extent, "shape", {}));
+        fits = fits && !__builtin_mul_overflow(size, entry.shape.back(), &size);
+    }
+    entry.begin = integer_of(place[0], "data_offsets", {});
+    entry.end = integer_of(place[1], "data_offsets", {});
+    if (entry.begin > entry.end || entry.end > data_bytes) {
+        throw json_refusal{fmt::format("says that '{}' lies in bytes {} to {} of its data, which are {}", name, entry.begin, entry.end, data_bytes)};
+    }
+    if (!fits || entry.end - entry.begin != size) {
+        throw json_refusal{fmt::format("gives '{}' {} bytes, which is not the size of its shape", name, entry.end - entry.begin)};
+    }
+    return entry;
+}
+
+/// Entries in the order of their places, which are all of the data, each byte once.
+std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t data_bytes)
+{
+    auto const header = parse_strict(text, 3);
+    if (!header.is_object()) {
+        throw json_refusal{"has a header that is no object"};
+    }
+    std::vector<safetensors_entry> entries;
+    for (auto const& [name, value] : header.items()) {
+        if (name != "__metadata__") {
+            entries.push_back(read_entry(name, value, data_bytes));
+        } else if (!value.is_object() || !std::all_of(value.begin(), value.end(), [](auto const& v) { return v.is_string(); })) {
+            throw json_refusal{"has metadata that are not all text"};
+        }
+    }
+    std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return std::pair{a.begin, a.end} < std::pair{b.begin, b.end}; });
+    std::int64_t end = 0;
+    for (auto const& entry : entries) {
+        if (entry.begin != end) {
+            throw json_refusal{fmt::format("has '{}' from byte {} of its data on, but what is before it ends at {}", entry.name, entry.begin, end)};
+        }
+        end = entry.end;
+    }
+    if (end != data_bytes) {
+        throw json_refusal{fmt::format("has {} bytes of data, but its entries end at {}: it was cut or grew", data_bytes, end)};
+    }
+    return entries;
+}
+
+/// The length of the JSON, from the first eight bytes.
+std::int64_t header_length(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name)
+{
+    if (begin.size() < length_bytes || file_bytes < length_bytes) {
+        throw safetensors_error{fmt::format("'{}' is no safetensors file: it has only {} bytes", name, file_bytes)};
+    }
+    std::uint64_t length = 0;
+    std::memcpy(&length, begin.data(), sizeof length);
+    if (length > static_cast<std::uint64_t>(file_bytes - length_bytes) || length > static_cast<std::uint64_t>(longest_safetensors_header)) {
+        throw safetensors_error{fmt::format("'{}' is no safetensors file: it says that its header has {} bytes, but the file has {} and a header at most {}",
+                                            name, length, file_bytes, longest_safetensors_header)};
+    }
+    return static_cast<std::int64_t>(length);
+}
+
+}  // namespace
+
+safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name)
+{
+    auto const length = header_length(begin, file_bytes, name);
+    expects(static_cast<std::int64_t>(begin.size()) >= length_bytes + length, "the whole header is needed to read it");
+    std::string text(static_cast<std::size_t>(length), '\0');
+    std::memcpy(text.data(), begin.data() + length_bytes, text.size());
+    auto const data_begin = length_bytes + length;
+    try {
+        return {read_entries(text, file_bytes - data_begin), data_begin, file_bytes};
+    } catch (json_refusal const& refusal) {
+        throw safetensors_error{fmt::format("'{}' {}", name, refusal.what())};
+    }
+}
+
+std::string format_safetensors(std::vector<safetensors_entry>& entries)
+{
+    nlohmann::ordered_json header;
+    header["__metadata__"] = {{"format", "pt"}};
+    std::int64_t end = 0;
+    for (auto& entry : entries) {
+        expects(entry.dtype == "F32" && !header.contains(entry.name), "entries of a safetensors file are F32 and have names of their own");
+        std::int64_t size = bytes_of(entry.dtype);
+        for (auto const extent : entry.shape) {
+            size *= extent;
+        }
+        entry.begin = end;
+        entry.end = end += size;
+        header[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
+    }
+    auto text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    std::uint64_t const length = text.size();
+    std::string result(sizeof length, '\0');
+    std::memcpy(result.data(), &length, sizeof length);
+    return result + text;
+}
+
+safetensors_file::safetensors_file(std::filesystem::path path) : path_{std::move(path)}
+{
+    try {
+        input_file const file{path_};
+        header_bytes_ = file.read(0, std::min(file.bytes(), length_bytes));
+        auto const as_bytes = [&] { return std::as_bytes(std::span{header_bytes_}); };
+        header_bytes_ = file.read(0, length_bytes + header_length(as_bytes(), file.bytes(), path_.string()));
+        header_ = parse_safetensors(as_bytes(), file.bytes(), path_.string());
+    } catch (file_error const& error) {
+        throw safetensors_error{error.what()};
+    }
+}
+
+safetensors_entry const* safetensors_file::find(std::string_view name) const
+{
+    auto const found = std::find_if(header_.entries.begin(), header_.entries.end(), [&](auto const& e) { return e.name == name; });
+    return found == header_.entries.end() ? nullptr : &*found;
+}
+
+std::vector<float> safetensors_file::read(safetensors_entry const& entry) const
+{
+    if (entry.dtype != "F32") {
+        throw safetensors_error{fmt::format("'{}' has '{}' in {}; only F32 can be read", path_.string(), entry.name, entry.dtype)};
+    }
+    try {
+        input_file const file{path_};
+        if (file.bytes() != header_.file_bytes) {
+            throw safetensors_error{fmt::format("'{}' had {} bytes and now has {}", path_.string(), header_.file_bytes, file.bytes())};
+        }
+        std::vector<float> values(static_cast<std::size_t>((entry.end - entry.begin) / 4));
+        file.read(header_.data_begin + entry.begin, std::as_writable_bytes(std::span{values}));
+        return values;
+    } catch (file_error const& error) {
+        throw safetensors_error{error.what()};
+    } catch (std::bad_alloc const&) {
+        throw safetensors_error{fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
+    } catch (std::length_error const&) {
+        throw safetensors_error{fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
+    }
+}
+
+}  // namespace rheo::inline v0

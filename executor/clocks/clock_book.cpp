@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/clocks/clock_book.hpp"
+
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "executor/os/background_thread.hpp"
+
+namespace rheo::inline v0 {
+
+clock_book::~clock_book() { give_up(); }
+
+void clock_book::give_up()
+{
+    ahead_ends_.request_stop();
+    if (ahead_.joinable()) {
+        ahead_.join();
+    }
+}
+
+namespace {
+
+/// What a map has for a key, else what is made now without the lock: of two threads that make the same, the first one's stays.
+template <class Map, class Make>
+std::pair<typename Map::mapped_type const*, bool> find_or_make(Map& map, std::mutex& mutex, typename Map::key_type const& key, Make make)
+{
+    {
+        std::lock_guard const lock{mutex};
+        if (auto const there = map.find(key); there != map.end()) {
+            return {&there->second, false};
+        }
+    }
+    auto made = make();
+    std::lock_guard const lock{mutex};
+    auto const [place, fresh] = map.try_emplace(key, std::move(made));
+    return {&place->second, fresh};
+}
+
+}  // namespace
+
+clock_book::found clock_book::clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends)
+{
+    found result{};
+    std::vector<pipeline_frontier_key> keys;
+    std::vector<pipeline_frontier const*> all;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        if (ends.stop_requested()) {
+            return result;
+        }
+        keys.push_back(frontier_key_of(p, i, slow));
+        auto const [frontier, made] = find_or_make(frontiers_, mutex_, keys.back(), [&] { return make_pipeline_frontier(p, i, layers_, request_, slow); });
+        result.frontiers += made ? 1 : 0;
+        all.push_back(frontier);
+    }
+    if (!ends.stop_requested()) {
+        std::tie(result.clocks, result.searched) = find_or_make(clocks_, mutex_, keys, [&] { return choose_clocks(all, request_); });
+    }
+    return result;
+}
+
+chosen_clocks clock_book::choose(plan const& p, std::span<slow_rank const> slow)
+{
+    auto const there = clocks_of(p, slow, {});
+    at_once_ += there.frontiers;
+    searches_ += there.searched ? 1 : 0;
+    return *there.clocks;
+}
+
+void clock_book::make_ahead(std::function<std::optional<plan>()> next)
+{
+    give_up();
+    done_.reset();
+    ahead_ends_ = std::stop_source{};
+    ahead_ = background_thread([this, next = std::move(next), ends = ahead_ends_.get_token()] {
+        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);  // of this thread alone: training goes first
+        auto const begun = std::chrono::steady_clock::now();
+        made_ahead done;
+        while (!ends.stop_requested()) {
+            auto const p = next();
+            if (!p) {
+                done.took = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
+                std::lock_guard const lock{mutex_};
+                done_ = done;
+                return;
+            }
+            ++done.plans;
+            done.frontiers += clocks_of(*p, {}, ends).frontiers;
+        }
+    });
+}
+
+std::optional<made_ahead> clock_book::done_ahead()
+{
+    std::lock_guard const lock{mutex_};
+    return std::exchange(done_, std::nullopt);
+}
+
+std::size_t clock_book::made()
+{
+    if (ahead_.joinable()) {
+        ahead_.join();
+    }
+    std::lock_guard const lock{mutex_};
+    return frontiers_.size();
+}
+
+}  // namespace rheo::inline v0

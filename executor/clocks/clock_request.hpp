@@ -1,0 +1,17 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What the config and the profile want of clocks, as the library takes it.
+
+#include "rheo/frequency/profile.hpp"
+#include "rheo/planner/plan_clocks.hpp"
+#include "executor/config/config.hpp"
+
+namespace rheo::inline v0 {
+
+inline clock_request clock_request_of(power_config const& power, profile const& layers)
+{
+    return {.costs = {.blocking = blocking_of(layers, {power.blocking_w})}, .deadline = {power.deadline_s}, .switching = {.latency = {power.switch_latency_s}}};
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,90 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The device of a rank, as training sees it: whatever it is, a clock can be wished for and a computation has an account of what it took
+// and drew. An emulated device is set at once, for it has no latency but the one that it was told; a real one is set by a thread of
+// its own, with a guardian that puts the clock back (power/clock_setter.hpp). Ranks that share a device share its clock;
+// its energy is counted by the first of them.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/power/clock_setter.hpp"
+#include "executor/power/devices/emulated_device.hpp"
+#include "executor/power/devices/energy_sampler.hpp"
+#include "rheo/frequency/profile.hpp"
+#include "rheo/partition/cuts.hpp"
+#include "executor/config/config.hpp"
+
+namespace rheo::inline v0 {
+
+class rank_device {
+public:
+    /// The device that the config asks for. @param layers power.profile as read; without rows no clock is touched
+    /// @param place_on_host of the rank among those of its host: which of several devices is its own
+    /// @return or the sentence why there is none. @pre check(config) found nothing, power.device is not none
+    static power::answer<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id me, int place_on_host);
+
+    /// Whether clocks follow plans here.
+    bool sets_clocks() const { return emulated_ || setter_; }
+
+    /// The clocks that can be tried, highest first; where nobody may set one, that which it has. Waits a moment until that is known.
+    std::vector<megahertz> clocks();
+
+    /// What it is, and for clocks on which rung of the ladder it stands. Waits a moment until that is known.
+    std::string sentence() const;
+
+    /// Whether it did not hold its clock: now, or since the last time that this was asked, as the device can tell.
+    bool throttled();
+
+    /// By whose permission its clock is set, in a word or two; empty: it is left alone. Waits a moment until that is known.
+    std::string permission() const;
+
+    /// What has been said about its clock since the last time.
+    std::vector<std::string> news();
+
+    /// From now on it computes the stages between these cuts.
+    void computes(std::span<layer_id const> cuts);
+
+    /// The clock that it should have from now on. Never waits. @param clock 0: the highest. @pre sets_clocks()
+    void wish(megahertz clock);
+
+    /// A computation of the stage has ended: what it took and drew. An emulated device may take longer than the processor: the caller waits.
+    power::computation computed(instruction_kind kind, stage_id stage, seconds took, double slowness);
+
+    /// That this rank has to account for, since the device was opened.
+    joules energy();
+
+private:
+    rank_device() = default;
+
+    profile layers_;
+    std::string name_;
+    std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> rows_;  ///< of the stages that it computes
+    std::optional<power::emulated_device> emulated_;
+    std::unique_ptr<power::energy_sampler> sampler_;
+    bool counts_ = true;      ///< no rank before it on this host has the same device
+    joules begun_{};
+    std::vector<megahertz> clocks_;  ///< highest first
+    std::optional<power::any_power_device> watched_;  ///< to look at the clock that it has
+    megahertz highest_{};
+    megahertz wished_{};
+    std::mutex mutex_;        ///< of what the setter's thread says
+    std::vector<std::string> news_;
+    std::unique_ptr<power::clock_setter> setter_;  ///< ends first: its thread speaks to the members above
+};
+
+/// Reads power.profile for a model of so many layers; halves of backwards that it lacks are halves.
+/// @return or the sentence why it cannot be taken
+power::answer<profile> read_clock_profile(power_config const& config, int layers);
+
+/// The rank's place among those of its host as the launcher tells it; 0 when it does not.
+int place_on_host();
+
+}  // namespace rheo::inline v0

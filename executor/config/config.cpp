@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/config/config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rheo/schedule/transform/slices.hpp"
+#include "rheo/tensor/exact_row_sum.hpp"
+#include "executor/config/config_fields.hpp"
+#include "executor/config/inject.hpp"
+#include "executor/config/schedule_file.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string expected(field_limits const& limits)
+{
+    constexpr auto open = std::numeric_limits<double>::max();
+    if (limits.most == open) {
+        return fmt::format("{} {}", limits.above_least ? "above" : "at least", limits.least);
+    }
+    return fmt::format("{} {} and {} {}", limits.above_least ? "above" : "at least", limits.least,
+                       limits.below_most ? "below" : "at most", limits.most);
+}
+
+bool within(double value, field_limits const& limits)
+{
+    return std::isfinite(value) && (limits.above_least ? value > limits.least : value >= limits.least) &&
+           (limits.below_most ? value < limits.most : value <= limits.most);
+}
+
+struct limit_check {
+    bool model;  ///< the keys of [model], or all others
+    std::optional<config_fault> fault = {};
+
+    template <class T>
+    void operator()(std::string_view key, T const& value, field_limits const& limits, std::string_view)
+    {
+        if (fault || key.starts_with("model.") != model) {
+            return;
+        }
+        if constexpr (std::is_same_v<T, std::vector<int>>) {
+            for (auto const element : value) {
+                judge(key, element, limits, "each element of ");
+            }
+        } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+            judge(key, value, limits, "");
+        }
+    }
+
+    void operator()(std::string_view key, per_mille<int const> value, field_limits const& limits, std::string_view)
+    {
+        if (!fault && key.starts_with("model.") == model) {
+            judge(key, value.count / 1000.0, limits, "");
+        }
+    }
+
+    template <class T>
+    void judge(std::string_view key, T value, field_limits const& limits, std::string_view which)
+    {
+        if (!fault && !within(static_cast<double>(value), limits)) {
+            fault = {std::string{key}, fmt::format("{}{} must be {}, not {}", which, key, expected(limits), value)};
+        }
+    }
+};
+
+std::optional<config_fault> check_limits(run_config const& config, bool model)
+{
+    limit_check visitor{model};
+    for_each_field(config, visitor);
+    return visitor.fault;
+}
+
+/// A text that is none of those that a key takes.
+std::optional<config_fault> check_word(std::string key, std::string const& word, std::vector<std::string_view> const& known)
+{
+    if (std::find(known.begin(), known.end(), word) != known.end()) {
+        return std::nullopt;
+    }
+    auto sentence = fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), word);
+    return config_fault{std::move(key), std::move(sentence)};
+}
+
+std::optional<config_fault> check_power(run_config const& config)
+{
+    auto const& power = config.power;
+    if (auto fault = check_word("power.device", power.device, {"none", "emulated", "nvml", "cpu", "auto"})) {
+        return fault;
+    }
+    if (auto fault = check_word("power.pace", power.pace, {"machine", "profile"})) {
+        return fault;
+    }
+    if (power.device == "emulated" && power.profile.empty()) {
+        return config_fault{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
+    }
+    if (power.device == "none" && !power.sweep.empty()) {
+        return config_fault{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
+    }
+    if (power.device == "none" && !power.profile.empty()) {
+        return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
+    }
+    if (power.slow.well > power.slow.slow) {
+        return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well", power.slow.well,
+                                                                power.slow.slow)};
+    }
+    if (!power.profile.empty() && config.plan.recompute != recomputing::never) {
+        return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
+    }
+    return std::nullopt;
+}
+
+std::optional<config_fault> check_device(run_config const& config)
+{
+    if (auto fault = check_word("run.device", config.run.device, {"cpu", "cuda"})) {
+        return fault;
+    }
+    if (auto fault = check_word("train.dtype", config.train.dtype, {"fp32", "bf16"})) {
+        return fault;
+    }
+    if (auto fault = check_word("train.sums", config.train.sums, {"int64", "int32"})) {
+        return fault;
+    }
+    if (constexpr int most = most_row_contributions / 2; config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
+        return config_fault{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
+    }
+    if (config.train.dtype == "bf16" && config.run.device == "cpu") {
+        return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
+    }
+    auto const& attention = config.run.attention;
+    if (auto fault = check_word("run.attention", attention, {"warp", "warpgroup", "cudnn"})) {
+        return fault;
+    }
+    if (attention != "warp" && config.train.dtype != "bf16") {
+        return config_fault{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
+    }
+    if (attention == "cudnn" && config.model.dropout_per_mille != 0) {
+        return config_fault{"run.attention", "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
+    }
+    if (attention == "cudnn" && config.train.microbatch.slices > 1) {
+        return config_fault{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<config_fault> check(run_config const& config)
+{
+    if (auto fault = check_limits(config, false)) {
+        return fault;
+    }
+    auto const& plan = config.plan;
+    auto const schedule = schedule_of(plan);
+    if (!schedule) {
+        return config_fault{"plan.schedule", schedule.reason};
+    }
+    auto const& microbatch = config.train.microbatch;
+    if (microbatch.tokens % microbatch.slices != 0) {
+        return config_fault{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
+    }
+    if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
+        return config_fault{"plan.schedule", fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
+    }
+    if ((plan.recompute == recomputing::as_needed || plan.recompute == recomputing::by_layers) && plan.memory_mib == 0) {
+        return config_fault{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
+                                                          plan.recompute == recomputing::as_needed ? "auto" : "selective")};
+    }
+    if (microbatch.slices > 1 && plan.recompute != recomputing::never && plan.recompute != recomputing::by_layers) {
+        return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
+                                                          microbatch.slices)};
+    }
+    for (auto const ranks : plan.pipelines) {
+        if (ranks < plan.min_ranks) {
+            return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks",
+                                                              plan.pipelines, plan.min_ranks)};
+        }
+    }
+    if (!plan.layers.empty() && plan.pipelines.empty()) {
+        return config_fault{"plan.layers", fmt::format("plan.layers = {} cuts pipelines that plan.pipelines must name", plan.layers)};
+    }
+    if (!plan.shares.empty()) {
+        if (plan.shares.size() != plan.pipelines.size()) {
+            return config_fault{"plan.shares", fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines",
+                                                           plan.shares, plan.pipelines)};
+        }
+        if (auto const sum = std::accumulate(plan.shares.begin(), plan.shares.end(), std::int64_t{0}); sum != config.train.microbatches) {
+            return config_fault{"plan.shares", fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}",
+                                                           plan.shares, config.train.microbatches, sum)};
+        }
+    }
+    if (auto fault = check_device(config)) {
+        return fault;
+    }
+    if (auto fault = check_power(config)) {
+        return fault;
+    }
+    for (auto const& injection : config.run.inject) {
+        auto const fault = parse_fault(injection);
+        if (!fault.what) {
+            return config_fault{"run.inject", fault.reason};
+        }
+        if (fault.what->kind == fault_kind::slow && config.power.device != "emulated") {
+            return config_fault{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
+        }
+    }
+    return std::nullopt;
+}
+
+namespace {
+
+/// Keys of one family that the other has no use for, and what a Llama asks of its shape.
+std::optional<config_fault> check_family(run_config const& config)
+{
+    if (auto fault = check_word("model.family", config.family, {"gpt2", "llama"})) {
+        return fault;
+    }
+    auto const& model = config.model;
+    auto const& llama = config.llama;
+    if (config.family == "gpt2") {
+        llama_config const none;
+        for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads}, {"model.mlp_width", llama.mlp_width != none.mlp_width},
+                                         {"model.rope_base", llama.rope_base != none.rope_base}}) {
+            if (given) {
+                return config_fault{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
+            }
+        }
+        return std::nullopt;
+    }
+    if (model.width / model.heads % 2 != 0) {
+        return config_fault{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
+                                                       model.width, model.heads)};
+    }
+    if (llama.kv_heads != 0 && model.heads % llama.kv_heads != 0) {
+        return config_fault{"model.kv_heads", fmt::format("model.kv_heads = {} must divide model.heads = {}", llama.kv_heads, model.heads)};
+    }
+    if (model.dropout_per_mille != 0) {
+        return config_fault{"model.dropout", "model.dropout must be 0: a llama has none"};
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<config_fault> check_model(run_config const& config)
+{
+    if (auto fault = check_limits(config, true)) {
+        return fault;
+    }
+    auto const& model = config.model;
+    if (model.width % model.heads != 0) {
+        return config_fault{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
+    }
+    if (config.train.microbatch.tokens > model.context) {
+        return config_fault{"train.microbatch.tokens", fmt::format("train.microbatch.tokens = {} must be at most model.context = {}",
+                                                                   config.train.microbatch.tokens, model.context)};
+    }
+    return check_family(config);
+}
+
+model_description model_of(run_config const& config)
+{
+    auto const& s = config.model;
+    if (config.family != "llama") {
+        return gpt_model(s);
+    }
+    auto const& llama = config.llama;
+    return llama_model({.vocabulary = s.vocabulary, .context = s.context, .width = s.width, .heads = s.heads,
+                        .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads, .blocks = s.blocks,
+                        .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width, .rope_base = llama.rope_base, .tied = s.tied});
+}
+
+model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }
+
+std::optional<config_fault> check_ranks(run_config const& config, int ranks)
+{
+    auto const& pipelines = config.plan.pipelines;
+    auto const spares = config.plan.spares;
+    auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{spares});
+    if (!pipelines.empty() && sum != ranks) {
+        return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
+                                                          spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
+    }
+    if (spares >= ranks) {
+        return config_fault{"plan.spares", fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
+    }
+    return std::nullopt;
+}
+
+}  // namespace rheo::inline v0

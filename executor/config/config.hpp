@@ -1,0 +1,186 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything that one training run is told, with its defaults. The command line reads it from TOML
+// (`schema = 1`, one table per struct below, keys of the same names); a program with its own model fills
+// it in. What decides the bits of the result is the numerics fingerprint (executor/train/fingerprint.hpp); the
+// rest (plan, threads, records) may differ between runs that end with the same bits.
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rheo/frequency/straggler.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "rheo/tensor/shape.hpp"
+
+namespace rheo::inline v0 {
+
+struct data_config {
+    std::vector<std::string> paths;     ///< files or folders; empty: the C++ standard library headers
+    double validation_fraction = 0.05;  ///< of the tokens, taken from the end
+};
+
+struct train_config {
+    std::int64_t steps = 100;
+    std::uint64_t seed = 1;
+    int microbatches = 8;               ///< per step
+    microbatch_shape microbatch{4, 64}; ///< train.slices among it
+    std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
+    int eval_microbatches = 8;
+    std::string dtype = "fp32";         ///< what stages store: fp32 or bf16
+    std::string sums = "int64";         ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
+    bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
+};
+
+struct optimizer_config {
+    double learning_rate = 1e-3;
+    double final_learning_rate = 1e-4;  ///< at the end of the cosine
+    std::int64_t warmup_steps = 10;
+    double beta1 = 0.9;
+    double beta2 = 0.95;
+    double epsilon = 1e-8;
+    double weight_decay = 0.1;
+    double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
+};
+
+/// Whether stages keep only the inputs of items that wait for their backward, or layers only a part, and compute the rest again.
+enum class recomputing : std::uint8_t {
+    never,
+    always,
+    as_needed, ///< as few stages as keep each rank within plan.memory_mib
+    by_layers  ///< layers drop what costs least to make again, as few as keep each rank within plan.memory_mib
+};
+
+struct plan_config {
+    std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list, or a file in PyTorch's text form
+    std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
+    std::vector<int> layers{};          ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
+    std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
+    int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
+    int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
+    recomputing recompute = recomputing::never;
+    std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
+    double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
+    int spares = 0;                     ///< ranks that wait until one is lost or leaves
+    double mtbf_h = 10'000;             ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
+    std::string layer_profile{};        ///< a file, see rheo profile, with times of the layers; empty: times as modelled
+    int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
+};
+
+/// When a rank counts as hung and is ended, which makes it a loss like any other.
+struct watchdog_config {
+    double factor = 20;                 ///< deadline of an operation: times the longest one of this rank so far; 0: none
+    double least_s = 60;                ///< and never less than this
+    double start_s = 600;               ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
+    double stopped_s = 10;              ///< a process that has stood still that long is killed by others of its host; 0: never
+};
+
+/// The newest checkpoint is where the same command goes on.
+struct checkpoint_config {
+    std::int64_t every_steps = 0;       ///< 0: not by steps
+    double every_minutes = 30;          ///< 0: not by time
+    int keep_last = 2;                  ///< older ones are removed; 0: all are kept
+    bool at_end = true;                 ///< also of the last state
+};
+
+/// What a model of the Llama family has besides the shape that all have.
+struct llama_config {
+    int kv_heads = 0;                   ///< heads of keys and values; 0: as many as heads
+    int mlp_width = 0;                  ///< 0: 8/3 of the width, in whole sixteens
+    int rope_base = 10000;
+};
+
+/// The device whose clock a rank sets and whose energy it reads.
+struct power_config {
+    std::string device = "none";        ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
+    std::string profile;                ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
+    double blocking_w = 0;              ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
+    double deadline_s = 0;              ///< of a step; 0: no time is lost
+    double switch_latency_s = 0;        ///< how long a change of the clock takes
+    bool straggler = true;              ///< when a rank is slow, the others need not hurry
+    straggler_rule slow{};              ///< when it counts as slow: the keys straggler_slow, straggler_well, straggler_other, straggler_steps
+    std::string pace = "machine";       ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
+    std::string nvml = "libnvidia-ml.so.1";  ///< the library
+    std::string sysfs = "/sys";
+    std::string zeusd;                  ///< its socket; empty: where its own clients look for it
+    std::string lock_line;              ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
+    std::string back_line;              ///< the one that undoes it, with {device}
+    std::string sweep;                  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
+    std::string claims;                 ///< folder in which ranks that share a device find each other; empty: /dev/shm
+    std::string guardian;               ///< the program that puts clocks back; empty: rheo-guardian next to this one
+};
+
+struct run_folder_config {
+    std::string folder;                 ///< empty: runs/<config stem>
+    bool trace = true;
+    bool fuse = true;                   ///< run the fused operation list
+    std::string device = "cpu";         ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
+    bool graphs = true;                 ///< a device's work that comes again and again is recorded as CUDA graphs
+    std::string attention = "warp";     ///< in bf16 on a device, by the tensor cores of a warp or of a warpgroup, which compute capability 9.0 has, or by cudnn
+    bool deterministic = true;          ///< false: libraries may add in an order that differs from run to run
+    int threads = 1;                    ///< per rank
+    bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
+    int sample_tokens = 0;              ///< tokens generated after the last step
+    watchdog_config watchdog{};
+    std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"
+};
+
+struct run_config {
+    std::string family = "gpt2";        ///< of the model: gpt2 or llama
+    gpt_shape model;                    ///< its shape; a Llama has no dropout
+    llama_config llama;
+    data_config data;
+    train_config train;
+    optimizer_config optimizer;
+    plan_config plan;
+    checkpoint_config checkpoint;
+    power_config power;
+    run_folder_config run;
+};
+
+/// Which dtype plays which part. @pre check finds no fault
+constexpr dtype_policy policy_of(run_config const& config)
+{
+    bool const in_rows = config.train.sums == "int32";
+    return config.train.dtype == "bf16" ? (in_rows ? bf16_i32 : bf16) : in_rows ? fp32_i32 : fp32;
+}
+
+/// How many items (slices of microbatches) a message may have to tell apart.
+constexpr std::int64_t items_in_messages(train_config const& train)
+{
+    return std::int64_t{train.microbatches > train.eval_microbatches ? train.microbatches : train.eval_microbatches} * train.microbatch.slices;
+}
+
+/// A config that cannot be taken; exit code 2.
+struct config_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The key at fault, as in TOML ("train.steps"), and one sentence that says what was expected.
+struct config_fault {
+    std::string key;
+    std::string sentence;
+
+    friend bool operator==(config_fault const&, config_fault const&) = default;
+};
+
+/// The first fault of anything but [model]: values out of their limits, keys that contradict each other.
+std::optional<config_fault> check(run_config const& config);
+
+/// The first fault of [model]: for runs of the model that it describes.
+std::optional<config_fault> check_model(run_config const& config);
+
+/// The model that [model] describes, not fused. @pre check_model finds no fault
+model_description model_of(run_config const& config);
+/// The same as ranks run it: fused or not.
+model_description running_model(run_config const& config);
+
+/// Why the config cannot be run on that many ranks.
+std::optional<config_fault> check_ranks(run_config const& config, int ranks);
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/config/schedule_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "rheo/schedule/core/stage_placement.hpp"
+#include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/schedule/families/written_schedule.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+parsed_schedule read_schedule_file(std::string const& path)
+{
+    static std::mutex one_at_a_time;
+    static std::map<std::string, std::unique_ptr<written_schedule>> known;
+    std::lock_guard const lock{one_at_a_time};
+    if (auto const found = known.find(path); found != known.end()) {
+        return {any_schedule{static_cast<detail::schedule_family const&>(*found->second)}, {}};
+    }
+    std::ifstream file{path, std::ios::binary};
+    if (!file || !std::filesystem::is_regular_file(path)) {
+        return {std::nullopt, "'" + path + "': no such file, and no schedule is called so"};
+    }
+    auto read = parse_schedule_text(std::string{std::istreambuf_iterator<char>{file}, {}});
+    if (!read) {
+        return {std::nullopt, path + ": " + read.reason};
+    }
+    if (position_count(placement_of(read.what)) != static_cast<int>(read.what.rows.size())
+        || in_order_of_stages(read.what).rows.back().empty()) {
+        return {std::nullopt, path + ": a row has no stage, but every rank of a pipeline has one"};
+    }
+    auto& kept = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read.what)), read.microbatches);
+    return {any_schedule{static_cast<detail::schedule_family const&>(*kept)}, {}};
+}
+
+}  // namespace
+
+parsed_schedule find_schedule(std::string const& name)
+{
+    auto parsed = parse_schedule(name);
+    if (parsed || name.find_first_of("./") == name.npos) {
+        return parsed;
+    }
+    return read_schedule_file(name);
+}
+
+parsed_schedule schedule_of(plan_config const& config)
+{
+    return config.own ? parsed_schedule{config.own, {}} : find_schedule(config.schedule);
+}
+
+std::optional<any_schedule> own_schedule(plan_config const& config)
+{
+    return parse_schedule(config.schedule) ? std::nullopt : schedule_of(config).schedule;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,37 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The config as a file: TOML with `schema = 1` and one table per struct of executor/config/config.hpp. Every
+// value remembers where it was said (file and line, or the command line), so that a refusal, also a
+// later one, can name the place.
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "executor/config/config.hpp"
+
+namespace rheo::inline v0 {
+
+struct read_config_result {
+    run_config config;
+    std::map<std::string, std::string> places;  ///< key -> "demo.toml:12" or "--set train.steps=5"
+    std::string name;                           ///< of the file
+
+    /// The fault's sentence with the place of its key, or else the file's name.
+    std::string sentence(config_fault const& fault) const;
+};
+
+/// Reads and checks a config. @param name what refusals call the text
+/// @param settings "key=value" each, applied after the file in their order
+/// @throws config_error one sentence: syntax, unknown key (with the nearest known one), wrong type, bad value
+read_config_result read_config(std::string_view text, std::string const& name, std::span<std::string const> settings = {});
+
+/// The same from a file. @throws config_error also when it cannot be read
+read_config_result read_config_file(std::string const& path, std::span<std::string const> settings = {});
+
+/// The whole config with all its defaults; reading it gives the same config.
+std::string to_toml(run_config const& config);
+
+}  // namespace rheo::inline v0

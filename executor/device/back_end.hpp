@@ -1,0 +1,107 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a rank computes with: the processor's threads, or a CUDA device. A back end has the memory that stages and state lie in, makes
+// stages whose kernels are its own, and does the few things that are done with state outside of stages. Work is put into one queue, in
+// which one thing comes after the other; what is put there is done when the back end is idle. On the host everything is
+// done when a call returns.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/adamw/adamw.hpp"
+#include "kernels/exact/exact.hpp"
+#include "kernels/exact_rows/exact_rows.hpp"
+#include "kernels/initialise/initialise.hpp"
+#include "rheo/model/layer.hpp"
+#include "rheo/model/made_again.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "executor/device/memory.hpp"
+
+namespace rheo::inline v0 {
+
+class resident_state;
+class stage;
+
+/// A back end that cannot be had, or that failed, in a sentence; exit code 5.
+struct back_end_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+class back_end {
+public:
+    back_end() = default;
+    back_end(back_end const&) = delete;
+    back_end& operator=(back_end const&) = delete;
+    virtual ~back_end() = default;
+
+    virtual dtype_policy policy() const = 0;
+    /// What the bits of products and of the other kernels depend on: lines of the numerics fingerprint.
+    virtual std::string products() const = 0;
+    virtual std::string kernels() const = 0;
+    /// What computes attention, where there are several to choose from and it is not the first of them; also such a line.
+    virtual std::string attention() const { return {}; }
+    /// The algorithms of the products of these layers, where there are several to choose from: a text; empty where there are none.
+    virtual std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape);
+    /// What kernels work in, of all that was chosen; a rank holds it besides its part.
+    virtual bytes workspace_of_kernels() const { return {}; }
+    /// Computes by what another rank or an earlier job has chosen. @throws back_end_error when the text says no choice
+    virtual void take_over_algorithms(std::string_view chosen);
+
+    virtual memory& own() = 0;       ///< what state lies in and stages compute in
+    virtual memory& messages() = 0;  ///< what messages are sent from and received into; the processor addresses it, and kernels may
+    /// Both are one: nothing has to be copied for a message, or to be looked at.
+    virtual bool has_one_memory() const = 0;
+    /// Of its own memory what nobody has taken, for all ranks that share it; none where that is not known.
+    virtual std::optional<bytes> free_memory() const { return std::nullopt; }
+
+    virtual void copy(void* to, void const* from, std::size_t size) = 0;
+    /// Until all that was put into the queue is done. @throws back_end_error when some of it failed
+    virtual void wait() = 0;
+
+    /// The stage of `layers`; see its constructor.
+    virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                              resident_state& state, std::span<made_again const> again = {}) = 0;
+
+    // Of state, in the back end's own memory; what is added may lie in messages.
+    virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;
+    virtual void initialise(initialise_constant_arguments<> const& arguments) = 0;
+    virtual void zero(std::span<std::int64_t> sums) = 0;
+    virtual void add(exact_add_arguments const& arguments) = 0;
+    virtual void convert(exact_convert_arguments const& arguments) = 0;
+    // The same of sums in 32 bits.
+    virtual void zero(std::span<std::int32_t> sums) = 0;
+    virtual void add(exact_rows_add_arguments const& arguments) = 0;
+    virtual void convert(exact_rows_convert_arguments const& arguments) = 0;
+    /// What is stored of a parameter, where that is not the parameter itself.
+    virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
+    /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
+    virtual void update(std::span<adamw_arguments<bf16> const> tensors) = 0;
+    /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every back end.
+    virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
+    /// All that were added since the last call, in that order. Waits.
+    virtual std::vector<double> sums_of_squares() = 0;
+};
+
+/// A copy of `count` elements of the back end's own memory from `from` on. Waits.
+template <class T>
+std::vector<T> copied_from(back_end& on, T const* from, std::size_t count)
+{
+    std::vector<T> values(count);
+    if (count != 0) {
+        on.copy(values.data(), from, count * sizeof(T));
+        on.wait();
+    }
+    return values;
+}
+
+/// What lies in the back end's memory in its storage type. Waits.
+std::vector<float> floats_from(back_end& on, void const* from, std::size_t count);
+
+}  // namespace rheo::inline v0

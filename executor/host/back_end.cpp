@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/host/back_end.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "kernels/blas.hpp"
+#include "executor/host/stage.hpp"
+
+namespace rheo::inline v0 {
+
+std::string host_back_end::products() const { return blas_core_type(); }
+std::string host_back_end::kernels() const { return fmt::format("host, {} {}", __VERSION__, RHEO_VERSION); }
+
+void host_back_end::copy(void* to, void const* from, std::size_t size)
+{
+    if (size != 0) {
+        std::memcpy(to, from, size);
+    }
+}
+
+std::unique_ptr<stage> host_back_end::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                                 resident_state& state, std::span<made_again const> again)
+{
+    if (policy_.accumulate == dtype::i32) {
+        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, again);
+    }
+    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, again);
+}
+
+void host_back_end::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }
+void host_back_end::initialise(initialise_constant_arguments<> const& arguments) { host::initialise_constant(pool_, arguments); }
+void host_back_end::zero(std::span<std::int64_t> sums) { host::exact_zero(pool_, static_cast<std::int64_t>(sums.size()), sums.data()); }
+void host_back_end::add(exact_add_arguments const& arguments) { host::exact_add(pool_, arguments); }
+void host_back_end::convert(exact_convert_arguments const& arguments) { host::exact_convert(pool_, arguments); }
+void host_back_end::zero(std::span<std::int32_t> sums) { std::fill(sums.begin(), sums.end(), 0); }
+void host_back_end::add(exact_rows_add_arguments const& arguments) { host::exact_rows_add(pool_, arguments); }
+void host_back_end::convert(exact_rows_convert_arguments const& arguments) { host::exact_rows_convert(pool_, arguments); }
+
+void host_back_end::store(std::span<float const> parameter, std::span<bfloat16> stored)
+{
+    std::transform(parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(stored.size()), stored.begin(), [](float p) { return bfloat16{p}; });
+}
+
+void host_back_end::update(std::span<adamw_arguments<bf16> const> tensors)
+{
+    for (auto const& t : tensors) {
+        expects(t.parameter == nullptr, "the host stores parameters as they are");
+        host::adamw(pool_, {.count = t.count, .master = t.master, .first_moment = t.first_moment, .second_moment = t.second_moment, .gradient = t.gradient,
+                            .gradient_multiplier = t.gradient_multiplier, .learning_rate = t.learning_rate, .beta1 = t.beta1, .beta2 = t.beta2,
+                            .epsilon = t.epsilon, .weight_decay = t.weight_decay, .step = t.step});
+    }
+}
+
+void host_back_end::add_sums_of_squares(std::span<gradient_norm_arguments const> gradients)
+{
+    for (auto const& g : gradients) {
+        sums_of_squares_.push_back(host::sum_of_squares(pool_, g));
+    }
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,50 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The processor's threads as a back end: everything is done when a call returns, and there is one memory.
+
+#include <utility>
+#include <vector>
+
+#include "kernels/tiles.hpp"
+#include "executor/device/back_end.hpp"
+
+namespace rheo::inline v0 {
+
+class host_back_end final : public back_end {
+public:
+    /// @param policy fp32 or fp32_i32
+    explicit host_back_end(int threads, dtype_policy const& policy = fp32) : pool_{threads}, policy_{policy} {}
+
+    tile_pool& pool() { return pool_; }
+
+    dtype_policy policy() const override { return policy_; }
+    std::string products() const override;
+    std::string kernels() const override;
+    memory& own() override { return host_memory(); }
+    memory& messages() override { return host_memory(); }
+    bool has_one_memory() const override { return true; }
+    void copy(void* to, void const* from, std::size_t size) override;
+    void wait() override {}
+    std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+                                      resident_state& state, std::span<made_again const> again) override;
+    void initialise(initialise_normal_arguments<> const& arguments) override;
+    void initialise(initialise_constant_arguments<> const& arguments) override;
+    void zero(std::span<std::int64_t> sums) override;
+    void add(exact_add_arguments const& arguments) override;
+    void convert(exact_convert_arguments const& arguments) override;
+    void zero(std::span<std::int32_t> sums) override;
+    void add(exact_rows_add_arguments const& arguments) override;
+    void convert(exact_rows_convert_arguments const& arguments) override;
+    void store(std::span<float const> parameter, std::span<bfloat16> stored) override;
+    void update(std::span<adamw_arguments<bf16> const> tensors) override;
+    void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
+    std::vector<double> sums_of_squares() override { return std::exchange(sums_of_squares_, {}); }
+
+private:
+    tile_pool pool_;
+    dtype_policy policy_;
+    std::vector<double> sums_of_squares_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,82 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a plan leads to, as a value: templates, what every number of ranks would run, and what each loss would lead to. Only what the
+// library computes; nothing is measured. The text for people and the JSON are two forms of it.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/pipeline/survivability.hpp"
+#include "rheo/plan/memory_parts.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
+#include "executor/config/config.hpp"
+
+namespace rheo::inline v0 {
+
+/// What more is asked than the plan itself.
+struct plan_report_options {
+    int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
+    std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit; none: plan.memory_mib
+};
+
+/// What goes on after the loss of these ranks at once.
+struct loss_outcome {
+    std::vector<rank_id> lost;
+    std::optional<seconds> step{};        ///< afterwards; none where pipelines stay that were cut by hand
+    std::optional<layer_id> only_copy{};  ///< the first layer that nobody else holds: without a checkpoint that is the end
+    membership_plan next{};               ///< of the survivors, when no only copy was lost
+};
+
+/// Two ranks at once, all pairs: how many lead to what.
+struct pair_outcomes {
+    int pairs = 0;
+    int as_wanted = 0;       ///< are survived with as many pipelines as wanted
+    int fewer = 0;           ///< leave fewer pipelines than wanted
+    int too_few = 0;         ///< leave too few ranks for a pipeline
+    int state_lost = 0;      ///< lose the last copy of a layer
+    bytes most_copied{};
+};
+
+/// What a rank with a place holds, part by part.
+struct rank_memory {
+    rank_id rank;
+    memory_parts parts;
+};
+
+struct foreseen {
+    int microbatches = 0;                           ///< of a pipeline that the templates are cut for
+    int node_size = 1;
+    std::string profile{};                          ///< the file that all times follow; empty: they are modelled
+    std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
+    std::vector<makespan_template> templates{};       ///< sizes in ranks
+    std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
+    std::vector<instantiation> instantiations{};      ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
+    std::vector<rank_memory> memory{};                ///< of every rank that has a place
+    survivability as_it_stands{};
+    std::vector<loss_outcome> ranks{};                ///< each one alone
+    std::vector<loss_outcome> nodes{};                ///< each one alone; none when a node is a rank
+    std::optional<pair_outcomes> pairs{};             ///< not looked at for many ranks
+};
+
+/// All ranks of a plan, ascending.
+std::vector<rank_id> ranks_of(plan const& p);
+
+/// @param known what_ranks_know of the run
+loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules);
+
+/// The time of a step by the templates' costs; none where a pipeline is no template's.
+std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std::span<int const> shares, template_set_value const& ready);
+
+/// @pre the plan can be run: why_not says nothing; a profile of layers says what sharing between the devices of a node takes
+foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
+
+}  // namespace rheo::inline v0

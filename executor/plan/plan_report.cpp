@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/plan/plan_report.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/draw/draw.hpp"
+#include "rheo/tensor/digest.hpp"
+#include "executor/plan/plan_tables.hpp"
+#include "executor/plan/planning.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
+
+std::string layers_for_people(layer_span span, model_description const& model)
+{
+    std::string text;
+    for (auto l = span.begin; l < span.end;) {
+        auto const name = model.layers[at(l)].name;
+        auto const first = l;
+        while (l < span.end && model.layers[at(l)].name == name) {
+            ++l;
+        }
+        auto const count = l.value - first.value;
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", count == 1 ? std::string{name} : fmt::format("{} x {}", count, name));
+    }
+    return text;
+}
+
+std::string stages_for_people(std::vector<bool> const& marks)
+{
+    std::vector<std::size_t> marked;
+    for (std::size_t s = 0; s < marks.size(); ++s) {
+        if (marks[s]) {
+            marked.push_back(s);
+        }
+    }
+    return marked.empty() ? "none of its stages" : fmt::format("{} of its {} stages: {}", marked.size(), marks.size(), fmt::join(marked, ", "));
+}
+
+/// "1.00 master parameters, 2.00 moments, ..., 0.50 to work in besides", in MiB.
+std::string parts_for_people(memory_parts const& parts)
+{
+    std::string text;
+    for (auto const& part : named_parts(parts)) {
+        if (part.size > bytes{}) {
+            text += fmt::format("{}{:.2f} {}", text.empty() ? "" : ", ", in_mebibytes(part.size), part.name == "workspace" ? "to work in besides" : part.name);
+        }
+    }
+    return text;
+}
+
+/// "cheap parts of layers 1, 2, 3; all of layer 4"; empty when nothing is.
+std::string again_for_people(std::span<made_again const> again)
+{
+    std::string text;
+    for (auto const& [how, what] : {std::pair{made_again::cheap, "cheap parts"}, {made_again::all, "all"}}) {
+        std::vector<std::size_t> layers;
+        for (std::size_t l = 0; l < again.size(); ++l) {
+            if (again[l] == how) {
+                layers.push_back(l);
+            }
+        }
+        if (!layers.empty()) {
+            text += fmt::format("{}{} of layer{} {}", text.empty() ? "" : "; ", what, plural(std::ssize(layers)), fmt::join(layers, ", "));
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
+memory_terms terms_in(plan const& p, run_config const& config)
+{
+    return terms_of_ranks(config.train.microbatch, policy_of(config), static_cast<int>(p.pipelines.size()));
+}
+
+bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    auto const parts = memory_parts_of(p, model, config, rank);
+    return parts.activations + parts.kept_gradients + parts.made_again;
+}
+
+bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    return total(state_parts(model, layers_of(p, rank), terms_in(p, config)));
+}
+
+memory_parts memory_parts_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    auto const place = position_of(p, rank);
+    if (!place.found) {
+        return {};
+    }
+    auto const& pipeline = p.pipelines[at(place.pipeline)];
+    auto const compute = schedule_of(p, at(place.pipeline)).compute;
+    auto const run = p.recompute ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
+    return parts_at(model, pipeline, run, place.position, terms_in(p, config), made_again_at(p, place));
+}
+
+bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    auto const parts = memory_parts_of(p, model, config, rank);
+    return total(parts) - parts.workspace;
+}
+
+std::string drawing_of(plan const& p)
+{
+    std::string text;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        if (p.work[i].empty()) {
+            continue;
+        }
+        auto const schedule = schedule_of(p, i);
+        text += fmt::format("pipeline {}{}\n{}", i, schedule.reason.empty() ? "" : fmt::format(": {}", schedule.name), draw(schedule.compute));
+    }
+    return text;
+}
+
+std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
+{
+    auto const known = what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size()));
+    return sentence_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
+}
+
+std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, foreseen const& what)
+{
+    auto const state = state_of(model);
+    std::int64_t parameters = 0;
+    for (auto const& tensor : state.tensors) {
+        parameters += tensor.is_parameter ? elements(tensor.shape) : 0;
+    }
+    auto const shape = config.train.microbatch;
+    auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
+                            config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
+    bool const dropped = config.plan.recompute == recomputing::by_layers;
+    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches,
+                        dropped ? "; the fullest where all is made again that can be" : "");
+    text += templates_for_people(what.templates, "ranks", config.train.microbatches);
+    if (!what.node_templates.empty()) {
+        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
+        text += templates_for_people(what.node_templates, "nodes", config.train.microbatches);
+    }
+    text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
+                        plural(config.plan.failures + 1), source_of(what));
+    text += instantiations_for_people(what);
+
+    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
+                        p.recompute && p.recomputed.empty() ? " with activations computed again" : "", step_for_people(what.step), to_string(digest_of(p)));
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
+        if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
+            text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.reason);
+        }
+        if (p.recompute && !p.recomputed.empty()) {
+            text += fmt::format("    activations are computed again by {}\n", stages_for_people(recomputed_stages(p, i)));
+        }
+        for (auto const rank : ranks_of(p.pipelines[i])) {
+            std::vector<std::string> numbers, names;
+            for (auto const span : layers_of(p, rank)) {
+                numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
+                names.push_back(layers_for_people(span, model));
+            }
+            auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
+            expects(memory != what.memory.end(), "what a plan leads to is of another plan");
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
+                                fmt::join(numbers, ", "), fmt::join(names, "; "));
+            text += fmt::format("                            {}\n", parts_for_people(memory->parts));
+            if (auto const again = again_for_people(made_again_at(p, position_of(p, rank))); !again.empty()) {
+                text += fmt::format("                            makes again {}\n", again);
+            }
+        }
+    }
+    for (auto const rank : p.spares) {
+        text += fmt::format("  rank {} is a spare\n", rank.value);
+    }
+
+    auto const verdict = deadlock_free<rendezvous>(programs_of(p, reduction_units(state, static_cast<int>(model.layers.size())), static_cast<int>(model.layers.size())));
+    text += verdict ? "  checked: with all transfers and reductions, no rank waits for ever, even if every send waits for its receive\n"
+                    : fmt::format("  {}\n", verdict.sentence());
+
+    text += "\n" + drawing_of(p);
+    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
+    text += outcomes_for_people(what);
+    return text + (what.pairs ? pairs_for_people(*what.pairs) : "");
+}
+
+}  // namespace rheo::inline v0

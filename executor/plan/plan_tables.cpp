@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/plan/plan_tables.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "executor/plan/text_table.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
+
+std::string numbers_of(std::span<layer_id const> cuts)
+{
+    std::vector<int> numbers;
+    for (auto const cut : cuts) {
+        numbers.push_back(cut.value);
+    }
+    return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+/// "proved", or how far the optimum may be below.
+std::string gap_of(makespan_split const& split)
+{
+    return split.is_optimal() ? "proved" : fmt::format("< {:.2f} %", 100 * (1 - split.bound / split.makespan) + 0.005);
+}
+
+std::string milliseconds_for_people(seconds time) { return fmt::format("{:.3f} ms", time.count * 1e3); }
+
+/// Why nothing goes on after a loss; empty when something does.
+std::string end_of(loss_outcome const& outcome)
+{
+    if (outcome.only_copy) {
+        return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", outcome.only_copy->value);
+    }
+    return outcome.next.cannot;
+}
+
+/// "2 + 3"
+std::string sum_for_people(std::vector<int> const& numbers) { return fmt::format("{}", fmt::join(numbers, " + ")); }
+
+std::string sum_for_people(std::vector<pipeline_instance> const& pipelines)
+{
+    std::vector<int> sizes;
+    for (auto const& pipeline : pipelines) {
+        sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
+    }
+    return sum_for_people(sizes);
+}
+
+/// What the loss of one rank leads to where that is not what the table has for one rank less; empty where it always is.
+std::string after_one_loss(foreseen const& what)
+{
+    auto const& promised = what.instantiations[1];
+    std::optional<seconds> shortest, longest;
+    bool same = true;
+    bool modelled = true;
+    for (auto const& outcome : what.ranks) {
+        if (!end_of(outcome).empty()) {
+            continue;
+        }
+        std::vector<int> sizes;
+        for (auto const& pipeline : outcome.next.pipelines) {
+            sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
+        }
+        same = same && sizes == promised.sizes && outcome.next.shares == promised.shares && outcome.step == promised.time;
+        modelled = modelled && outcome.step;
+        if (outcome.step) {
+            shortest = std::min(shortest.value_or(*outcome.step), *outcome.step);
+            longest = std::max(longest.value_or(*outcome.step), *outcome.step);
+        }
+    }
+    if (same) {
+        return {};
+    }
+    return !modelled ? "after a loss as below" : shortest == longest ? fmt::format("after a loss {}, as below", milliseconds_for_people(*longest))
+                                                                     : fmt::format("after a loss {} to {}, as below", milliseconds_for_people(*shortest), milliseconds_for_people(*longest));
+}
+
+}  // namespace
+
+std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
+{
+    std::vector<std::size_t> sizes;
+    std::size_t sum = 0;
+    for (auto const& pipeline : pipelines) {
+        sizes.push_back(ranks_of(pipeline).size());
+        sum += sizes.back();
+    }
+    return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(static_cast<std::int64_t>(sizes.size())), fmt::join(sizes, " + "),
+                       plural(static_cast<std::int64_t>(sum)));
+}
+
+std::string source_of(foreseen const& what) { return what.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", what.profile); }
+
+std::string step_for_people(std::optional<seconds> step) { return step ? milliseconds_for_people(*step) : "not modelled"; }
+
+std::string templates_for_people(std::span<makespan_template const> made, std::string counted_in, int microbatches)
+{
+    std::vector<text_row> rows;
+    for (auto const& one : made) {
+        if (!one.split) {
+            rows.push_back({{fmt::format("{}", one.nodes)}, one.split.cannot});
+            continue;
+        }
+        auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
+        auto cuts = numbers_of(one.split.cuts);
+        if (std::any_of(one.split.devices.begin(), one.split.devices.end(), [](int d) { return d > 1; })) {
+            cuts += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
+        }
+        cuts += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
+        rows.push_back({{fmt::format("{}", one.nodes), milliseconds_for_people(one.split.makespan), gap_of(one.split), fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit}, cuts});
+    }
+    return to_text({{std::move(counted_in)}, {"makespan", true}, {"optimum", true}, {"fullest", true}, {"fit", true}, {"cuts before layers"}}, rows);
+}
+
+std::string instantiations_for_people(foreseen const& what)
+{
+    std::vector<text_row> rows;
+    auto n = what.instantiations.size();
+    for (auto const& chosen : what.instantiations) {
+        auto const number = fmt::format("{}", n--);
+        if (!chosen) {
+            rows.push_back({{number}, chosen.cannot});
+            continue;
+        }
+        std::vector<std::string> notes;
+        if (chosen.spares > 0) {
+            notes.push_back(fmt::format("{} spare", chosen.spares));
+        }
+        if (chosen.degraded) {
+            notes.emplace_back("fewer pipelines than wanted");
+        }
+        if (n + 2 == what.instantiations.size()) {
+            if (auto note = after_one_loss(what); !note.empty()) {
+                notes.push_back(std::move(note));
+            }
+        }
+        rows.push_back({{number, sum_for_people(chosen.sizes), sum_for_people(chosen.shares), step_for_people(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
+                        fmt::format("{}", fmt::join(notes, ", "))});
+    }
+    return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
+}
+
+std::string sentence_of(loss_outcome const& outcome)
+{
+    if (auto end = end_of(outcome); !end.empty()) {
+        return end;
+    }
+    auto const& next = outcome.next;
+    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "), step_for_people(outcome.step),
+                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
+                       next.degraded ? "; " + next.sentence : "");
+}
+
+std::string outcomes_for_people(foreseen const& what)
+{
+    std::vector<text_row> rows;
+    auto const add = [&](std::string lost, loss_outcome const& outcome) {
+        if (auto end = outcome.lost.size() == what.ranks.size() ? "no rank is left" : end_of(outcome); !end.empty()) {
+            rows.push_back({{std::move(lost)}, std::move(end)});
+            return;
+        }
+        auto const& next = outcome.next;
+        auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
+        rest += next.degraded ? (rest.empty() ? "" : "; ") + next.sentence : "";
+        rows.push_back({{std::move(lost), sum_for_people(next.pipelines), sum_for_people(next.shares), step_for_people(outcome.step),
+                         fmt::format("{:.2f} MiB", in_mebibytes(next.moved))}, std::move(rest)});
+    };
+    for (auto const& outcome : what.ranks) {
+        add(fmt::format("rank {}", outcome.lost.front().value), outcome);
+    }
+    for (auto const& outcome : what.nodes) {
+        add(fmt::format("node {}", outcome.lost.front().value / what.node_size), outcome);
+    }
+    return to_text({{"lost", false, 7}, {"pipelines of"}, {"microbatches"}, {"a step", true}, {"copied", true}}, rows);
+}
+
+std::string pairs_for_people(pair_outcomes const& all)
+{
+    auto text = fmt::format("  any two   of {} pairs", all.pairs);
+    std::pair<int, char const*> const outcomes[] = {{all.as_wanted, "are survived with as many pipelines as wanted"},
+                                                    {all.fewer, "leave fewer pipelines than wanted"},
+                                                    {all.too_few, "leave too few ranks for a pipeline"},
+                                                    {all.state_lost, "lose the last copy of a layer"}};
+    for (auto const& [count, outcome] : outcomes) {
+        text += count == 0 ? "" : fmt::format(", {} {}", count, outcome);
+    }
+    return text + fmt::format("; at most {:.2f} MiB copied\n", in_mebibytes(all.most_copied));
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,42 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The tables and sentences of a plan's report (plan_report.hpp): templates, what numbers of ranks run, what losses lead to. Each says where its times come from.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/units/units.hpp"
+#include "executor/plan/foreseen.hpp"
+
+namespace rheo::inline v0 {
+
+/// "2 pipelines of 2 + 3 ranks"
+std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines);
+
+/// "as modelled", or from which file.
+std::string source_of(foreseen const& what);
+
+/// "8.419 ms"; "not modelled" where there is none.
+std::string step_for_people(std::optional<seconds> step);
+
+/// A line for each template. @param counted_in ranks or nodes  @param microbatches of a step
+std::string templates_for_people(std::span<makespan_template const> made, std::string counted_in, int microbatches);
+
+/// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
+std::string instantiations_for_people(foreseen const& what);
+
+/// What goes on after a loss, or why nothing does.
+std::string sentence_of(loss_outcome const& outcome);
+
+/// A line for the loss of each rank and of each node.
+std::string outcomes_for_people(foreseen const& what);
+
+/// What losses of two ranks lead to, counted.
+std::string pairs_for_people(pair_outcomes const& all);
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/power/devices/small_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "executor/power/descriptor.hpp"
+#include "rheo/units/csv.hpp"
+
+namespace rheo::inline v0::power {
+
+namespace {
+
+refusal refused(std::string const& path, char const* verb, int error)
+{
+    auto const cause = error == EACCES || error == EPERM || error == EROFS ? refusal_cause::no_permission
+        : error == ENOENT || error == ENOTDIR                              ? refusal_cause::not_found
+                                                                           : refusal_cause::failed;
+    return {cause, path + " cannot be " + verb + ": " + std::strerror(error)};
+}
+
+}  // namespace
+
+answer<std::string> read_small_file(std::string const& path)
+{
+    descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file) {
+        return refused(path, "read", errno);
+    }
+    std::string text;
+    std::array<char, 4096> part{};
+    for (ssize_t count = 0; (count = ::read(file.get(), part.data(), part.size())) != 0;) {
+        if (count < 0 || text.size() > (std::size_t{1} << 20)) {
+            return refused(path, "read", count < 0 ? errno : EFBIG);
+        }
+        text.append(part.data(), static_cast<std::size_t>(count));
+    }
+    while (!text.empty() && text.back() == '\n') {
+        text.pop_back();
+    }
+    return text;
+}
+
+answer<double> read_number_file(std::string const& path)
+{
+    auto const text = read_small_file(path);
+    if (!text) {
+        return text.why();
+    }
+    double value = 0.0;
+    if (!read_number(*text, value)) {
+        return refusal{refusal_cause::not_supported, path + " holds '" + text->substr(0, 40) + "' and no number"};
+    }
+    return value;
+}
+
+answer<done> write_small_file(std::string const& path, std::string const& text)
+{
+    descriptor const file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC)};
+    if (!file) {
+        return refused(path, "written", errno);
+    }
+    auto const count = ::write(file.get(), text.data(), text.size());
+    if (count != static_cast<ssize_t>(text.size())) {
+        return refused(path, "written", count < 0 ? errno : EIO);
+    }
+    return done{};
+}
+
+}  // namespace rheo::inline v0::power

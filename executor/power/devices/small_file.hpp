@@ -1,0 +1,23 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The one-line files of sysfs, read and written: a write is one system call, and the kernel says by its result
+// whether it took the value.
+
+#include <optional>
+#include <string>
+
+#include "executor/power/answer.hpp"
+
+namespace rheo::inline v0::power {
+
+/// The text of the file without the line feed at its end.
+answer<std::string> read_small_file(std::string const& path);
+
+/// The same as a number.
+answer<double> read_number_file(std::string const& path);
+
+/// Writes the text into a file that exists.
+answer<done> write_small_file(std::string const& path, std::string const& text);
+
+}  // namespace rheo::inline v0::power

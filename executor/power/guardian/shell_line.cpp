@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/power/guardian/shell_line.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "executor/power/descriptor.hpp"
+
+extern char** environ;
+
+namespace rheo::inline v0::power {
+
+namespace {
+
+/// Starts the shell in a process group of its own, its complaints into `complaints`. @return 0, or an errno
+int start(std::string const& line, int complaints, pid_t& pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, complaints, STDERR_FILENO);
+    sigset_t none;
+    sigset_t usual;
+    sigemptyset(&none);
+    sigfillset(&usual);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &usual);
+    posix_spawnattr_setpgroup(&how, 0);
+    posix_spawnattr_setflags(&how, static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+    std::array<char*, 4> words{const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(line.c_str()), nullptr};
+    int const code = posix_spawn(&pid, "/bin/sh", &files, &how, words.data(), environ);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return code;
+}
+
+}  // namespace
+
+answer<done> run_shell_line(std::string const& line, seconds patience)
+{
+    using clock = std::chrono::steady_clock;
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return refusal{refusal_cause::failed, "'" + line + "' cannot be run: " + std::strerror(errno)};
+    }
+    descriptor const reading{ends[0]};
+    descriptor writing{ends[1]};
+    pid_t pid = -1;
+    if (int const code = start(line, writing.get(), pid); code != 0) {
+        return refusal{refusal_cause::failed, "'" + line + "' cannot be run: " + std::strerror(code)};
+    }
+    writing.reset();
+    std::string said;
+    auto const listen = [&] {
+        std::array<char, 512> part{};
+        for (ssize_t count = 0; (count = ::read(reading.get(), part.data(), part.size())) > 0;) {
+            said.append(part.data(), said.size() < 500 ? static_cast<std::size_t>(count) : 0);
+        }
+    };
+    auto const begun = clock::now();
+    int status = 0;
+    bool late = false;
+    while (::waitpid(pid, &status, WNOHANG) == 0) {
+        if (!late && std::chrono::duration<double>(clock::now() - begun).count() > patience.count) {
+            late = true;
+            ::kill(-pid, SIGKILL);
+        }
+        pollfd entry{reading.get(), POLLIN, 0};
+        ::poll(&entry, 1, 2);
+        listen();
+        if ((entry.revents & POLLHUP) != 0) {
+            ::usleep(1000);  // nobody will say anything more; it only has to end
+        }
+    }
+    listen();
+    if (late) {
+        return refusal{refusal_cause::failed, "'" + line + "' did not end in time and was killed"};
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return done{};
+    }
+    while (!said.empty() && (said.back() == '\n' || said.back() == ' ')) {
+        said.pop_back();
+    }
+    auto const how = WIFEXITED(status) ? "ended with " + std::to_string(WEXITSTATUS(status)) : "was ended by signal " + std::to_string(WTERMSIG(status));
+    return refusal{WIFEXITED(status) && WEXITSTATUS(status) == 127 ? refusal_cause::not_found : refusal_cause::failed,
+                   "'" + line + "' " + how + (said.empty() ? "" : ": " + said.substr(0, said.find('\n')))};
+}
+
+}  // namespace rheo::inline v0::power

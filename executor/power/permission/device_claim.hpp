@@ -1,0 +1,61 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Ranks that share a device share one small file on their host, named after the device. Each keeps its wish there;
+// whoever holds the file's lock is the one writer, and sets the highest wish of all that live: nobody is slowed below
+// its plan, and a device whose ranks disagree only costs energy. A rank's place in the file is a lock on one byte,
+// which the kernel takes back when the process is gone, however it went; so there is nobody to be elected and no dead
+// rank counts. The first one leaves there how the clocks are put back; the last one does it. Ranks of other users have
+// files of their own and are not seen.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "executor/power/answer.hpp"
+#include "executor/power/descriptor.hpp"
+#include "executor/power/guardian/restoration.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0::power {
+
+/// Where such files are: /dev/shm, which ends with the host, else the folder for temporary files.
+std::filesystem::path default_claims();
+
+class device_claim {
+public:
+    static constexpr int most_ranks = 64;
+
+    /// Takes a place in the device's file. @param key of the device (PowerDevice)
+    static answer<device_claim> join(std::filesystem::path const& folder, std::string const& key);
+
+    /// What a rank does first, while no other can: `choose` says how it would put the clocks back, and is told whether nobody
+    /// else has a clock set. @return how they are put back in truth: whoever set a clock first knows what was there before
+    answer<restoration> begin(std::function<restoration(bool untouched)> const& choose);
+
+    struct outcome {
+        megahertz holds;       ///< the highest wish, which is set now
+        bool changed = false;  ///< by this call
+    };
+
+    /// Notes the wish of this rank; when the highest one is not what is set, `set` is called with it.
+    answer<outcome> wish(megahertz clock, std::function<answer<done>(megahertz)> const& set);
+
+    /// Gives the place back, and calls `put_back` when nobody else lives. The claim is of no use after that.
+    answer<done> leave(std::function<answer<done>()> const& put_back);
+
+    int others() const;  ///< ranks that live, without this one
+    std::string const& file() const { return path_; }
+
+private:
+    std::string path_;
+    descriptor file_;
+    int place_ = -1;
+};
+
+/// For a process that has outlived a rank: puts the clocks back when nobody lives who has a place in the file.
+/// @return whether it did
+answer<bool> put_back_when_nobody_lives(std::string const& file, restoration const& how);
+
+}  // namespace rheo::inline v0::power

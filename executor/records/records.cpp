@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/records/records.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "rheo/trace/json_lines.hpp"
+#include "executor/records/metrics_log.hpp"
+#include "executor/records/record_files.hpp"
+#include "executor/records/report.hpp"
+#include "executor/config/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string trace_file(std::string const& folder, rank_id rank) { return fmt::format("{}/trace/rank-{}.jsonl", folder, rank.value); }
+
+/// Under mpirun a rank's own output says nothing about where the launcher's goes.
+bool people_watch()
+{
+    if (std::getenv("PMIX_RANK") == nullptr) {
+        return ::isatty(STDOUT_FILENO) == 1;
+    }
+    std::error_code error;
+    auto const target = fs::read_symlink(fmt::format("/proc/{}/fd/1", ::getppid()), error).string();
+    return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
+}
+
+}  // namespace
+
+void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on)
+{
+    make_record_folder(folder);
+    for (auto const* name : {"report.json", "trace.json", "ranks", "trace"}) {
+        if (goes_on && std::string_view{name} == "trace") {
+            continue;  // what a resumed run did before it stopped belongs to it
+        }
+        std::error_code error;
+        fs::remove_all(fs::path(folder) / name, error);
+        if (error) {
+            throw records_error{fmt::format("run folder: '{}/{}' of an earlier run cannot be removed: {}", folder, name, error.message())};
+        }
+    }
+    make_record_folder(folder + "/trace");
+    make_record_folder(folder + "/ranks");
+    write_whole(folder + "/config.toml", to_toml(config));
+}
+
+struct records::impl {
+    std::string folder;
+    rank_id rank;
+    bool quiet;
+    bool speaks = false;
+    bytes peak_of_activations = {};
+    bytes planned_activations = {};
+    bool rewrites = false;      // the progress line is one line of a terminal
+    bool line_open = false;     // the cursor stands in it
+    appended_file trace = {};
+    std::string events = {};  // not yet in the trace file
+    std::vector<recovery_record> recoveries = {};
+    metrics_log metrics;
+    std::chrono::steady_clock::time_point shown{};
+
+    /// @param people what they read of it
+    void write(json const& object, std::string const& people = {})
+    {
+        metrics.add(object, people);
+        if (!people.empty()) {
+            say(people);
+        }
+    }
+
+    void become(bool is_speaker)
+    {
+        speaks = is_speaker;
+        if (!is_speaker) {
+            metrics.stop_writing();
+            return;
+        }
+        for (auto const& sentence : metrics.begin_to_write()) {
+            say(sentence);
+        }
+    }
+
+    void write_rank_file(json const& more) const
+    {
+        char host[256] = "";
+        ::gethostname(host, sizeof host - 1);
+        json object{{"rank", rank.value}, {"pid", ::getpid()}, {"host", host}};
+        object.update(more);
+        write_whole(fmt::format("{}/ranks/{}.json", folder, rank.value), object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+    }
+
+    void flush_trace()
+    {
+        if (trace) {
+            trace.append(events);
+        }
+        events.clear();
+    }
+
+    void close_line()
+    {
+        if (std::exchange(line_open, false)) {
+            fmt::print("\n");
+        }
+    }
+
+    void say(std::string_view line)
+    {
+        if (speaks && !quiet) {
+            close_line();
+            fmt::print("{}\n", line);
+            std::fflush(stdout);
+        }
+    }
+
+    void progress(step_record const& r)
+    {
+        auto const now = std::chrono::steady_clock::now();
+        auto const last = r.step.value + 1 == r.of_steps;
+        auto const pause = rewrites ? std::chrono::milliseconds{100} : std::chrono::seconds{5};
+        if (!speaks || quiet || (!last && now - shown < pause)) {
+            return;
+        }
+        shown = now;
+        auto const line = progress_line(r);
+        if (rewrites) {
+            fmt::print("\r{}\x1b[K", line);
+            line_open = true;
+        } else {
+            fmt::print("{}\n", line);
+        }
+        std::fflush(stdout);
+    }
+};
+
+records::records(std::string const& folder, rank_id rank, bool trace, bool quiet)
+    : impl_{std::make_unique<impl>(impl{.folder = folder, .rank = rank, .quiet = quiet, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
+{
+    auto& me = *impl_;
+    make_record_folder(me.folder + "/ranks");
+    me.write_rank_file(json::object());
+    if (trace) {
+        make_record_folder(me.folder + "/trace");
+        me.trace = appended_file{trace_file(me.folder, rank)};
+    }
+    me.rewrites = people_watch();
+}
+
+records::~records()
+{
+    if (impl_) {
+        impl_->flush_trace();
+        impl_->close_line();
+    }
+}
+records::records(records&&) noexcept = default;
+records& records::operator=(records&&) noexcept = default;
+
+void records::start(start_record const& record, bool is_speaker)
+{
+    impl_->metrics.start(to_json(record), record.step);
+    impl_->become(is_speaker);
+}
+
+void records::speaker(bool is_speaker) { impl_->become(is_speaker); }
+
+void records::event(trace_event const& event)
+{
+    if (impl_->trace) {
+        impl_->events += json_line{event}.text();
+    }
+}
+
+void records::step(step_record const& record)
+{
+    impl_->flush_trace();
+    impl_->write(to_json(record));
+    if (!record.redone) {
+        impl_->progress(record);
+    }
+}
+
+void records::evaluation(evaluation_record const& record)
+{
+    impl_->write(to_json(record), fmt::format("after step {}: validation loss {}", record.step.value, loss_text(record.loss)));
+}
+
+void records::recovery(recovery_record const& record)
+{
+    impl_->flush_trace();
+    impl_->recoveries.push_back(record);
+    impl_->write(to_json(record), recovery_line(record));
+}
+
+void records::note(std::string_view sentence)
+{
+    impl_->write({{"kind", "note"}, {"sentence", sentence}}, std::string{sentence});
+}
+
+void records::checkpoint(checkpoint_record const& record)
+{
+    impl_->write(to_json(record), checkpoint_line(record));
+}
+
+void records::alone(std::string_view sentence)
+{
+    if (impl_->speaks) {
+        note(sentence);
+    } else {
+        fmt::print(stderr, "rheo: rank {}: {}\n", impl_->rank.value, sentence);
+    }
+}
+
+void records::activations(bytes peak, bytes planned)
+{
+    impl_->peak_of_activations = peak;
+    impl_->planned_activations = planned;
+}
+
+void records::flush()
+{
+    impl_->flush_trace();
+    if (impl_->speaks) {
+        std::fflush(stdout);
+    }
+    rusage used{};
+    if (::getrusage(RUSAGE_SELF, &used) == 0) {
+        try {
+            impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024},
+                                    {"peak_activation_bytes", impl_->peak_of_activations.count},
+                                    {"planned_activation_bytes", impl_->planned_activations.count}});
+        } catch (records_error const&) {  // the one without this number stays
+        }
+    }
+}
+
+void records::finish(final_record const& record)
+{
+    auto& me = *impl_;
+    me.flush_trace();
+    if (!me.speaks) {
+        return;
+    }
+    auto end = to_json(record, {});
+    end.erase("recoveries");
+    me.write(end);
+    auto const report = to_json(record, me.recoveries);
+    auto const text = report.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+    std::string missing;
+    try {
+        write_whole(me.folder + "/report.json", text);
+    } catch (records_error const& error) {
+        missing = error.what();
+    }
+    me.close_line();
+    if (!me.quiet) {
+        fmt::print("{}", final_table(record, me.recoveries));
+        std::fflush(stdout);
+    }
+    if (!missing.empty() && !me.quiet) {
+        fmt::print(stderr, "rheo: {}\n", missing);
+    }
+}
+
+}  // namespace rheo::inline v0

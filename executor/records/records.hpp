@@ -1,0 +1,149 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run leaves behind, and a live progress line for people. Every rank records its own trace events;
+// the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
+// Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
+// had not written. The run folder:
+//   config.toml            the effective config
+//   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
+//   plan.json, command     the plan that it began with; where no loss is survived, the line that goes on
+//   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
+//                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
+//   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
+//   trace.json             all of them on one time line, for Perfetto (trace_merge.hpp)
+//   report.json            how it ended, with all recoveries
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/tensor/digest.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/trace/event.hpp"
+#include "rheo/units/units.hpp"
+#include "executor/config/config.hpp"
+#include "executor/records/record_files.hpp"
+
+namespace rheo::inline v0 {
+
+/// Makes the folder and writes the effective config; a run that goes on loses its report, which it will write again. One rank
+/// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws records_error
+void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on = false);
+
+/// A launch begins to train, or the job goes back to a checkpoint.
+struct start_record {
+    generation_id generation;      ///< the one that begins: no two starts in a folder have the same
+    step_id step;                  ///< committed steps in the state to go on from: later ones are repeated
+    int ranks = 0;
+    bool from_checkpoint = false;  ///< else the state is that of the seed
+};
+
+struct step_record {
+    step_id step;
+    std::int64_t of_steps = 0;   ///< how many the run will have; 0: not told
+    attempt_id attempt;
+    double loss = 0;             ///< nats per token, mean of the step; NaN: not finite
+    double gradient_norm = 0;
+    double learning_rate = 0;
+    std::int64_t tokens = 0;
+    seconds duration;
+    int ranks = 0;
+    int recoveries = 0;          ///< so far
+    bool skipped = false;
+    bool redone = false;         ///< the attempt was not committed: the step is tried again with other scales
+    std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks in this attempt, since the last recovery in it
+    joules energy{};             ///< of all ranks since the last attempt; 0: not known
+    seconds planned_time{};      ///< of the step at the plan's clocks; 0: it has none
+    joules planned_energy{};     ///< of all ranks that have a place, then
+};
+
+struct evaluation_record {
+    step_id step;                ///< steps committed
+    double loss = 0;             ///< nats per token of the validation split; NaN: not finite
+};
+
+/// A change of the members: how long each part of it took on the speaker, what was lost and what was salvaged.
+struct recovery_record {
+    generation_id generation;    ///< the one that begins
+    step_id step;
+    attempt_id attempt;
+    std::vector<rank_id> lost;
+    std::vector<rank_id> left{}; ///< in order, after the step before; with nobody lost or gone, ranks that waited were given places
+    int ranks = 0;               ///< that go on
+    int pipelines = 0;
+    seconds detect, revoke, decide, shrink, link, tell, plan, copy, merge, first_instruction;
+    std::int64_t copied_bytes = 0;       ///< parameters and moments, all ranks
+    std::int64_t moved_bytes = 0;        ///< accumulators, all ranks
+    std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
+    std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be computed again
+    std::int64_t pairs_missing = 0;
+    std::string sentence{};              ///< what can be lost from now on
+    std::int64_t communicators = 0;      ///< that the speaker has open
+    std::int64_t memory_bytes = 0;       ///< of the speaker's process, now
+};
+
+/// A checkpoint that is there: all ranks know that it has its name.
+struct checkpoint_record {
+    step_id step;                ///< steps committed
+    bytes size;                  ///< of all its tensors
+    seconds duration;            ///< from the copy of the state to the end of the step in which all knew, beside the training
+};
+
+struct final_record {
+    int exit_code = 0;
+    std::string sentence{};      ///< why it ended
+    step_id steps{};             ///< committed
+    std::optional<double> loss{};             ///< of the last committed step; NaN: not finite; none: not known
+    std::optional<double> validation_loss{};  ///< of the last state; NaN: not finite; none: it was not evaluated
+    double unigram_entropy = 0;
+    state_digest digest{};
+    bool digest_known = false;
+    std::int64_t steps_skipped = 0;           ///< of the committed steps: a loss or gradient was not finite
+    std::int64_t evaluations_not_finite = 0;
+    std::int64_t pairs_by_survivors = 0;      ///< (use, microbatch) contributions that the surviving ranks made since the last start
+    std::string sample{};        ///< generated text
+    std::string plan_drawing{};
+    joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job went on with; 0: not known
+    joules energy_per_step{};    ///< committed
+    joules energy_per_token{};
+    std::vector<rank_id> energy_missing{};  ///< ranks that were lost and whose last joules nobody saw
+};
+
+/// A run that has ended, as report.json keeps it.
+struct ended_run {
+    final_record record;
+    std::vector<recovery_record> recoveries;
+};
+
+class records {
+public:
+    /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
+    /// @throws records_error. What cannot be written later is said once and given up.
+    records(std::string const& folder, rank_id rank, bool trace, bool quiet);
+    ~records();
+    records(records&&) noexcept;
+    records& operator=(records&&) noexcept;
+
+    void start(start_record const& record, bool is_speaker);
+    void speaker(bool is_speaker);                 ///< may change after every recovery
+    void event(trace_event const& event);
+    void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
+    void evaluation(evaluation_record const& record);
+    void recovery(recovery_record const& record);
+    void checkpoint(checkpoint_record const& record);
+    void note(std::string_view sentence);          ///< one line for people, also kept in the folder; the same on all ranks, or on the speaker alone
+    void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
+    void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
+    void flush();                                  ///< everything recorded is in the files when it returns
+    void finish(final_record const& record);       ///< flushes; speaker: report.json, the final table
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/records/run_folder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rheo/trace/json_lines.hpp"
+#include "executor/plan/plan_file.hpp"
+#include "executor/records/record_line.hpp"
+#include "executor/records/records.hpp"
+#include "executor/records/report.hpp"
+#include "executor/config/strict_json.hpp"
+#include "executor/config/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The end of each rank's trace that is read: enough for hundreds of steps.
+constexpr std::streamoff most_bytes = std::streamoff{64} << 20;
+
+std::string read_text(fs::path const& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+/// A file that was written as a whole: one record. @throws unreadable_record
+nlohmann::json read_record(fs::path const& path)
+{
+    try {
+        auto object = parse_strict(read_text(path), 8);
+        expect_record(object);
+        return object;
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+    }
+}
+
+std::vector<nlohmann::json> read_metrics(fs::path const& path)
+{
+    std::vector<nlohmann::json> metrics;
+    std::istringstream lines(read_text(path));
+    int number = 1;
+    for (std::string line; std::getline(lines, line); ++number) {
+        try {
+            if (auto object = record_of(line)) {
+                metrics.push_back(std::move(*object));
+            }
+        } catch (json_refusal const& refusal) {
+            throw unreadable_record{fmt::format("'{}', line {} {}", path.string(), number, refusal.what())};
+        }
+    }
+    return metrics;
+}
+
+void read_trace(fs::path const& path, run_folder& run)
+{
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    auto const size = static_cast<std::streamoff>(file.tellg());
+    auto const from = std::max<std::streamoff>(0, size - most_bytes);
+    file.seekg(from);
+    if (from > 0) {
+        std::string torn;
+        std::getline(file, torn);
+    }
+    auto const read = read_json_lines(file);
+    std::copy_if(read.events.begin(), read.events.end(), std::back_inserter(run.events),
+                 [](trace_event const& e) { return std::isfinite(e.start.count) && std::isfinite(e.end.count); });  // what comes has to be in order
+    if (!read) {
+        run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.reason));
+    }
+}
+
+/// The files of a folder with this ending.
+std::vector<fs::path> files_of(fs::path const& folder, std::string const& ending)
+{
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        if (entry->path().extension() == ending) {
+            found.push_back(entry->path());
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+std::vector<nlohmann::json const*> run_folder::of_kind(std::string const& kind) const
+{
+    std::vector<nlohmann::json const*> found;
+    for (auto const& object : metrics) {
+        if (object.value("kind", "") == kind) {
+            found.push_back(&object);
+        }
+    }
+    return found;
+}
+
+run_folder read_run_folder(std::string const& folder)
+{
+    fs::path const path{folder};
+    if (!fs::exists(path / "config.toml") || !fs::exists(path / "metrics.jsonl")) {
+        throw records_error{fmt::format("'{}' is not the folder of a run: it has no config.toml with metrics.jsonl", folder)};
+    }
+    run_folder run;
+    // A report needs no schedule of one's own, which may be gone.
+    std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
+    run.config = read_config_file((path / "config.toml").string(), any_schedule_will_do).config;
+    run.metrics = read_metrics(path / "metrics.jsonl");
+    if (fs::exists(path / "report.json")) {
+        run.report = read_record(path / "report.json");
+    }
+    for (auto const& file : files_of(path / "ranks", ".json")) {
+        run.ranks.push_back(read_record(file));
+    }
+    std::sort(run.ranks.begin(), run.ranks.end(), [](auto const& a, auto const& b) { return a.value("rank", 0) < b.value("rank", 0); });
+    for (auto const& file : files_of(path / "trace", ".jsonl")) {
+        read_trace(file, run);
+    }
+    std::stable_sort(run.events.begin(), run.events.end(), [](trace_event const& a, trace_event const& b) {
+        return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};
+    });
+    if (fs::exists(path / "plan.json")) {
+        run.first = read_plan_file((path / "plan.json").string());
+    }
+    return run;
+}
+
+ended_run read_report(std::string const& path)
+{
+    try {
+        return ended_run_of(read_record(path));
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path, refusal.what())};
+    }
+}
+
+std::optional<run_end> how_it_ended(std::string const& folder)
+{
+    auto const path = fs::path{folder} / "report.json";
+    if (!fs::exists(path)) {
+        return std::nullopt;
+    }
+    auto const report = read_record(path);
+    try {
+        return run_end{static_cast<int>(integer_member(report, "exit_code", {0, 255})), text_member(report, "sentence"), integer_member(report, "steps", {})};
+    } catch (json_refusal const& refusal) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+    }
+}
+
+}  // namespace rheo::inline v0

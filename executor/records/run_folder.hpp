@@ -1,0 +1,56 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run left behind, read back: for the report and for people's own tools. Torn ends of files are
+// normal (a rank was killed) and leave out what is not whole; a record that says something else than records do is refused.
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "rheo/plan/plan.hpp"
+#include "rheo/trace/event.hpp"
+#include "executor/config/config.hpp"
+#include "executor/records/records.hpp"
+
+namespace rheo::inline v0 {
+
+/// A file of the folder is not what a run leaves there: which one, which line, what was expected; exit code 4.
+struct unreadable_record : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct run_folder {
+    run_config config;
+    std::vector<nlohmann::json> metrics;  ///< one object per whole line of metrics.jsonl
+    nlohmann::json report;                ///< report.json; null when the run has not ended
+    std::vector<nlohmann::json> ranks;    ///< ranks/<r>.json, by rank
+    std::vector<trace_event> events;      ///< of all ranks, by rank and start
+    std::vector<std::string> left_out;    ///< a sentence for each trace of which only the beginning could be read
+    std::optional<plan> first;            ///< plan.json, the plan that the run began with
+
+    /// The metrics of one kind, in their order.
+    std::vector<nlohmann::json const*> of_kind(std::string const& kind) const;
+};
+
+/// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
+run_folder read_run_folder(std::string const& folder);
+
+/// report.json, or another file with what it holds. @throws unreadable_record
+ended_run read_report(std::string const& path);
+
+/// How a run ended, as its report says.
+struct run_end {
+    int exit_code = 0;
+    std::string sentence;
+    std::int64_t steps = 0;  ///< committed
+};
+
+/// None when the folder has no report: the run goes on, or all its ranks were lost. @throws unreadable_record
+std::optional<run_end> how_it_ended(std::string const& folder);
+
+}  // namespace rheo::inline v0

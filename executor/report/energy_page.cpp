@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/report/energy_page.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "rheo/trace/svg_curves.hpp"
+#include "executor/report/html_parts.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+constexpr int columns = 240;
+constexpr seconds longest_run{1e10};  ///< a trace that says more is none
+
+/// What happened in a part of the run's time.
+struct column {
+    joules drawn{};          ///< by computations
+    seconds computing{};     ///< of all ranks, at known clocks
+    double clock_time = 0;   ///< MHz s
+    double lowest = 0;
+    double highest = 0;
+    seconds present{};       ///< of all ranks that were there
+};
+
+struct run_time {
+    seconds begin{};
+    seconds end{};
+    std::vector<column> parts = std::vector<column>(columns);
+
+    seconds width() const { return (end - begin) / columns; }
+    seconds middle(std::size_t k) const { return begin + (static_cast<double>(k) + 0.5) * width(); }
+
+    /// Calls `visit(column, how long)` for what of the time from `from` to `to` lies in each column.
+    template <class Visit>
+    void share(seconds from, seconds to, Visit&& visit)
+    {
+        auto const place = [&](seconds when) { return std::clamp(static_cast<int>((when - begin) / width()), 0, columns - 1); };
+        for (int k = place(from); k <= place(to); ++k) {
+            auto const first = std::max(from, begin + static_cast<double>(k) * width());
+            auto const last = std::min(to, begin + static_cast<double>(k + 1) * width());
+            if (last > first) {
+                visit(parts[static_cast<std::size_t>(k)], last - first);
+            }
+        }
+    }
+};
+
+run_time columns_of(run_folder const& run)
+{
+    run_time time;
+    std::map<rank_id, std::pair<seconds, seconds>> present;
+    for (auto const& e : run.events) {
+        auto const [place, fresh] = present.try_emplace(e.rank, e.start, e.end);
+        place->second = {std::min(place->second.first, e.start), std::max(place->second.second, e.end)};
+    }
+    bool first = true;
+    for (auto const& [rank, span] : present) {
+        time.begin = first ? span.first : std::min(time.begin, span.first);
+        time.end = first ? span.second : std::max(time.end, span.second);
+        first = false;
+    }
+    if (!(time.end > time.begin) || time.end - time.begin > longest_run) {
+        return time;
+    }
+    for (auto const& [rank, span] : present) {
+        time.share(span.first, span.second, [](column& c, seconds part) { c.present += part; });
+    }
+    for (auto const& e : run.events) {
+        auto const whole = e.end - e.start;
+        if (!(e.clock.count > 0.0 || e.energy.count > 0.0) || !(whole > seconds{})) {
+            continue;
+        }
+        time.share(e.start, e.end, [&](column& c, seconds part) {
+            c.drawn += e.energy * (part / whole);
+            c.computing += part;
+            c.clock_time += e.clock.count * part.count;
+            c.lowest = c.lowest == 0.0 ? e.clock.count : std::min(c.lowest, e.clock.count);
+            c.highest = std::max(c.highest, e.clock.count);
+        });
+    }
+    return time;
+}
+
+std::vector<svg_mark> marks_of(run_folder const& run)
+{
+    std::vector<svg_mark> marks;
+    for (auto const& e : run.events) {
+        if (e.what == activity::shrink) {
+            marks.push_back({e.end.count, fmt::format("the members changed in step {}", e.step.value + 1)});
+        }
+    }
+    return marks;
+}
+
+}  // namespace
+
+std::string energy_section(run_folder const& run)
+{
+    bool known = false;
+    for (auto const& e : run.events) {
+        known = known || e.energy.count > 0.0;
+    }
+    auto const time = known ? columns_of(run) : run_time{};
+    if (!known || !(time.end > time.begin) || time.end - time.begin > longest_run) {
+        return {};
+    }
+    watts const blocking{run.config.power.blocking_w};
+    svg_curve power{"power of all ranks, W", "#e45756", {}};
+    svg_curve mean{"mean clock, MHz", "#4c78a8", {}};
+    svg_curve lowest{"lowest", "#9ecae9", {}};
+    svg_curve highest{"highest", "#54a24b", {}};
+    for (std::size_t k = 0; k < time.parts.size(); ++k) {
+        auto const& c = time.parts[k];
+        auto const when = time.middle(k).count;
+        auto const waiting = c.present > c.computing ? c.present - c.computing : seconds{};
+        power.samples.push_back({when, ((c.drawn + blocking * waiting) / time.width()).count});
+        if (c.clock_time > 0.0) {
+            mean.samples.push_back({when, c.clock_time / c.computing.count});
+            lowest.samples.push_back({when, c.lowest});
+            highest.samples.push_back({when, c.highest});
+        }
+    }
+    std::string text = "<h2>Energy</h2>\n";
+    auto const of_report = [&](char const* key) {
+        auto const found = run.report.find(key);
+        return found != run.report.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
+    if (of_report("energy_J") > 0.0) {
+        text += fmt::format("<p>{:.6g} J in all, {:.4g} J per step, {:.4g} J per token.</p>\n", of_report("energy_J"), of_report("energy_J_per_step"),
+                            of_report("energy_J_per_token"));
+    }
+    auto const marks = marks_of(run);
+    text += picture(draw_curves({{power}, marks, true}));
+    if (!mean.samples.empty()) {
+        text += picture(draw_curves({{mean, lowest, highest}, marks, false}));
+    }
+    return text + "<p class=\"note\">Over the seconds since the launch. Ranks that wait are counted at power.blocking_w; red lines: the members changed.</p>\n";
+}
+
+}  // namespace rheo::inline v0

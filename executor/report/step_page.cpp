@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/report/step_page.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/simulate/plan_step.hpp"
+#include "rheo/trace/svg_lanes.hpp"
+#include "executor/report/html_parts.hpp"
+#include "executor/plan/job_templates.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+struct chosen_step {
+    std::vector<trace_event> events;
+    svg_lanes lanes;
+    seconds computing;  ///< of all ranks
+};
+
+/// The step of median length among those that one generation committed at the first attempt.
+std::optional<chosen_step> step_of_generation(run_folder const& run, generation_id generation)
+{
+    std::map<std::int64_t, std::pair<seconds, seconds>> spans;  // step -> first start, last end
+    for (auto const& e : run.events) {
+        if (e.generation == generation && (is_instruction(e.what) || e.what == activity::update)) {
+            auto const [place, fresh] = spans.try_emplace(e.step.value, e.start, e.end);
+            place->second.first = std::min(place->second.first, e.start);
+            place->second.second = std::max(place->second.second, e.end);
+        }
+    }
+    std::vector<std::pair<double, std::int64_t>> lengths;
+    for (auto const* s : run.of_kind("step")) {
+        auto const found = spans.find(s->value("step", std::int64_t{-1}));
+        if (found != spans.end() && s->value("attempt", 0) == 0) {
+            lengths.emplace_back((found->second.second - found->second.first).count, found->first);
+        }
+    }
+    if (lengths.empty()) {
+        return std::nullopt;
+    }
+    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    auto const step = lengths[lengths.size() / 2].second;
+    chosen_step result;
+    result.lanes.begin = spans[step].first;
+    result.lanes.end = spans[step].second;
+    seconds until;  // what two at once take counts once
+    for (auto const& e : run.events) {
+        // What waits or is sent in the background would hide what is computed.
+        bool const drawn = is_instruction(e.what) ? is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
+                                                  : e.what == activity::update || e.what == activity::decide;
+        if (e.generation == generation && e.step.value == step && drawn) {
+            result.events.push_back(e);
+            if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
+                result.lanes.ranks.push_back(e.rank);  // events are sorted by rank
+                until = {};
+            }
+            if (is_compute(static_cast<instruction_kind>(e.what))) {
+                result.computing += std::max(seconds{}, e.end - std::max(e.start, until));
+                until = std::max(until, e.end);
+            }
+        }
+    }
+    return result.lanes.begin < result.lanes.end ? std::optional{std::move(result)} : std::nullopt;
+}
+
+/// The plan on a machine as fast as the measured step shows it.
+chosen_step planned_step(plan const& p, model_description const& model, run_config const& config, chosen_step const& measured)
+{
+    flops work;
+    for (auto const& layer : model.layers) {
+        work += forward_flops(layer, config.train.microbatch) + backward_flops(layer, config.train.microbatch);
+    }
+    work = work * (std::int64_t{config.train.microbatches} * config.train.microbatch.slices);
+    modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
+                                   .link = link_between_ranks, .decide = microseconds(20)};
+    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine, policy_of(config)));
+    chosen_step result{{}, measured.lanes, measured.computing};
+    for (auto const& e : rehearsed.events) {
+        if (!is_instruction(e.what) || is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
+            result.events.push_back(e);
+        }
+    }
+    result.lanes.begin = {};
+    result.lanes.end = rehearsed.end;
+    return result;
+}
+
+std::string step_sentence(chosen_step const& step) { return fmt::format("step {}, the median of the first generation.", step.events.front().step.value + 1); }
+
+/// Both steps on axes of equal length: beside each other in a wide window, one below the other in a narrow one.
+std::string side_by_side(chosen_step planned, chosen_step measured)
+{
+    auto const length = [](chosen_step const& step) { return step.lanes.end - step.lanes.begin; };
+    auto const one = [&](chosen_step& step, std::string const& sentence) {
+        step.lanes.width = {760};
+        return fmt::format("<div>\n<p class=\"note\">{}</p>\n", fmt::format(fmt::runtime(sentence), in_milliseconds(length(step))));
+    };
+    auto const longest = std::max(length(planned), length(measured));
+    auto const plan_says = one(planned, "Planned: {:.3g} ms at the speed of computing that the measured step shows.");
+    auto const step_says = one(measured, "Measured: {:.3g} ms, " + step_sentence(measured));
+    planned.lanes.end = planned.lanes.begin + longest;
+    measured.lanes.end = measured.lanes.begin + longest;
+    return "<div class=\"pair\">\n" + plan_says + picture(draw_lanes(planned.events, planned.lanes)) + "</div>\n"
+           + step_says + picture(draw_lanes(measured.events, measured.lanes)) + "</div>\n</div>\n";
+}
+
+/// The colours of what the steps show.
+std::string key_of_steps(std::span<trace_event const> events)
+{
+    using enum activity;
+    std::vector<activity> shown;
+    for (auto const a : {forward, recompute, backward, input_gradient, weight_gradient, await_reduction, decide, update}) {
+        if (std::any_of(events.begin(), events.end(), [&](auto const& e) { return e.what == a; })) {
+            shown.push_back(a);
+        }
+    }
+    return key_of_colours(shown);
+}
+
+}  // namespace
+
+std::string step_section(run_folder const& run, std::optional<model_description> const& model)
+{
+    std::string text = "<h2>A step as planned and as measured</h2>\n";
+    std::optional<generation_id> first;
+    std::optional<generation_id> last;
+    for (auto const& e : run.events) {
+        if (is_instruction(e.what)) {
+            first = first ? std::min(*first, e.generation) : e.generation;
+            last = last ? std::max(*last, e.generation) : e.generation;
+        }
+    }
+    auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
+    for (auto const& sentence : run.left_out) {
+        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(sentence));
+    }
+    if (!measured) {
+        return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
+    }
+    if (model) {
+        text += side_by_side(planned_step(*run.first, *model, run.config, *measured), *measured);
+    } else {
+        text += "<p class=\"note\">The plan that the run began with is not in the folder, or is for a model that a program brought along.</p>\n";
+        text += fmt::format("<p class=\"note\">Measured: {}</p>\n", step_sentence(*measured));
+        text += picture(draw_lanes(measured->events, measured->lanes));
+    }
+    if (*last != *first) {
+        if (auto const after = step_of_generation(run, *last)) {
+            text += fmt::format("<p class=\"note\">Measured after the last recovery: step {}.</p>\n", after->events.front().step.value + 1);
+            text += picture(draw_lanes(after->events, after->lanes));
+        }
+    }
+    return text + key_of_steps(measured->events);
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/stage/stage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/rope/rope.hpp"
+#include "rheo/model/backward_workspace.hpp"
+#include "rheo/model/state.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
+
+}  // namespace
+
+stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+             resident_state& state, back_end& on, std::span<made_again const> again)
+    : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, on_{&on},
+      layout_{layers, shape, on.policy(), on.own(), again}, gradients_{on.own()}, boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
+{
+    expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
+    auto const& info = state.info();
+    auto const find = [&](layer_id layer, int parameter) {
+        for (std::size_t u = 0; u < info.uses.size(); ++u) {
+            use_id const use{static_cast<std::int32_t>(u)};
+            bool const taken = std::find(uses_.begin(), uses_.end(), use) != uses_.end();  // by another operation on the same parameter
+            if (info.uses[u].layer == layer && info.uses[u].parameter == parameter && !taken) {
+                return use;
+            }
+        }
+        throw precondition_error{"a stage was given a layer that is not in the collection"};
+    };
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+        layer_id const id{first.value + static_cast<int>(l)};
+        auto& runs = run_again_.emplace_back();
+        for (std::size_t o = 0; o < layers[l].ops.size(); ++o) {
+            if (runs_again(layers[l], layers[l].ops[o], shape, layout_.again[l], on.policy())) {
+                runs.push_back(o);
+            }
+        }
+        tensors_.emplace_back();
+        op_uses_.emplace_back();
+        for (auto const& o : layers[l].ops) {
+            std::array<tensor_id, 2> tensors{tensor_id{-1}, tensor_id{-1}};
+            std::array<use_id, 2> uses{use_id{-1}, use_id{-1}};
+            for (std::size_t i = 0; i < 2; ++i) {
+                if (o.parameters[i] != no_parameter) {
+                    uses[i] = find(id, o.parameters[i]);
+                    tensors[i] = info.uses[at(uses[i])].tensor;
+                    uses_.push_back(uses[i]);
+                }
+            }
+            if (o.kind == op_kind::rope) {
+                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, on.own());
+                if (is_new) {
+                    std::vector<float> table(static_cast<std::size_t>(shape.tokens * head_width(o)));
+                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
+                    entry->second.resize(table.size());
+                    on.copy(entry->second.data(), table.data(), table.size() * sizeof(float));
+                    on.wait();
+                }
+            }
+            if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
+                loss_use_ = find(id, no_parameter);
+            }
+            tensors_.back().push_back(tensors);
+            op_uses_.back().push_back(uses);
+        }
+    }
+    std::sort(uses_.begin(), uses_.end());
+    own_again_->fit(layout_.again_bytes);
+    auto const room = backward_workspace_of(layers, shape, on.policy());
+    gradients_.resize(static_cast<std::size_t>(room.gradients.count));
+    for (auto& boundary : boundaries_) {
+        boundary.resize(static_cast<std::size_t>(room.boundary.count));
+    }
+}
+
+/// A slot's share of memory: whole cache lines.
+std::size_t stage::slot_bytes(std::size_t layer, std::size_t slot) const
+{
+    return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, on_->policy().storage).count);
+}
+
+void* stage::input(activation& a) const
+{
+    return layers_.front().in_width == 0 ? nullptr : a.input.data();
+}
+
+void const* stage::output(activation const& a) const
+{
+    auto const& last = layers_.back();
+    return last.output == no_slot ? nullptr : a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(last.output)];
+}
+
+std::size_t stage::input_bytes() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows * size_of(on_->policy().storage)); }
+std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers_.back().out_width * layout_.rows * size_of(on_->policy().storage)); }
+
+std::vector<float> stage::logits(activation const& a, std::int64_t row) const
+{
+    auto const& o = layers_.back().ops.back();
+    expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is made again are gone after its forward");
+    auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
+    return floats_from(*on_, all + row * o.in_width * size_of(on_->policy().storage), static_cast<std::size_t>(o.in_width));
+}
+
+void stage::reserve(activation& a)
+{
+    if (a.memory.empty()) {
+        a.memory = regions_.lend(*layout_.where, layout_.memory_bytes);
+        meter_->add(counted(layout_.memory_bytes));
+    }
+    if (!std::exchange(a.holds_input, true)) {
+        meter_->add(counted(layout_.input_bytes));
+    }
+}
+
+void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
+{
+    expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
+            "a slice comes after all slices before it");
+    reserve(a);
+    rise(a, item, loss);
+}
+
+void stage::evict(activation& a)
+{
+    expects(!a.memory.empty(), "only an activation that is there can be evicted");
+    regions_.take_back(a.memory);
+    meter_->add(bytes{} - counted(layout_.memory_bytes));
+}
+
+void stage::recompute(activation& a, stage_item const& item)
+{
+    expects(a.memory.empty() && a.holds_input, "only an evicted activation is computed again");
+    forward(a, item, counted_already_);
+}
+
+void stage::release(activation& a)
+{
+    if (!a.memory.empty()) {
+        evict(a);
+    }
+    if (std::exchange(a.holds_input, false)) {
+        meter_->add(bytes{} - counted(layout_.input_bytes));
+    }
+    if (!a.gradients.empty()) {
+        gradient_regions_.take_back(a.gradients);
+        meter_->add(bytes{} - counted(layout_.gradient_bytes));
+    }
+}
+
+void stage::backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                     std::function<bool(use_id)> const& adds)
+{
+    descend(a, item, lowest, output_gradient, input_gradient, &adds);
+    release(a);
+}
+
+void stage::input_gradient(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient)
+{
+    if (a.gradients.empty()) {
+        a.gradients = gradient_regions_.lend(*layout_.where, layout_.gradient_bytes);
+        meter_->add(counted(layout_.gradient_bytes));
+    }
+    descend(a, item, lowest, output_gradient, input_gradient, nullptr);
+}
+
+void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
+{
+    expects(!a.gradients.empty(), "a weight gradient comes after the input gradient of its microbatch");
+    weigh(a, item, lowest, adds);
+    release(a);
+}
+
+std::size_t stage::depth_of(layer_id lowest) const { return static_cast<std::size_t>(std::max(0, lowest.value - first_.value)); }
+
+}  // namespace rheo::inline v0

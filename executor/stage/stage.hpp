@@ -1,0 +1,145 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A stage at work: consecutive layers of the model, run on one microbatch at a time by the kernels of a back end (stage_on.hpp). It
+// interprets the layers' operation lists and knows nothing of pipelines, messages or recovery. Matrices at its ends are of the
+// back end's storage type, in its own memory; what a call has begun is done when the back end is idle.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/cross_entropy/cross_entropy.hpp"
+#include "kernels/tiles.hpp"
+#include "rheo/model/layer.hpp"
+#include "executor/stage/activation.hpp"
+#include "executor/state/resident_state.hpp"
+
+namespace rheo::inline v0 {
+
+/// Which microbatch of which step is computed, or which slice of it; it keys the random numbers.
+struct stage_item {
+    std::uint64_t seed;
+    step_id step;
+    microbatch_id microbatch;
+    bool training = true;  ///< false: no dropout, the loss leaves no gradient
+    int slice = 0;
+    tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the back end's
+    bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
+};
+
+/// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
+/// and only the backward adds to accumulators. Two backwards of one stage may not.
+class stage {
+public:
+    /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and makes again
+    /// before its backward; none: nothing
+    /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments but `again` outlive the stage
+    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+          std::span<made_again const> again = {});
+    virtual ~stage() = default;
+
+    activation_layout const& layout() const { return layout_; }
+    std::int64_t rows() const { return layout_.rows; }
+
+    void* input(activation& a) const;              ///< [rows, width of the layer before]; null when the stage reads tokens
+    void const* output(activation const& a) const; ///< [rows, width]; null when the stage ends in the loss
+    std::size_t input_bytes() const;
+    std::size_t output_bytes() const;
+
+    /// Lends the activation its memory before its forward, which does so itself otherwise.
+    void reserve(activation& a);
+
+    /// All layers forward; adds to `loss` when the stage has the loss: it is there when the back end has waited. The stage lends the activation its memory, until the
+    /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
+    /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
+    void forward(activation& a, stage_item const& item, loss_sum& loss);
+
+    /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
+    /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when nobody wants it.
+    /// A use contributes when `adds(use)`.
+    void backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                  std::function<bool(use_id)> const& adds);
+
+    /// The backward in two halves, with the bits of the whole one: first the gradients of all inputs down to `lowest`, arguments
+    /// as there; what the weights need is kept in the activation.
+    void input_gradient(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient);
+
+    /// Then the contributions of the uses at and above `lowest`, and what was kept is given back. @pre input_gradient with the same
+    /// arguments, nothing else on the activation since
+    void weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds);
+
+    /// Gives back all of an activation but its input, once its output has gone on. @pre forward
+    void evict(activation& a);
+    /// Makes it again from the input, with the same bits; the loss is not counted a second time. @pre evict
+    void recompute(activation& a, stage_item const& item);
+    /// Ends an item that gets no backward: takes back what was lent, if anything.
+    void release(activation& a);
+
+    /// Counts what the stage lends from now on, and the inputs of its items in flight; stages of one rank share a meter.
+    void count_in(activation_meter& meter) { meter_ = &meter; }
+    activation_meter const& meter() const { return *meter_; }
+
+    /// Where its layers make again what they drop, from now on; stages of one rank share the regions. @pre before the first forward
+    void make_again_in(again_regions& regions)
+    {
+        regions.fit(layout_.again_bytes);
+        again_ = &regions;
+    }
+
+    /// The uses of the stage's operations with parameters, ascending; the loss is not among them.
+    std::vector<use_id> const& uses() const { return uses_; }
+    /// The layer of a use is at or above `lowest`.
+    bool above(use_id use, layer_id lowest) const { return state_->info().uses[at(use)].layer >= lowest; }
+    bool has_loss() const { return loss_use_.value >= 0; }
+    use_id loss_use() const { return loss_use_; }
+    layer_id first_layer() const { return first_; }
+    layer_id last_layer() const { return layer_id{first_.value + static_cast<int>(layers_.size())}; }
+
+    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss(), the last layer is not made again
+    std::vector<float> logits(activation const& a, std::int64_t row) const;
+
+protected:
+    /// All layers forward. @pre the activation has its memory
+    virtual void rise(activation& a, stage_item const& item, loss_sum& loss) = 0;
+    /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
+    virtual void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                         std::function<bool(use_id)> const* adds) = 0;
+    /// The contributions to weights, down to `lowest`, from gradients that were kept.
+    virtual void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
+
+    std::size_t depth_of(layer_id lowest) const;
+    std::size_t slot_bytes(std::size_t layer, std::size_t slot) const;
+
+    std::span<layer_description const> layers_;
+    layer_id first_;
+    microbatch_shape shape_;
+    int microbatches_;
+    resident_state* state_;
+    back_end* on_;
+    activation_layout layout_;
+    std::vector<std::vector<std::array<tensor_id, 2>>> tensors_;  ///< layer, operation -> tensors of its parameters
+    std::vector<std::vector<std::array<use_id, 2>>> op_uses_;     ///< the same for uses
+    std::vector<use_id> uses_;
+    use_id loss_use_{-1};
+    array<std::byte> gradients_;       ///< of the slots of one layer at a time
+    array<std::byte> boundaries_[2];   ///< between two layers of the stage
+    std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
+    std::vector<std::vector<std::size_t>> run_again_;    ///< layer -> its operations that wrote what it drops
+    loss_sum counted_already_;         ///< by the forward that is computed again
+    again_regions& regions_for_again() { return *again_; }
+
+private:
+    region_pool regions_;
+    region_pool gradient_regions_;     ///< for split backwards
+    std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
+    activation_meter* meter_ = own_meter_.get();
+    std::unique_ptr<again_regions> own_again_ = std::make_unique<again_regions>();
+    again_regions* again_ = own_again_.get();
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,198 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A stage on the kernels of a back end. It interprets the operation lists layer by layer: slots, saved values and parameters become pointers,
+// and the operations run one by one. A backward is an operation's input gradient and its weight gradient, one after the other or
+// at different times; both ways the same kernels get the same arguments. `Kernels` has a function per kernel with the contract's
+// arguments, `copy`, and `for_item`, which says what computes an item. One that `has_states` keeps those of accumulators in another memory while
+// kernels add to them, between `adds_to` and `added`; one that `joins_gradients` has those of input and weights of a norm, and of weight and bias, in one call; one with `sums_in_rows` judges the rows of every accumulator
+// when an item has been added; one that `reads_items` finds an item's values in memory (stage_on_slot.hpp). Its storage type and that of its sums, and not its policy, are names here: g++ 12 breaks off at the latter.
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/dropout/dropout.hpp"
+#include "kernels/exact/exact.hpp"
+#include "kernels/linear/linear.hpp"
+#include "executor/stage/stage.hpp"
+
+namespace rheo::inline v0 {
+
+template <class Kernels>
+class stage_on : public stage {
+public:
+    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
+             back_end& on, Kernels kernels, std::span<made_again const> again = {})
+        : stage{layers, first, shape, microbatches, state, on, again}, kernels_{std::move(kernels)}
+    {
+        for (std::size_t l = 0; l < layers.size(); ++l) {
+            for (auto const& o : layers[l].ops) {
+                if (o.dropout_per_mille > 0) {
+                    dropping_.emplace_back(l, o.id);
+                }
+            }
+        }
+    }
+
+private:
+    using storage = typename Kernels::storage;
+    using gradient_target = typename Kernels::gradient_target;
+    struct pass;
+
+    void rise(activation& a, stage_item const& item, loss_sum& loss) override;
+    void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                 std::function<bool(use_id)> const* adds) override;
+    void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
+
+    /// What descend puts into the queue.
+    void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient, std::function<bool(use_id)> const* adds);
+
+    void begin_adding()
+    {
+        if constexpr (Kernels::has_states) {
+            for (auto const use : uses_) {
+                state_->accumulator(use);  // there before its state is copied
+            }
+            kernels_.adds_to(state_->states());
+        }
+    }
+    void end_adding()
+    {
+        if constexpr (Kernels::sums_in_rows) {
+            for (auto const use : uses_) {
+                auto& sums = state_->accumulator(use);
+                auto const tensor = state_->info().uses[at(use)].tensor;
+                kernels_.judge({.rows = static_cast<std::int64_t>(sums.rows.size()), .states = sums.rows.data(),
+                                .contributions = state_->contributions(tensor, microbatches_ * shape_.slices), .verdict = &sums.state});
+            }
+        }
+        if constexpr (Kernels::has_states) {
+            kernels_.added();
+        }
+    }
+
+    enum class walk : std::uint8_t { rise, descend, weigh };
+    /// Of a backward; as it stands, of none.
+    struct gradient_ends {
+        layer_id lowest{-1};
+        void const* above = nullptr;
+        void const* below = nullptr;
+        std::function<bool(use_id)> const* adds = nullptr;
+    };
+    void begin_item(activation const& a, stage_item const& item, bool with_order)
+        requires Kernels::reads_items;
+    std::vector<std::uintptr_t> slot_of(walk which, activation& a, stage_item const& item, gradient_ends const& ends)
+        requires Kernels::reads_items;
+    template <class Work>
+    void perform(walk which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work);
+
+    Kernels kernels_;
+    std::vector<std::pair<std::size_t, op_id>> dropping_;  ///< layer, operation: those with random numbers, in one order
+};
+
+/// One layer on one item.
+template <class Kernels>
+struct stage_on<Kernels>::pass {
+    stage_on& self;
+    activation& a;
+    stage_item const& item;
+    std::size_t layer;
+    std::byte* region = nullptr;       ///< where what the layer drops lies
+    std::vector<storage*> gradient{};  ///< slot -> its gradient's memory
+    std::vector<char> has{};           ///< slot -> something has been written there
+    Kernels by{self.kernels_.for_item(item)};
+
+    layer_description const& description() const { return self.layers_[layer]; }
+    template <class T>
+    static T* at_offset(array<std::byte>& region, std::ptrdiff_t offset) { return reinterpret_cast<T*>(region.data() + offset); }
+
+    storage* slot(int s) const
+    {
+        auto const offset = self.layout_.slots[layer][static_cast<std::size_t>(s)];
+        if (self.layout_.dropped[layer][static_cast<std::size_t>(s)] != 0) {
+            return reinterpret_cast<storage*>(region + offset);
+        }
+        return layer == 0 && s == 0 ? at_offset<storage>(a.input, 0) : at_offset<storage>(a.memory, offset);
+    }
+    float* saved(std::size_t o) const
+    {
+        auto const offset = self.layout_.saved[layer][o];
+        return self.layout_.again[layer] == made_again::all ? reinterpret_cast<float*>(region + offset) : at_offset<float>(a.memory, offset);
+    }
+    /// Where a split backward keeps the gradient of a slot; null when it does not.
+    storage* kept(int s) const
+    {
+        auto const offset = s == no_slot ? -1 : self.layout_.gradients[layer][static_cast<std::size_t>(s)];
+        return offset < 0 ? nullptr : at_offset<storage>(a.gradients, offset);
+    }
+    storage const* parameter(std::size_t o, std::size_t i) const
+    {
+        auto const t = self.tensors_[layer][o][i];
+        if (t.value < 0) {
+            return nullptr;
+        }
+        auto const& tensor = self.state_->tensor(t);
+        if constexpr (std::is_same_v<storage, float>) {
+            return tensor.parameter.data();
+        } else {
+            return tensor.stored.data();
+        }
+    }
+    dropout drop(op const& o) const
+    {
+        dropout result{.probability = item.training ? o.dropout_per_mille / 1000.0 : 0.0,
+                       .key = {item.seed, item.step, item.microbatch, layer_id{self.first_.value + static_cast<int>(layer)}, o.id},
+                       .rows = {.length = tokens(), .first = first_token(), .whole = self.shape_.tokens}};
+        if constexpr (Kernels::reads_items) {
+            if (result.probability > 0) {
+                result.stream = by.streams() + (std::find(self.dropping_.begin(), self.dropping_.end(), std::pair{layer, o.id}) - self.dropping_.begin());
+            }
+        }
+        return result;
+    }
+    std::int64_t tokens() const { return slice_tokens(self.shape_); }
+    std::int64_t first_token() const { return item.slice * tokens(); }
+
+    /// The qkv of the slices before, and where the gradients of their keys and values are collected.
+    earlier_slices<storage const> keys_before(std::size_t index) const;
+    earlier_slices<storage> key_gradients_before(std::size_t index) const;
+    std::ptrdiff_t key_gradients(std::size_t index) const
+    {
+        auto const computed = description().ops[index].heads * rows();
+        return self.layout_.saved[layer][index] + (std::is_same_v<storage, float> ? computed * 4 : matrix_bytes(computed, dtype::f32).count);
+    }
+    std::int64_t rows() const { return self.layout_.rows; }
+
+    void forward(std::size_t index, loss_sum& loss);
+    /// Writes again what the layer dropped, with the same bits.
+    void make_again();
+
+    /// The gradient of what the operation's parameters made, where it is not there already.
+    void own_gradient(std::size_t index);
+    /// The gradients of what it reads. @pre own_gradient
+    void input_gradient(std::size_t index);
+    /// The contributions to its parameters. @pre own_gradient
+    void weight_gradient(std::size_t index, std::function<bool(use_id)> const& adds);
+
+    storage* gradient_of(int s) { return gradient[static_cast<std::size_t>(s)]; }
+    bool has_gradient(int s) const { return has[static_cast<std::size_t>(s)] != 0; }
+    void gave(int s) { has[static_cast<std::size_t>(s)] = 1; }
+
+    /// Both at once where the kernels have it so, with the same bits; false: they have not. @pre own_gradient
+    bool both_gradients(std::size_t index, std::function<bool(use_id)> const& adds);
+
+    /// Where the contribution of this microbatch to a use goes; no sums when it is not wanted.
+    gradient_target target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const;
+
+    void linear_input(std::size_t index, weight_order order);
+    void linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
+    void rms_weights(std::size_t o, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
+    void rope(op const& o, storage const* from, storage* to, bool back);
+    void norm_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
+};
+
+}  // namespace rheo::inline v0

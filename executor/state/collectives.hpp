@@ -1,0 +1,38 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The few small collective operations of a section, made of messages whose waits end with the generation
+// (an MPI collective could be waited for by ranks that nobody can reach any more). All of them go up
+// and down one binomial tree over the members: 2 log2(members) messages long, and 2 (members - 1) messages in all, twice as many at most where
+// words are many.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "executor/mpi/messenger.hpp"
+
+namespace rheo::inline v0 {
+
+/// What all members reduce in one section: maxima of doubles and sums of integers, so order cannot matter.
+struct step_scalars {
+    std::vector<double> maxima;
+    std::vector<std::int64_t> sums;
+};
+
+/// In place on every member. @pre same sizes everywhere, no NaN. @throws mpi::peer_lost
+void all_reduce(mpi::messenger& messages, step_scalars& scalars);
+
+/// Whether all members have the same numbers; the same answer on all of them. @throws mpi::peer_lost
+bool same_everywhere(mpi::messenger& messages, std::span<std::uint64_t const> numbers);
+
+/// Waits until all members have come here. Polled, with the pace of any wait: inside an agreement an MPI would spin. @throws mpi::peer_lost
+void wait_for_all(mpi::messenger& messages);
+
+/// What each member said, by position. @throws mpi::peer_lost
+std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std::span<std::int64_t const> mine);
+
+/// What the first member said. @throws mpi::peer_lost
+void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words);
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/beginning.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "executor/checkpoint/checkpoint_resume.hpp"
+#include "executor/state/collectives.hpp"
+#include "executor/faults/fence.hpp"
+#include "executor/records/records.hpp"
+#include "executor/config/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch)
+{
+    return folder / fmt::format(".launch-{}", launch.value);
+}
+
+/// All ranks compare what must be the same; a mixture is refused with the line that differs.
+refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
+{
+    std::vector<std::int64_t> hashes;
+    for (auto const& line : lines) {
+        hashes.push_back(static_cast<std::int64_t>(hash_text(line.value)));
+    }
+    auto const all = all_gather(messages, hashes);
+    auto const& members = messages.members().members;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (all[r].size() != lines.size() || all[0].size() != lines.size()) {
+                return {5, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits", members[r].value, members[0].value)};
+            }
+            if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
+                auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
+                auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
+                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0),
+                                       members[0].value, value(r), members[r].value)};
+            }
+        }
+    }
+    return {};
+}
+
+/// Names the steady clock that this process reads: processes with the same name read the same one.
+std::int64_t steady_clock_name()
+{
+    std::string boot;
+    std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, boot);
+    std::error_code unknown;  // a kernel without namespaces of time has one clock
+    return static_cast<std::int64_t>(hash_text(boot + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string()));
+}
+
+/// The first member looks at the run folder and names the launch; the others check that they see the same folder.
+refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_words& launch)
+{
+    bool const first = messages.members().members.front() == messages.members().me;
+    std::vector<std::int64_t> words(4);
+    using clock = std::chrono::steady_clock;
+    auto const own_clock = steady_clock_name();
+    if (first) {
+        std::random_device random;
+        launch.launch.value = (std::uint64_t{random()} << 31) ^ random();
+        launch.last = last_generation(folder);
+        std::ofstream{nonce_of(folder, launch.launch)} << "rheo\n";
+        words = {static_cast<std::int64_t>(launch.launch.value), launch.last.value, clock::now().time_since_epoch() / std::chrono::nanoseconds{1}, own_clock};
+    }
+    broadcast(messages, words);
+    auto const launched = words[3] == own_clock ? clock::time_point{std::chrono::nanoseconds{words[2]}} : clock::now();
+    launch = {{static_cast<std::uint64_t>(words[0])}, launched, generation_id{static_cast<std::int32_t>(words[1])}};
+    step_scalars missing{{}, {std::filesystem::exists(nonce_of(folder, launch.launch)) ? 0 : 1}};
+    all_reduce(messages, missing);
+    if (first) {
+        std::filesystem::remove(nonce_of(folder, launch.launch));
+    }
+    if (missing.sums.front() != 0) {
+        return {5, fmt::format("{} of {} ranks do not see the run folder {}: it must be one folder shared by all ranks", missing.sums.front(),
+                               messages.members().members.size(), folder.string())};
+    }
+    return {};
+}
+
+/// By whose permission clocks are set, all ranks in one sentence, the most frequent first; empty: they are left alone.
+std::string sentence_about_clocks(mpi::messenger& messages, std::string const& mine)
+{
+    std::vector<std::pair<std::int64_t, std::string>> counts;
+    for (auto const& word : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
+        std::string const text(word.begin(), word.end());
+        auto const found = std::find_if(counts.begin(), counts.end(), [&](auto const& c) { return c.second == text; });
+        ++(found != counts.end() ? *found : counts.emplace_back(0, text)).first;
+    }
+    std::stable_sort(counts.begin(), counts.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+    std::string sentence;
+    for (auto const& [count, word] : counts) {
+        sentence += fmt::format("{}{} on {} rank{}", sentence.empty() ? "clocks: " : ", ", word.empty() ? "left alone" : word, count, count == 1 ? "" : "s");
+    }
+    return counts.size() == 1 && counts.front().second.empty() ? std::string{} : sentence;
+}
+
+/// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
+refusal first_refusal(mpi::messenger& messages, refusal const& mine)
+{
+    auto const all = all_gather(messages, std::vector<std::int64_t>{mine.exit_code});
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (all[r][0] != 0) {
+            auto const culprit = messages.members().members[r];
+            return culprit == messages.members().me ? mine : refusal{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+        }
+    }
+    return {};
+}
+
+/// The folder of a run, or of its k-th fork.
+std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
+
+/// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
+seconds patience_with_the_last_launch(watchdog_config const& watch)
+{
+    return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0};
+}
+
+/// Everybody gets the first member's text.
+void broadcast_text(mpi::messenger& messages, std::string& text)
+{
+    std::vector<std::int64_t> size{std::ssize(text)};
+    broadcast(messages, size);
+    std::vector<std::int64_t> letters(text.begin(), text.end());
+    letters.resize(static_cast<std::size_t>(size.front()));
+    broadcast(messages, letters);
+    text.assign(letters.begin(), letters.end());
+}
+
+/// All ranks compute by the algorithms of the first member.
+void agree_on_algorithms(mpi::messenger& messages, std::vector<fingerprint_line>& fingerprint)
+{
+    if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr) {  // else alike on all ranks, whose kernels are the same
+        broadcast_text(messages, mine->value);
+    }
+}
+
+/// Everybody keeps the first member's notes, so that they are not lost with it.
+void share_notes(mpi::messenger& messages, std::vector<std::string>& notes)
+{
+    std::string text;
+    for (auto const& note : notes) {
+        text += note + '\0';
+    }
+    broadcast_text(messages, text);
+    notes.clear();
+    for (std::size_t i = 0, end = 0; (end = text.find('\0', i)) != text.npos; i = end + 1) {
+        notes.push_back(text.substr(i, end - i));
+    }
+}
+
+/// Where the lowest rank has found that the run begins.
+struct folder_start {
+    std::int64_t step = -1;  ///< of the checkpoint; -1: none
+    std::int64_t fork = 0;   ///< which one; 0: none
+    bool ended = false;      ///< nothing is left to do
+    energy_so_far drawn{};
+    steps_so_far so_far{};
+
+    std::vector<std::int64_t> words() const
+    {
+        auto all = so_far.words();
+        all.insert(all.end(), {step, fork, ended ? 1 : 0, std::bit_cast<std::int64_t>(drawn.energy.count), drawn.tokens});
+        return all;
+    }
+    static folder_start of(std::vector<std::int64_t> const& words)
+    {
+        auto const* rest = words.data() + steps_so_far::word_count;
+        return {rest[0], rest[1], rest[2] != 0, {{std::bit_cast<double>(rest[3])}, rest[4]}, steps_so_far::of(words, 0)};
+    }
+};
+
+/// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
+refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
+              std::vector<std::string>& notes)
+{
+    auto const& folder = config.run.folder;
+    auto const& newest = *found.newest;
+    auto const& began = newest.manifest().fingerprint;
+    start.step = newest.step().value;
+    if (start.step > config.train.steps) {
+        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
+                               "which begins with the first step again", start.step, folder, config.train.steps)};
+    }
+    auto const differs = differences(began, fingerprint);
+    auto const* const chosen = line_in(began, algorithms_line);
+    if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr && chosen != nullptr && differs.empty()) {
+        *mine = *chosen;
+    }
+    if (mode == resume_mode::fork) {
+        while (std::filesystem::exists(folder_of(folder, ++start.fork))) {
+        }
+    } else if (!differs.empty()) {
+        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
+                               "--resume never sets the run aside and starts at step 0",
+                               start.step, folder, sentence_about(differs))};
+    }
+    start.so_far = steps_of_records(folder, newest.step());
+    // A newer checkpoint that cannot be read is written again, so that the last state is safe.
+    if (mode == resume_mode::automatic && found.skipped.empty() && finished_run(folder, step_id{config.train.steps}, newest)) {
+        start.ended = true;
+        notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, config.train.steps)};
+        return {};
+    }
+    notes.push_back(fmt::format("going on after {} steps, from {}", start.step, newest.folder().string()));
+    for (auto const& difference : differs) {
+        notes.push_back(difference.sentence());
+    }
+    for (auto const& key : changed_keys(newest.manifest().config, to_toml(config))) {
+        notes.push_back(key);
+    }
+    if (mode == resume_mode::automatic) {
+        start.drawn = energy_of_records(folder, newest.step());
+    }
+    return {};
+}
+
+/// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
+/// Where state is there that cannot be read, nothing but the lock is touched.
+refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start,
+                     run_lock& lock, std::vector<std::string>& notes)
+{
+    auto const folder = config.run.folder;
+    try {
+        notes.clear();
+        auto const taken = [&](std::string const& which, seconds patience) {
+            make_record_folder(which);
+            auto answer = lock.take(which, patience);
+            if (answer.granted && !answer.sentence.empty()) {
+                notes.push_back(answer.sentence);
+            }
+            return answer;
+        };
+        if (mode != resume_mode::fork) {
+            if (auto const answer = taken(folder, patience_with_the_last_launch(config.run.watchdog)); !answer.granted) {
+                return {5, answer.sentence};
+            }
+        }
+        if (mode != resume_mode::never) {
+            auto const found = find_earlier_state(folder);
+            if (!found.refusal.empty()) {
+                return {4, found.refusal};
+            }
+            notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
+            if (found.newest) {
+                if (auto const bad = go_on(config, fingerprint, mode, found, start, notes); bad.exit_code != 0 || start.ended) {
+                    return bad;
+                }
+            } else if (mode == resume_mode::fork) {
+                return {2, fmt::format("--resume fork: {} has no checkpoint that a new folder could start from; without --resume a run begins there", folder)};
+            }
+        }
+        config.run.folder = folder_of(folder, start.fork);
+        if (mode == resume_mode::fork) {
+            if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
+                return {5, answer.sentence};
+            }
+        }
+        bool const goes_on = start.step >= 0 && start.fork == 0;
+        if (!goes_on) {
+            if (auto const aside = set_run_aside(config.run.folder); !aside.empty()) {
+                notes.push_back(fmt::format("what an earlier run left in this folder is in {} now", aside.string()));
+            }
+        }
+        begin_run_folder(config.run.folder, config, goes_on);
+    } catch (records_error const& error) {
+        return {5, error.what()};
+    } catch (checkpoint_error const& error) {
+        return {4, error.what()};
+    }
+    return {};
+}
+
+refusal join_lock(std::string const& folder, run_lock& lock)
+{
+    try {
+        auto const answer = lock.join(folder);
+        return answer.granted ? refusal{} : refusal{5, answer.sentence};
+    } catch (records_error const& error) {
+        return {5, error.what()};
+    }
+}
+
+refusal open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
+{
+    try {
+        from.emplace(checkpoint_folder(folder, step));
+        if (auto const reason = from->why_not(state); !reason.empty()) {
+            return {2, reason};
+        }
+    } catch (checkpoint_error const& error) {
+        return {4, error.what()};
+    } catch (std::exception const& error) {  // it says what no memory holds, for example
+        return {4, fmt::format("the checkpoint of step {} in {} cannot be read: {}", step.value, folder, error.what())};
+    }
+    return {};
+}
+
+}  // namespace
+
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
+                       resume_mode mode, collection const& state, refusal& mine, beginning& begun)
+{
+    auto const& members = messages.members();
+    begun.lock.release();  // an earlier try's
+    bool const lowest = members.members.front() == members.me;
+    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+        return bad;
+    }
+    auto same = fingerprint;
+    std::erase_if(same, [](auto const& line) { return line.what == algorithms_line; });
+    same.push_back({"the plan (schedule files included)", to_string(planned)});
+    if (auto const bad = compare_lines(messages, same); bad.exit_code != 0) {
+        mine = lowest ? bad : refusal{};
+        return bad;
+    }
+    folder_start start;
+    if (lowest) {
+        mine = begin_folder(config, fingerprint, mode, start, begun.lock, begun.notes);
+    }
+    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+        return bad;
+    }
+    auto words = start.words();
+    broadcast(messages, words);
+    start = folder_start::of(words);
+    agree_on_algorithms(messages, fingerprint);
+    begun.folder = folder_of(config.run.folder, start.fork);
+    begun.drawn = start.drawn;
+    begun.so_far = start.so_far;
+    begun.ended.reset();
+    auto const clocks = sentence_about_clocks(messages, begun.clocks_are_set);
+    if (lowest && !start.ended) {
+        for (auto const& sentence : {clocks, begun.device}) {
+            begun.notes.insert(begun.notes.end(), sentence.empty() ? 0 : 1, sentence);
+        }
+    }
+    share_notes(messages, begun.notes);
+    if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
+        mine = lowest ? bad : refusal{};
+        return bad;
+    }
+    if (!lowest) {
+        mine = join_lock(begun.folder, begun.lock);
+    }
+    begun.from.reset();
+    if (start.step >= 0 && mine.exit_code == 0) {
+        mine = open_checkpoint(config.run.folder, step_id{start.step}, state, begun.from);
+    }
+    if (start.ended && mine.exit_code == 0) {
+        begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
+        mine = begun.ended ? refusal{} : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
+    }
+    return first_refusal(messages, mine);
+}
+
+}  // namespace rheo::inline v0

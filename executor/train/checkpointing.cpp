@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/checkpointing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rheo/pipeline/instance.hpp"
+#include "executor/config/toml.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
+
+template <class Holds>
+void add_holder(tensor_holders& holders, collection const& state, rank_id rank, Holds holds)
+{
+    for (std::size_t t = 0; t < holders.size(); ++t) {
+        auto const& tensor = state.tensors[t];
+        if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), holds)) {
+            holders[t].push_back(rank);
+        }
+    }
+}
+
+}  // namespace
+
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines)
+{
+    tensor_holders holders(state.tensors.size());
+    for (auto const& pipeline : pipelines) {
+        for (auto const rank : ranks_of(pipeline)) {
+            auto const spans = layers_of(pipeline, rank);
+            add_holder(holders, state, rank, [&](layer_id l) { return contains(spans, l); });
+        }
+    }
+    return holders;
+}
+
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told)
+{
+    tensor_holders holders(state.tensors.size());
+    for (auto const& rank : told) {
+        add_holder(holders, state, rank.rank, [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); });
+    }
+    return holders;
+}
+
+checkpointing::checkpointing(job const& about, rank_id me, std::optional<step_id> from)
+    : job_{&about}, me_{me},
+      writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }}, published_{from}, begun_at_{about.clock.now()}
+{
+}
+
+bool checkpointing::wants_one() const
+{
+    auto const minutes = job_->config.checkpoint.every_minutes;
+    return minutes > 0 && job_->clock.now().count - begun_at_.count > 60 * minutes;
+}
+
+void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines,
+                              resident_state const& state)
+{
+    auto const every = job_->config.checkpoint.every_steps;
+    bool const due = wanted || (every > 0 && step.value % every == 0);
+    if (!due || step.value >= job_->config.train.steps) {
+        return;  // the last state is saved when the job closes
+    }
+    if (phase_ != phase::idle) {
+        news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
+        return;
+    }
+    begin(step, generation, holders_of(state.info(), pipelines), state);
+}
+
+void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
+{
+    writers_ = deal_writing(state.info(), holders);
+    tensors_ = step.value > 0 ? tensors_for_manifest(state) : tensors_for_manifest(state.info());  // the first step chooses its own scales
+    step_ = step;
+    being_written_ = step.value;
+    generation_ = generation;
+    phase_ = phase::writing;
+    begun_at_ = job_->clock.now();
+    size_ = {};
+    for (auto const& tensor : tensors_) {
+        size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
+    }
+    if (std::find(writers_.begin(), writers_.end(), me_) != writers_.end()) {
+        writer_.begin(take_part(state, writers_, me_, step, generation));
+    }
+}
+
+std::uint32_t checkpointing::consents() const
+{
+    auto const state = writer_.state();
+    if (phase_ == phase::publishing) {
+        bool const mine = publishes();
+        return (mine && state == writer_state::failed ? 0 : has_not_failed) | (mine && state == writer_state::publishing ? 0 : part_is_ready);
+    }
+    bool const writes = std::find(writers_.begin(), writers_.end(), me_) != writers_.end();
+    if (phase_ == phase::idle || !writes) {
+        return has_not_failed | part_is_ready;
+    }
+    return (state == writer_state::failed ? 0 : has_not_failed) | (state == writer_state::ready ? part_is_ready : 0);
+}
+
+std::vector<rank_id> checkpointing::parts() const
+{
+    std::vector<rank_id> ranks;
+    for (auto const writer : writers_) {
+        if (writer.value >= 0 && std::find(ranks.begin(), ranks.end(), writer) == ranks.end()) {
+            ranks.push_back(writer);
+        }
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+void checkpointing::publish()
+{
+    writer_.publish({.step = step_, .generation = generation_, .parts = parts(), .tensors = tensors_, .fingerprint = job_->fingerprint,
+                     .config = to_toml(job_->config), .data_digest = to_string(job_->data->digest()),
+                     .keep_last = job_->config.checkpoint.keep_last});
+}
+
+std::string checkpointing::no_checkpoint() const
+{
+    bool const mine = writer_.state() == writer_state::failed;
+    return fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.sentence() : "another rank could not write");
+}
+
+void checkpointing::agreed(std::uint32_t consents)
+{
+    if (phase_ == phase::idle) {
+        return;
+    }
+    if ((consents & has_not_failed) == 0) {
+        (writer_.state() == writer_state::failed ? own_news_ : news_).push_back(no_checkpoint());
+        writer_.abandon();
+        phase_ = phase::idle;
+        return;
+    }
+    if ((consents & part_is_ready) == 0) {
+        return;
+    }
+    if (phase_ == phase::publishing) {
+        there();
+        return;
+    }
+    phase_ = phase::publishing;
+    if (publishes()) {
+        publish();
+    } else if (writer_.state() == writer_state::ready) {
+        writer_.hand_over();
+    }
+}
+
+/// All ranks know that the checkpoint has its name.
+void checkpointing::there()
+{
+    phase_ = phase::idle;
+    published_ = step_;
+    written_ = checkpoint_record{.step = step_, .size = size_, .duration = {job_->clock.now().count - begun_at_.count}};
+}
+
+void checkpointing::generation_ended(std::span<rank_id const> members)
+{
+    bool const publisher_lost = phase_ == phase::publishing && std::find(members.begin(), members.end(), parts().front()) == members.end();
+    if (publisher_lost) {
+        news_.push_back(fmt::format("the checkpoint of step {} may not be there: rank {} was lost while it published it", step_.value, parts().front().value));
+    }
+    if (phase_ == phase::writing || publisher_lost) {
+        phase_ = phase::idle;
+        writer_.abandon();
+    }
+}
+
+void checkpointing::depart(std::span<rank_id const> members)
+{
+    generation_ended(members);
+    writer_.wait();
+}
+
+bool checkpointing::write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
+{
+    if (published_ == step && phase_ != phase::writing) {
+        return true;
+    }
+    if (phase_ == phase::writing && step_ != step) {
+        writer_.abandon();
+        phase_ = phase::idle;
+    }
+    if (phase_ != phase::writing) {
+        begin(step, generation, holders, state);
+    }
+    writer_.wait();
+    return (consents() & part_is_ready) != 0;
+}
+
+void checkpointing::publish_now(bool all_ready)
+{
+    if (phase_ == phase::writing) {
+        agreed(all_ready ? part_is_ready | has_not_failed : 0);
+    }
+    writer_.wait();
+}
+
+void checkpointing::settled(bool is_there)
+{
+    if (!is_there) {
+        if (writer_.state() == writer_state::failed) {
+            own_news_.push_back(no_checkpoint());
+        }
+        published_.reset();
+        phase_ = phase::idle;
+    } else if (phase_ == phase::publishing) {
+        there();
+    }
+}
+
+void checkpointing::tell(records& record)
+{
+    if (written_) {
+        record.checkpoint(*std::exchange(written_, {}));
+    }
+    for (auto const& sentence : std::exchange(news_, {})) {
+        record.note(sentence);
+    }
+    for (auto const& sentence : std::exchange(own_news_, {})) {
+        record.alone(sentence);
+    }
+}
+
+}  // namespace rheo::inline v0

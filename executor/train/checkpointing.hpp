@@ -1,0 +1,96 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// When checkpoints are written, and how the ranks agree that one is there. A checkpoint is begun between two
+// steps, by all ranks at the same one; each copies the tensors that it has to write, and a thread of its own
+// writes them. Every later vote carries two consents: "my part is on disk" and "my writing has not
+// failed". When all have the first one rank publishes; when one lacks the second all give it up. The
+// next one is begun only after a vote in which the publisher, too, had nothing left to do.
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/topology/holdings.hpp"
+#include "executor/checkpoint/checkpoint_writer.hpp"
+#include "executor/train/job.hpp"
+
+namespace rheo::inline v0 {
+
+/// Which ranks hold each tensor; nobody what is no parameter.
+using tensor_holders = std::vector<std::vector<rank_id>>;
+
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines);
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told);
+
+class checkpointing {
+public:
+    static constexpr std::uint32_t part_is_ready = 2;  ///< bits of a vote
+    static constexpr std::uint32_t has_not_failed = 4;
+
+    /// @param from the step that a resumed job goes on from, whose checkpoint is there already
+    checkpointing(job const& about, rank_id me, std::optional<step_id> from);
+
+    /// True when so much time has passed that this rank wants a checkpoint; any rank's wish is everybody's.
+    bool wants_one() const;
+
+    /// A step was committed; `wanted` is the reduced wish. Begins a checkpoint when one is due and none is being written.
+    void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+
+    std::uint32_t consents() const;
+
+    /// What all ranks consented to in a settled vote.
+    void agreed(std::uint32_t consents);
+
+    /// Members were lost: a checkpoint that is being written is given up. What lost ranks left of it goes with the next
+    /// publication; nobody else may remove it, because an earlier one may still be on its way to its name.
+    void generation_ended(std::span<rank_id const> members);
+
+    /// The one whose publication has begun and is not known to have ended: the same on all ranks.
+    std::optional<step_id> in_publication() const { return phase_ == phase::publishing ? std::optional{step_} : std::nullopt; }
+
+    /// Before this rank leaves, alone and in order: gives up what it writes as the others do, and finishes what it publishes.
+    void depart(std::span<rank_id const> members);
+
+    /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
+    /// them all must have heard that every part is ready. @pre nothing is in publication  @returns whether my part is on disk
+    bool write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    void publish_now(bool all_ready);
+
+    /// Then all have looked whether it is there: its publisher may have died.
+    void settled(bool is_there);
+
+    /// Records what has happened since: checkpoints that are there now, or why one is not.
+    void tell(records& record);
+
+private:
+    void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
+    bool publishes() const { return parts().front() == me_; }
+    void publish();
+    void there();
+    std::string no_checkpoint() const;
+
+    job const* job_;
+    rank_id me_;
+    std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
+    checkpoint_writer writer_;
+    enum class phase : std::uint8_t { idle, writing, publishing };
+    phase phase_ = phase::idle;            ///< the same on all ranks
+    step_id step_{-1};                     ///< of the one in progress
+    generation_id generation_{};
+    std::vector<rank_id> writers_;
+    std::vector<checkpoint_tensor> tensors_;
+    std::optional<step_id> published_;     ///< the newest one, as far as all ranks know
+    seconds begun_at_{};
+    bytes size_{};                         ///< of all tensors in it
+    std::optional<checkpoint_record> written_{};
+    std::vector<std::string> news_{};      ///< that all ranks know
+    std::vector<std::string> own_news_{};
+};
+
+}  // namespace rheo::inline v0

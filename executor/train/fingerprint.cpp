@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/fingerprint.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// A digest of the operation lists: kinds, slots, widths, parameters.
+std::string operations_of(model_description const& model)
+{
+    std::uint64_t hash = 0;
+    auto const mix = [&](std::int64_t value) { hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 1)); };
+    for (auto const& layer : model.layers) {
+        mix(static_cast<std::int64_t>(hash_text(layer.name)));
+        for (auto const width : layer.slot_widths) {
+            mix(width);
+        }
+        for (auto const& p : layer.parameters) {
+            mix(static_cast<std::int64_t>(hash_text(full_name(layer, p))));
+            mix(p.shape.rows);
+            mix(p.shape.columns);
+            mix(p.decays ? 1 : 0);
+        }
+        for (auto const& o : layer.ops) {
+            for (std::int64_t const value : {static_cast<int>(o.kind), o.id.value, o.x[0], o.x[1], o.z[0], o.z[1], o.parameters[0],
+                                             o.parameters[1], o.in_width, o.out_width, o.heads, o.dropout_per_mille}) {
+                mix(value);
+            }
+            if (o.kv_heads != 0 || o.rope_base != 0) {
+                mix(o.kv_heads);
+                mix(o.rope_base);
+            }
+        }
+    }
+    return fmt::format("{} layers, {:016x}", model.layers.size(), hash);
+}
+
+}  // namespace
+
+std::vector<fingerprint_line> fingerprint_of(job const& about)
+{
+    auto const& train = about.config.train;
+    auto const& optimizer = about.config.optimizer;
+    std::vector<fingerprint_line> lines{
+        {"seed", std::to_string(train.seed)},
+        {"data", to_string(about.data->digest())},
+        {"operations", operations_of(about.model)},
+        {"microbatches per step", std::to_string(train.microbatches)},
+        {"microbatch", fmt::format("{} sequences of {} tokens{}", train.microbatch.sequences, train.microbatch.tokens,
+                                   train.microbatch.slices > 1 ? fmt::format(" in {} slices", train.microbatch.slices) : "")},
+        {"optimizer", fmt::format("AdamW lr {} to {} over {} steps, warm-up {}, betas {} {}, epsilon {}, decay {}, clip {}",
+                                  optimizer.learning_rate, optimizer.final_learning_rate, train.steps, optimizer.warmup_steps,
+                                  optimizer.beta1, optimizer.beta2, optimizer.epsilon, optimizer.weight_decay, optimizer.clip_norm)},
+        {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
+        {"dtypes", fmt::format("{}, exact {} sums{}", about.on->policy().storage == dtype::f32 ? "fp32" : "bf16", about.on->policy().accumulate == dtype::i32 ? "int32" : "int64",
+                              about.on->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
+        {"BLAS", about.on->products()},
+        {"kernels", about.on->kernels()},
+    };
+    if (auto by = about.on->attention(); !by.empty()) {
+        lines.push_back({std::string{attention_line}, std::move(by)});
+    }
+    if (auto chosen = about.on->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
+        lines.push_back({std::string{algorithms_line}, std::move(chosen)});
+    }
+    return lines;
+}
+
+}  // namespace rheo::inline v0

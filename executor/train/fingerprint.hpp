@@ -1,0 +1,18 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The numerics fingerprint: everything that decides the bits of the result, in lines that people can
+// compare. Runs with the same fingerprint end with the same bits, whatever the plan, the number of
+// threads and the losses (law 1); ranks whose fingerprints differ refuse to start together.
+
+#include <vector>
+
+#include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/train/job.hpp"
+
+namespace rheo::inline v0 {
+
+/// May let the back end choose algorithms. @throws std::runtime_error when it has none for a product
+std::vector<fingerprint_line> fingerprint_of(job const& about);
+
+}  // namespace rheo::inline v0

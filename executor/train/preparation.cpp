@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/preparation.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/mpi/messenger.hpp"
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/state.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/config/schedule_file.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// Why sequences do not fit the model's table of positions, which has a row for each; empty when they do, or when there is none.
+std::string longer_than_positions(model_description const& model, int tokens)
+{
+    auto const& layer = model.layers.front();
+    for (auto const& o : layer.ops) {
+        if (o.kind == op_kind::embedding && o.parameters[1] != no_parameter) {
+            if (auto const& table = layer.parameters[static_cast<std::size_t>(o.parameters[1])]; table.shape.rows < tokens) {
+                return fmt::format("train.microbatch.tokens = {} must be at most {}, the rows of '{}' of the model's first layer", tokens, table.shape.rows, table.name);
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
+{
+    preparation p;
+    auto const no = [&](int exit_code, std::string sentence) {
+        p.why = {exit_code, std::move(sentence)};
+        return p;
+    };
+    if (auto const fault = check(model); fault.what != model_fault::kind::none) {
+        return no(2, "the model cannot be run: " + to_string(fault));
+    }
+    if (auto sentence = longer_than_positions(model, given.train.microbatch.tokens); !sentence.empty()) {
+        return no(2, std::move(sentence));
+    }
+    for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
+        if (fault) {
+            return no(2, fault->key + ": " + fault->sentence);
+        }
+    }
+    for (auto const& text : given.run.inject) {
+        auto const parsed = parse_fault(text);
+        if (!parsed.what) {
+            return no(2, parsed.reason);
+        }
+        p.faults.push_back(*parsed.what);
+    }
+    p.runs = given.run.fuse ? fused(model) : model;
+    p.state = state_of(p.runs);
+    p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
+    if (auto reason = why_no_layers(p.runs, given); !reason.empty()) {
+        return no(4, std::move(reason));
+    }
+    if (options.first_plan) {
+        p.first = *options.first_plan;
+        if (!p.first.own && p.first.schedule == given.plan.schedule) {
+            p.first.own = own_schedule(given.plan);
+        }
+        if (auto const reason = why_not(p.first, p.runs, given, launched); !reason.empty()) {
+            return no(3, "the plan cannot be run: " + reason);
+        }
+    } else {
+        auto made = make_first_plan(p.runs, given, launched);
+        if (!made) {
+            return no(3, made.cannot);
+        }
+        p.first = std::move(made.what);
+    }
+    // Messages name an item of a stage, or a part of a tensor or of a use.
+    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
+    auto const items = std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
+    if (items > mpi::messenger::largest_item()) {
+        return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
+                                 "transport of the MPI", items, mpi::messenger::largest_item()));
+    }
+    return p;
+}
+
+}  // namespace rheo::inline v0

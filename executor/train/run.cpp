@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/run.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+
+#include "kernels/blas.hpp"
+#include "executor/mpi/messenger.hpp"
+#include "rheo/plan/json.hpp"
+#include "rheo/plan/programs.hpp"
+#include "executor/train/beginning.hpp"
+#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/clock_request.hpp"
+#include "executor/os/end_alone.hpp"
+#include "executor/train/ending.hpp"
+#include "executor/train/fingerprint.hpp"
+#include "executor/host/back_end.hpp"
+#include "executor/train/opened_back_end.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/preparation.hpp"
+#include "executor/clocks/rank_device.hpp"
+#include "executor/records/report.hpp"
+#include "executor/train/same_command.hpp"
+#include "executor/faults/time_limit.hpp"
+#include "executor/train/trainer.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+volatile std::sig_atomic_t leave_signal = 0;
+
+/// Tells whether somebody or the clock wants the job to stop after the step.
+std::function<bool()> stop_asker(run_options const& options, launch_clock clock)
+{
+    if (options.stop_on_signals) {
+        std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write, as a full disk is
+        stop_signal = 0;
+        for (int const number : {SIGTERM, SIGUSR1}) {
+            std::signal(number, [](int) { stop_signal = 1; });
+        }
+    }
+    return [limit = options.max_time, clock] { return stop_signal != 0 || (limit.count > 0 && clock.now() > limit); };
+}
+
+/// Tells whether somebody wants this rank to leave. Only where the others can go on without it.
+std::function<bool(step_id)> leave_asker(run_options const& options, fault_injector faults)
+{
+    bool const possible = mpi::survives_losses();
+    if (options.stop_on_signals) {
+        leave_signal = 0;
+        std::signal(SIGUSR2, possible ? [](int) { leave_signal = 1; } : SIG_IGN);
+    }
+    if (!possible) {
+        return {};
+    }
+    return [faults = std::move(faults)](step_id step) { return leave_signal != 0 || faults.leaves(step); };
+}
+
+run_result refused(refusal const& why, bool speaks)
+{
+    run_result result;
+    result.exit_code = why.exit_code;
+    result.record.exit_code = why.exit_code;
+    result.record.sentence = why.sentence;
+    result.speaks = speaks;
+    return result;
+}
+
+/// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
+void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members,
+               std::vector<std::string> const& notes, bool stops_on_signals)
+{
+    bool const survives = mpi::survives_losses();
+    record.note(what_a_loss_does(survives));
+    for (auto const& sentence : notes) {
+        record.note(sentence);
+    }
+    if (members.members.front() != members.me) {
+        return;
+    }
+    std::ofstream file{config.run.folder + "/plan.json"};
+    write_json(file, first);
+    if (stops_on_signals) {
+        record.note(how_to_stop(static_cast<int>(members.members.size())));
+    }
+    if (!survives) {
+        auto const line = same_command(static_cast<int>(members.members.size()));
+        keep_command(config.run.folder, line);
+        record.note("the same command, also in " + config.run.folder + "/command: " + line);
+    }
+}
+
+/// What a rank needs for clocks and energy; nothing where the config wants none.
+struct opened_power {
+    std::unique_ptr<clock_book> clocks{};
+    std::unique_ptr<rank_device> device{};
+    watts blocking{};
+};
+
+opened_power open_power(run_config const& config, int layers, rank_id me, refusal& why)
+{
+    opened_power power;
+    if (config.power.device == "none" || why.exit_code != 0) {
+        return power;
+    }
+    profile measured;
+    if (!config.power.profile.empty()) {
+        auto read = read_clock_profile(config.power, layers);
+        if (!read) {
+            why = {4, read.why().sentence};
+            return power;
+        }
+        measured = *read;
+        power.clocks = std::make_unique<clock_book>(measured, clock_request_of(config.power, measured));
+    }
+    power.blocking = blocking_of(measured, {config.power.blocking_w});
+    auto device = rank_device::open(config.power, measured, me, place_on_host());
+    if (device) {
+        power.device = std::move(*device);
+    } else {
+        why = {5, device.why().sentence};
+    }
+    return power;
+}
+
+/// Whether this is the lowest rank of a communicator that is not known to have failed.
+bool is_lowest_alive(MPI_Comm comm)
+{
+    mpi::communicator borrowed{comm};
+    auto const failed = mpi::failed_positions(borrowed);
+    int lowest = 0;
+    while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {
+        ++lowest;
+    }
+    bool const mine = lowest == borrowed.rank();
+    static_cast<void>(borrowed.release());
+    return mine;
+}
+
+/// The communicators of the ranks that begin; none when one was lost meanwhile, on all ranks alike. The caller's communicator is not ours to revoke:
+/// a rank that the MPI does not wake from making one has the limit.
+std::unique_ptr<mpi::generation> join(MPI_Comm comm, watchdog_config const& watch)
+{
+    time_limit const waits{limited_start(watch.start_s, false, "all ranks to make communicators")};
+    MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(comm, &before);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    auto generation = std::make_unique<mpi::generation>();
+    bool const joined = mpi::unless_peer_lost([&] { *generation = mpi::first_generation(comm, generation_id{0}); });
+    mpi::communicator borrowed{comm};
+    auto const settled = mpi::agree(borrowed, joined ? 1 : 0);
+    static_cast<void>(borrowed.release());
+    if (!settled.success || (settled.bits & 1) == 0) {
+        static_cast<void>(generation.release());  // freeing what some ranks have not made may wait for them, and the process ends
+    }
+    MPI_Comm_set_errhandler(comm, before);
+    MPI_Errhandler_free(&before);
+    return generation;
+}
+
+/// The width of the first embedding, the number of different tokens; 0 where there is none.
+int vocabulary_of(model_description const& model)
+{
+    int vocabulary = 0;
+    for (auto const& o : model.layers.front().ops) {
+        vocabulary = o.kind == op_kind::embedding ? o.in_width : vocabulary;
+    }
+    return vocabulary;
+}
+
+/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: nobody leaves
+/// while others could take that for a loss.
+/// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
+refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
+                  resume_mode mode, collection const& state, watchdog& watch, refusal& mine, beginning& begun)
+{
+    auto const launched = static_cast<int>(generation->members.size());
+    time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
+    watchdog::wait const waits{&watch};
+    for (;;) {
+        auto told = mine;
+        refusal bad;
+        bool const together = mpi::unless_peer_lost([&] {
+            mpi::messenger messages{*generation, &watch.signs_of_life()};
+            bad = begin_together(messages, config, fingerprint, planned, mode, state, told, begun);
+        });
+        if (together && bad.exit_code == 0) {
+            watch.join_host(begun.launch.launch.value, launched);
+        }
+        auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
+        if (settled.success && (settled.bits & 1) != 0) {
+            mine = told;
+            return bad;
+        }
+        generation->revoke();
+        generation = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation)));
+    }
+}
+
+/// The result of a run that had ended before this launch: what its report says.
+run_result had_ended(ended_run const& run, std::vector<std::string> const& notes, mpi::generation members, bool quiet)
+{
+    run_result result;
+    result.exit_code = run.record.exit_code;
+    result.record = run.record;
+    result.speaks = members.members.front() == members.me;
+    if (result.speaks && !quiet) {
+        fmt::print("{}\n{}", fmt::join(notes, "\n"), final_table(run.record, run.recoveries));
+        std::fflush(stdout);
+    }
+    result.survivors = mpi::survivors_of(std::move(members)).release();
+    return result;
+}
+
+/// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
+std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
+{
+    try {
+        return open_back_end(given);
+    } catch (std::runtime_error const& error) {
+        why = {5, error.what()};
+        return std::make_unique<host_back_end>(given.run.threads);
+    }
+}
+
+}  // namespace
+
+run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
+{
+    auto generation = join(comm, given.run.watchdog);
+    if (generation == nullptr) {
+        return refused({5, "a rank was lost before the job began: start it again"}, is_lowest_alive(comm));
+    }
+    auto const me = generation->me;
+    auto const launched = static_cast<int>(generation->members.size());
+    auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
+    if (wrong.exit_code != 0) {
+        return refused(wrong, me.value == 0);
+    }
+
+    std::optional<dataset> data;
+    std::vector<fingerprint_line> fingerprint;
+    refusal why;
+    auto const on = open_back_end(given, why);
+    try {
+        data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
+        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, on.get()});
+    } catch (data_error const& error) {
+        why = {4, error.what()};
+    } catch (std::runtime_error const& error) {
+        why = {5, error.what()};
+    }
+    if (auto const free = on->free_memory(); free && why.exit_code == 0) {
+        if (auto sentence = over_device(first, runs, given, me, on->workspace_of_kernels(), *free); !sentence.empty()) {
+            why = {3, std::move(sentence)};
+        }
+    }
+    auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
+    auto config = given;
+    config.power.blocking_w = power.blocking.count;  // in effect
+    first.clocks.clear();
+    if (power.clocks) {
+        auto chosen = power.clocks->choose(first, {});
+        if (!chosen && why.exit_code == 0) {
+            why = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.profile, chosen.reason)};
+        }
+        first.clocks = std::move(chosen.clocks);
+    }
+    beginning begun;
+    auto planned = digest_of(first);
+    planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
+    begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
+    begun.device = power.device ? power.device->sentence() : std::string{};
+    watchdog watch{given.run.watchdog, me};
+    try {
+        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
+            return refused(bad, why.exit_code != 0);
+        }
+    } catch (std::exception const& error) {
+        return end_in_error(std::move(generation), false, error, nullptr, watch);
+    }
+    if (begun.ended) {
+        return had_ended(*begun.ended, begun.notes, std::move(*generation), options.quiet);
+    }
+    if (auto const* const chosen = line_in(fingerprint, algorithms_line)) {
+        on->take_over_algorithms(chosen->value);
+    }
+    std::optional<records> record;
+    watch.all_joined();
+    config.run.folder = begun.folder;
+    if (given.run.attention == "cudnn" && !given.run.deterministic) {
+        begun.notes.emplace_back("run.deterministic is false: gradients of attention are added in any order, and two runs need not end with the same bits");
+    }
+    auto const& launch = begun.launch;
+
+    std::optional<energy_account> energies;
+    if (power.device) {
+        energies.emplace(generation->members, begun.drawn, std::int64_t{config.train.microbatches} * microbatch_rows(config.train.microbatch));
+    }
+
+    run_result result;
+    result.patience = seconds{given.run.watchdog.factor > 0 ? given.run.watchdog.least_s : 0.0};
+    std::optional<job> about;
+    std::optional<trainer> training;
+    try {
+        record.emplace(config.run.folder, me, config.run.trace, options.quiet);
+        about.emplace(job{runs,   state,  units,       config,
+                        &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me},
+                        on.get(), &watch, fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
+                        energies ? &*energies : nullptr});
+        generation->id = generation_id{launch.last.value + 1};
+        training_end end;
+        for (;;) {
+            training.emplace(*about, generation, launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
+            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
+            end = training->run();
+            if (!end.goes_on_from) {
+                break;
+            }
+            // The last copy of a layer is gone, but there is a checkpoint: the survivors go on from it, in this job.
+            begun.from.emplace(checkpoint_folder(config.run.folder, *end.goes_on_from));
+            begun.so_far = end.so_far;
+            generation = training->release_members();
+            ++generation->id.value;
+        }
+        result.record = end.record;
+        result.exit_code = end.record.exit_code;
+        record->flush();
+        if (end.reason == leave_reason::drained) {
+            result.drained = true;
+            // Communicators end with the process: freeing one may wait for those who go on, and they wait for this rank's end.
+            static_cast<void>(training->release_members().release());
+            return result;
+        }
+        auto members = end_together(training->release_members(), launch.launch, config, end.record, *record, watch, result);
+        watchdog::wait const waits{&watch};
+        result.survivors = mpi::survivors_of(std::move(*members)).release();
+    } catch (mpi::left_behind const& error) {  // the records are the others' now
+        end_alone(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
+    } catch (std::exception const& error) {
+        bool const voted = training && training->generation_is_voted_down();
+        if (training && generation == nullptr) {
+            generation = training->abandon();
+        }
+        return end_in_error(std::move(generation), voted, error, record ? &*record : nullptr, watch);
+    }
+    return result;
+}
+
+}  // namespace rheo::inline v0

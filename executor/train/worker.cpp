@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's place and its loop: what a rank has, and one instruction after the other. What each does is in worker_instructions.cpp.
+#include "executor/train/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rheo::inline v0 {
+
+worker::worker(job const& about, plan const& where, rank_id me, resident_state& state)
+    : job_{&about}, place_{position_of(where, me)}, state_{&state}, me_{me}
+{
+    if (!place_.found) {
+        return;
+    }
+    auto const& pipeline = where.pipelines[at(place_.pipeline)];
+    auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
+    auto const again = made_again_at(where, place_);
+    for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
+        if (rank_of(pipeline, stage_id{s}) != me) {
+            continue;
+        }
+        auto const layers = layers_of(pipeline, stage_id{s});
+        place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
+                                                  layers.begin, about.shape(), about.microbatches(), state,
+                                                  again.empty() ? again : again.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
+        if (s % chain > 0) {
+            here.before = rank_of(pipeline, stage_id{s - 1});
+            here.before_is_mine = here.before == me;
+        }
+        if (s % chain + 1 < chain) {
+            here.after = rank_of(pipeline, stage_id{s + 1});
+            here.after_is_mine = here.after == me;
+        }
+        here.layers->count_in(meter_);
+        here.layers->make_again_in(again_);
+        stages_.emplace(s, std::move(here));
+    }
+    by_unit_.resize(about.units.size());
+    for (std::size_t u = 0; u < about.units.size(); ++u) {
+        auto const& unit = about.units[u];
+        std::vector<rank_id> holders;
+        for (auto const& p : where.pipelines) {
+            auto const here = holders_of(p, unit.layers);
+            holders.insert(holders.end(), here.begin(), here.end());
+        }
+        std::sort(holders.begin(), holders.end());
+        if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), me)) {
+            reductions_.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, unit, holders, state);
+            by_unit_[u] = &reductions_.back();
+        }
+    }
+}
+
+std::vector<stage*> worker::stages() const
+{
+    std::vector<stage*> here;
+    for (auto const& [number, place] : stages_) {
+        here.push_back(place.layers.get());
+    }
+    return here;
+}
+
+int worker::message_of(int stage, int item) const { return stage * static_cast<int>(items_in_messages(job_->config.train)) + item; }
+
+worker::flight& worker::flight_of(item_key key)
+{
+    auto const [place, is_new] = flights_.try_emplace(key, *job_->on);
+    if (auto& spare = spare_[key.first]; is_new && !spare.empty()) {
+        place->second = std::move(spare.back());
+        spare.pop_back();
+    }
+    return place->second;
+}
+
+void worker::wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages)
+{
+    if (std::exchange(pending, false)) {
+        messages.wait(ticket);
+    }
+}
+
+/// One instruction less names the item; after the last one it leaves.
+void worker::finish(item_key key)
+{
+    if (--todo_of(key).instructions == 0) {
+        auto const place = flights_.find(key);
+        leaving_.emplace_back(key.first, std::move(place->second));
+        flights_.erase(place);
+    }
+}
+
+/// What a flight had is the next one's; an item that had no backward gives its memory back here.
+void worker::land(int number, flight f)
+{
+    if (f.kept != nullptr) {
+        stage_of(number).layers->release(*f.kept);
+    }
+    f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
+    spare_[number].push_back(std::move(f));
+}
+
+/// One instruction is done: whoever waited for it alone leaves.
+void worker::finish(instruction i)
+{
+    if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
+        finish({i.stage - 1, i.item});
+    }
+    for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {
+        finish({i.stage, i.item - earlier});
+    }
+    finish({i.stage, i.item});
+}
+
+void worker::retire(mpi::messenger& messages, bool wait_for_sends)
+{
+    for (std::size_t i = 0; i < leaving_.size();) {
+        auto& [number, f] = leaving_[i];
+        auto const finished = [&](bool& sending, mpi::messenger::ticket ticket) {
+            if (sending && (wait_for_sends || messages.done(ticket))) {
+                wait(sending, ticket, messages);
+                sending = false;
+            }
+            return !sending;
+        };
+        bool const output = finished(f.sending_output, f.output_sent);
+        if (finished(f.sending_gradient, f.gradient_sent) && output) {
+            land(number, std::move(f));
+            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+        } else {
+            ++i;
+        }
+    }
+}
+
+void worker::show_energy()
+{
+    if (job_->device != nullptr && job_->watch != nullptr) {
+        job_->watch->shows(job_->device->energy());
+    }
+}
+
+/// What a row has for each item.
+void worker::begin_row(std::span<instruction const> row, std::span<microbatch_work const> work)
+{
+    auto const last = std::max_element(work.begin(), work.end(), [](auto const& a, auto const& b) { return a.microbatch < b.microbatch; });
+    auto const microbatches = last == work.end() ? 0 : at(last->microbatch) + 1;
+    deepest_.assign(microbatches, layer_id{-1});
+    for (auto const& w : work) {
+        deepest_[at(w.microbatch)] = w.deepest;
+    }
+    for (auto& [number, place] : stages_) {
+        place.items.assign(microbatches * static_cast<std::size_t>(slices()), {});
+    }
+    for (auto const& i : row) {
+        if (is_reduction(i.kind) || !is_event(i.kind)) {
+            continue;
+        }
+        auto const m = at(microbatch_of(i.item));
+        expects(m < deepest_.size() && deepest_[m].value >= 0, "a program runs microbatches of its plan");
+        auto& left = todo_of({i.stage, i.item});
+        ++left.instructions;
+        left.backward = left.backward || i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
+        if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
+            ++todo_of({i.stage - 1, i.item}).instructions;
+        }
+        for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {  // which attends to them
+            ++todo_of({i.stage, i.item - earlier}).instructions;
+        }
+    }
+}
+
+void worker::run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
+                 std::function<bool(use_id, microbatch_id)> const& wanted,
+                 std::function<void(std::span<use_id const>, microbatch_id)> const& contributed, loss_sum& evaluation)
+{
+    begin_row(row, work);
+    meter_.reset_peak();
+    again_.reserve(job_->on->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
+    section const in{context, messages, wanted, contributed, evaluation};
+    bool awaiting = false;
+    auto const sums_go_on = [&] {  // beside the computations
+        for (auto& r : reductions_) {
+            if (r.posted()) {
+                r.advance(messages);
+            }
+        }
+    };
+    auto const device_computes = [&] {
+        messages.look();
+        sums_go_on();
+        retire(messages, false);
+    };
+    clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
+    for (std::size_t k = 0; k < row.size(); ++k) {
+        auto const i = row[k];
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr && job_->on->has_one_memory();
+        if (!is_event(i.kind) && !at_once) {
+            continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
+        }
+        if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
+            job_->inject.at(fault_phase::reduce, context.step, context.attempt);
+        }
+        messages.look();
+        began_ = job_->clock.now();
+        auto const done = std::span{row}.subspan(k + (at_once ? 1 : 0), at_once ? 2 : 1);
+        if (at_once) {
+            overlapped(done[0], done[1], in);
+            k += done.size();
+        } else {
+            execute(i, in);
+        }
+        job_->progress();
+        for (auto const& each : done) {
+            auto const drew = clocks_.ended(each, job_->clock.now() - began_, device_computes);
+            job_->record->event({.rank = me_, .what = activity_of(each.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(each), .item = each.item,
+                                 .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
+                                 .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
+        }
+        show_energy();
+        sums_go_on();
+        for (auto const& each : done) {
+            if (!is_reduction(each.kind)) {
+                finish(each);
+            }
+        }
+        retire(messages, false);
+    }
+    retire(messages, true);
+}
+
+}  // namespace rheo::inline v0

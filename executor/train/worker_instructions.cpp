@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the worker does for each kind of instruction.
+#include "executor/train/worker.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "executor/os/background_thread.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+void note_not_finite(gradient_accumulator& sums, microbatch_id m)
+{
+    if (sums.state.not_finite && sums.not_finite_at.value < 0) {
+        sums.not_finite_at = m;
+    }
+}
+
+}  // namespace
+
+void worker::reduce(instruction i, section const& in)
+{
+    auto& r = *by_unit_[at(reduction_of(i))];
+    if (i.kind == instruction_kind::post_reduction) {
+        r.reset();
+        r.post(in.messages);
+    } else {
+        in.messages.wait_until([&] { return r.advance(in.messages); });
+    }
+}
+
+/// The input of a forward, and the tokens.
+void worker::begin_forward(instruction i, flight& f, section const& in)
+{
+    auto& here = stage_of(i.stage);
+    auto& layers = *here.layers;
+    auto const m = microbatch_of(i.item);
+    auto const slice = slice_of(i.item);
+    wait(f.receiving_input, f.input_received, in.messages);
+    began_ = job_->clock.now();
+    if (f.kept == nullptr) {
+        f.kept = std::make_unique<activation>(layers.layout());
+    }
+    auto& a = *f.kept;
+    a.before.clear();
+    for (int earlier = slice; earlier > 0; --earlier) {
+        a.before.push_back(flights_.at({i.stage, i.item - earlier}).kept.get());
+    }
+    if (here.before_is_mine) {
+        job_->on->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
+    } else if (here.before.value >= 0) {
+        job_->on->copy(layers.input(a), f.input.data(), f.input.size());
+    }
+    if (layers.input_bytes() == 0 || layers.has_loss()) {
+        if (in.context.training) {
+            job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets, slice);
+        } else {
+            job_->data->validation_microbatch(m, a.tokens, a.targets, slice);
+        }
+    }
+}
+
+/// What a forward leaves besides its output.
+void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    microbatch_id const contribution{i.item};
+    if (layers.has_loss() && !in.context.training) {
+        in.evaluation = in.evaluation + loss;
+    } else if (layers.has_loss() && in.wanted(layers.loss_use(), contribution)) {
+        auto& sums = state_->accumulator(layers.loss_use());
+        sums.sums[0] += loss.fixed;
+        sums.sums[1] += loss.targets;
+        sums.state.not_finite |= loss.not_finite;
+        note_not_finite(sums, microbatch_of(i.item));
+        auto const use = layers.loss_use();
+        in.contributed({&use, 1}, contribution);
+        ++contributions_;
+    }
+    computed(i, began_);
+    job_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
+}
+
+void worker::count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in)
+{
+    added_.clear();
+    for (auto const use : layers.uses()) {
+        if (layers.above(use, lowest) && in.wanted(use, item)) {
+            note_not_finite(state_->accumulator(use), microbatch_of(item.value));
+            added_.push_back(use);
+        }
+    }
+    in.contributed(added_, item);
+    contributions_ += std::ssize(added_);
+}
+
+void worker::begin_backward(instruction i, flight& f, section const& in)
+{
+    wait(f.receiving_gradient, f.gradient_received, in.messages);
+    wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
+    began_ = job_->clock.now();
+    if (auto const& here = stage_of(i.stage); !here.layers->has_loss() && !here.after_is_mine) {
+        f.gradient_in.has_come();
+    }
+    f.gradient_out.resize(stage_of(i.stage).layers->input_bytes());
+}
+
+/// Whole, or the input gradient alone. @param pool whose threads compute; null: the stage's own
+void worker::compute_backward(instruction i, flight& f, section const& in, tile_pool* pool)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    auto item = item_for(i.item, in);
+    item.pool = pool;
+    auto const lowest = lowest_of(layers, microbatch_of(i.item));
+    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.here();
+    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.here();
+    if (i.kind == instruction_kind::backward) {
+        layers.backward(*f.kept, item, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
+    } else {
+        layers.input_gradient(*f.kept, item, lowest, from, to);
+    }
+    job_->on->wait();
+}
+
+/// Books what a backward has added, and hands its gradient over where the stage before is here.
+void worker::end_backward(instruction i, flight& f, section const& in)
+{
+    auto& here = stage_of(i.stage);
+    bool const whole = i.kind == instruction_kind::backward;
+    if (whole) {
+        count_contributions(*here.layers, microbatch_id{i.item}, lowest_of(*here.layers, microbatch_of(i.item)), in);
+    }
+    if (here.before_is_mine && todo_of({i.stage - 1, i.item}).backward) {
+        std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
+    }
+    computed(i, began_);
+    job_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
+}
+
+void worker::weight_gradient(instruction i, flight& f, section const& in)
+{
+    auto& layers = *stage_of(i.stage).layers;
+    microbatch_id const contribution{i.item};
+    auto const lowest = lowest_of(layers, microbatch_of(i.item));
+    layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
+    job_->on->wait();
+    count_contributions(layers, contribution, lowest, in);
+    computed(i, began_);
+    job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
+}
+
+/// A forward and a backward at once, each with its part of the threads; what both leave comes afterwards, one after the other.
+void worker::overlapped(instruction up, instruction down, section const& in)
+{
+    auto const threads = job_->config.run.threads;
+    if (halves_[0] == nullptr) {
+        halves_[0] = std::make_unique<tile_pool>(threads / 2);
+        halves_[1] = std::make_unique<tile_pool>(threads - threads / 2);
+    }
+    auto& rises = flight_of({up.stage, up.item});
+    auto& descends = flight_of({down.stage, down.item});
+    begin_forward(up, rises, in);
+    begin_backward(down, descends, in);
+    auto& layers = *stage_of(up.stage).layers;
+    layers.reserve(*rises.kept);  // before the backward gives its own back, as the plan counts them
+    auto const caught = [](auto const& compute) -> std::exception_ptr {
+        try {
+            compute();
+        } catch (...) {
+            return std::current_exception();
+        }
+        return nullptr;
+    };
+    loss_sum loss;
+    std::exception_ptr below;
+    auto other = background_thread([&] { below = caught([&] { compute_backward(down, descends, in, halves_[1].get()); }); });
+    auto const above = caught([&] {
+        auto item = item_for(up.item, in);
+        item.pool = halves_[0].get();
+        layers.forward(*rises.kept, item, loss);
+    });
+    other.join();
+    for (auto const& error : {above, below}) {
+        if (error != nullptr) {
+            std::rethrow_exception(error);
+        }
+    }
+    end_forward(up, loss, in);
+    end_backward(down, descends, in);
+}
+
+/// Where a message finds the output.
+std::span<std::byte const> worker::output_in_message(place_of_stage const& here, flight& f)
+{
+    auto const* const output = here.layers->output(*f.kept);
+    auto const size = here.layers->output_bytes();
+    if (job_->on->has_one_memory()) {
+        return {static_cast<std::byte const*>(output), size};
+    }
+    f.output.resize(size);
+    job_->on->copy(f.output.data(), output, size);
+    job_->on->wait();
+    return {f.output.data(), size};
+}
+
+/// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
+mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages)
+{
+    if (!job_->config.run.rendezvous) {
+        return messages.send(to, kind, message_of(stage, item), data);
+    }
+    auto const ticket = messages.send_synchronously(to, kind, 0, data);
+    messages.wait(ticket);
+    return ticket;
+}
+
+mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages)
+{
+    if (!job_->config.run.rendezvous) {
+        return messages.receive(from, kind, message_of(stage, item), data);
+    }
+    auto const ticket = messages.receive(from, kind, 0, data);
+    messages.wait(ticket);
+    return ticket;
+}
+
+void worker::execute(instruction i, section const& in)
+{
+    using enum instruction_kind;
+    if (is_reduction(i.kind)) {
+        reduce(i, in);
+        return;
+    }
+    auto& f = flight_of({i.stage, i.item});
+    auto& here = stage_of(i.stage);
+    auto& messages = in.messages;
+    switch (i.kind) {
+    case receive_activation:
+        f.input.resize(here.layers->input_bytes());
+        f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, {f.input.data(), f.input.size()}, messages);
+        f.receiving_input = !job_->config.run.rendezvous;
+        break;
+    case forward: {
+        begin_forward(i, f, in);
+        loss_sum loss;
+        here.layers->forward(*f.kept, item_for(i.item, in), loss);
+        job_->on->wait();
+        end_forward(i, loss, in);
+        break;
+    }
+    case send_activation:
+        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_in_message(here, f), messages);
+        f.sending_output = !job_->config.run.rendezvous;
+        break;
+    case receive_gradient:
+        f.gradient_in.resize(here.layers->output_bytes());
+        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.in_message(), messages);
+        f.receiving_gradient = !job_->config.run.rendezvous;
+        break;
+    case backward:
+    case input_gradient:
+        begin_backward(i, f, in);
+        compute_backward(i, f, in, nullptr);
+        end_backward(i, f, in);
+        break;
+    case weight_gradient: this->weight_gradient(i, f, in); break;
+    case evict:
+        wait(f.sending_output, f.output_sent, messages);
+        here.layers->evict(*f.kept);
+        break;
+    case recompute:
+        here.layers->recompute(*f.kept, item_for(i.item, in));
+        job_->on->wait();
+        computed(i, began_);
+        job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
+        break;
+    case send_gradient:
+        f.gradient_out.will_go();
+        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.in_message(), messages);
+        f.sending_gradient = !job_->config.run.rendezvous;
+        break;
+    default: throw precondition_error{"a rank has no way to perform this instruction"};
+    }
+}
+
+}  // namespace rheo::inline v0

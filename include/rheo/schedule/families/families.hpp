@@ -1,0 +1,80 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The list of all families, in one place. A further family is one header and one entry here; names and parsing follow
+// from the list.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/schedule/families/bitpipe.hpp"
+#include "rheo/schedule/families/chimera.hpp"
+#include "rheo/schedule/families/dualpipe.hpp"
+#include "rheo/schedule/families/dualpipe_v.hpp"
+#include "rheo/schedule/families/eager_1f1b.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
+#include "rheo/schedule/families/hanayo.hpp"
+#include "rheo/schedule/families/interleaved.hpp"
+#include "rheo/schedule/families/looped_bfs.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/families/seq1f1b.hpp"
+#include "rheo/schedule/families/v_half.hpp"
+#include "rheo/schedule/families/v_min.hpp"
+#include "rheo/schedule/families/zb1p.hpp"
+#include "rheo/schedule/families/zb_h1.hpp"
+#include "rheo/schedule/families/zb_h2.hpp"
+#include "rheo/schedule/families/zb_v.hpp"
+#include "rheo/units/nearest_name.hpp"
+
+namespace rheo::inline v0 {
+
+/// How many there are: whoever adds one counts it here.
+inline constexpr std::size_t schedule_family_count = 17;
+
+/// All families.
+template <class = void>
+constexpr std::array<any_schedule, schedule_family_count> schedule_families()
+{
+    return {gpipe{}, one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{}, zb_h2{}, zb1p{}, zb_v{}, v_half{}, v_min{}, dualpipe{}, dualpipe_v{},
+        chimera{}, bitpipe{}, hanayo{}, seq1f1b{}};
+}
+
+/// Their names, in the same order.
+template <class = void>
+constexpr std::array<std::string_view, schedule_family_count> schedule_names()
+{
+    auto const families = schedule_families();
+    std::array<std::string_view, schedule_family_count> names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        names[i] = families[i]->name;
+    }
+    return names;
+}
+
+/// The answer of parse_schedule: a schedule, or the sentence why not.
+struct parsed_schedule {
+    std::optional<any_schedule> schedule;
+    std::string reason;  ///< empty when there is a schedule
+
+    constexpr explicit operator bool() const { return schedule.has_value(); }
+};
+
+/// The schedule of that name, or a sentence with the nearest known one.
+template <class = void>
+parsed_schedule parse_schedule(std::string_view name)
+{
+    for (auto const schedule : schedule_families()) {
+        if (schedule->name == name) {
+            return {schedule, {}};
+        }
+    }
+    std::string reason = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
+    reason += nearest_name(name, schedule_names());
+    return {std::nullopt, reason + "'"};
+}
+
+}  // namespace rheo::inline v0

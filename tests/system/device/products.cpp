@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of products' algorithms: it is whole before anything is computed, whatever is computed then, and a text that another rank reads.
+#include "executor/cuda/product_table.hpp"
+
+#include "support/catch.hpp"
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/llama.hpp"
+#include "executor/train/opened_back_end.hpp"
+#include "unit/executor/stage/stage_steps.hpp"
+
+using namespace rheo;
+using namespace stage_steps;
+
+namespace {
+
+/// Runs a step in several ways on a back end that has chosen before. @returns what it had chosen then, and has now
+std::pair<std::string, std::string> tables(model_description const& model, std::string const& dtype, std::string const& sums, int slices)
+{
+    run_config config;
+    config.run.device = "cuda";
+    config.train.dtype = dtype;
+    config.train.sums = sums;
+    auto const device = open_back_end(config);
+    auto const before = device->choose_algorithms(model.layers, {batch.sequences, batch.tokens, slices});
+    auto const step = random_step(small, 1);
+    auto const layers = static_cast<int>(model.layers.size());
+    for (auto const how : {backwards::whole, backwards::split, backwards::recomputed}) {
+        run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .slices = slices, .on = device.get()});
+    }
+    return {before, device->choose_algorithms({}, {})};
+}
+
+}  // namespace
+
+TEST_CASE("the table for a model has all of its products")
+{
+    auto const llama = llama_model({.vocabulary = small.vocabulary, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32});
+    for (auto const& model : {gpt_model(small), fused(gpt_model(small)), fused(llama)}) {
+        for (auto const* const dtype : {"fp32", "bf16"}) {
+            auto const [before, after] = tables(model, dtype, "int64", 1);
+            CHECK(before == after);
+            CHECK(!before.starts_with("0 "));
+        }
+    }
+    auto const [before, after] = tables(fused(gpt_model(small)), "bf16", "int32", 3);
+    CHECK(before == after);
+}
+
+TEST_CASE("a table is read as it was written, and nothing else is")
+{
+    using cuda::product_shape;
+    std::vector<cuda::product_choice> table;
+    for (int bits = 0; bits < 128; ++bits) {
+        auto const bit = [&](int place) { return (bits >> place & 1) != 0; };
+        table.push_back({{.rows = 1 + bits, .columns = std::int64_t{1} << 40, .terms = 3, .left_transposed = bit(0), .right_transposed = bit(1),
+                          .element = bit(2) ? dtype::f32 : dtype::bf16, .result = bit(3) ? dtype::f32 : dtype::bf16, .has_bias = bit(4), .adds = bit(5), .gelu = bit(6)},
+                         {~std::uint64_t{0}, static_cast<std::uint64_t>(bits)}});
+    }
+    auto const text = cuda::to_text(table);
+    CHECK(cuda::table_from(text) == table);
+    CHECK(cuda::table_from(cuda::to_text({})).empty());
+    for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "129" + text.substr(3), std::string{}, std::string{"2 products"}}) {
+        CHECK_THROWS_AS(cuda::table_from(bad), back_end_error);
+    }
+}

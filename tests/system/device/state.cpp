@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device does with state outside of stages: the bits of the host, also when it does things as late as it may.
+#include "executor/state/resident_state.hpp"
+
+#include "support/catch.hpp"
+#include "executor/cuda/back_end.hpp"
+#include "late.hpp"
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/state.hpp"
+#include "executor/host/back_end.hpp"
+
+using namespace rheo;
+
+namespace {
+
+/// A state from the seed, then one update from gradients that follow from the elements' numbers; what both leave, and the sums of squares.
+struct outcome {
+    state_digest made, updated;
+    std::vector<double> squares;
+    friend bool operator==(outcome const&, outcome const&) = default;
+};
+
+outcome made_and_updated(back_end& on)
+{
+    auto const model = gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1});
+    auto const info = state_of(model);
+    resident_state state{info, on};
+    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 5);
+    outcome out;
+    std::vector<array<float>> gradients;
+    std::vector<adamw_arguments<bf16>> all;
+    std::vector<gradient_norm_arguments> norms;
+    for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
+        if (!info.tensors[at(t)].is_parameter) {
+            continue;
+        }
+        out.made += state.digest(t);
+        auto& storage = state.tensor(t);
+        auto const count = storage.parameter.size();
+        array<std::int64_t> sums{on.messages(), count};
+        array<std::int64_t> more{on.messages(), count};
+        for (std::size_t i = 0; i < count; ++i) {
+            sums[i] = static_cast<std::int64_t>(mix_bits(i) >> 30) - (std::int64_t{1} << 33);
+            more[i] = static_cast<std::int64_t>(i) - 50;
+        }
+        auto& gradient = gradients.emplace_back(on.own(), count);
+        on.add({.count = static_cast<std::int64_t>(count), .source = more.data(), .target = sums.data()});
+        on.convert({.count = static_cast<std::int64_t>(count), .sums = sums.data(), .scale_log2 = 33, .gradient = gradient.data()});
+        on.wait();
+        norms.push_back({static_cast<std::int64_t>(count), gradient.data()});
+        all.push_back({.count = static_cast<std::int64_t>(count), .master = storage.parameter.data(), .first_moment = storage.first_moment.data(),
+                       .second_moment = storage.second_moment.data(), .gradient = gradient.data(), .parameter = storage.stored.data(),
+                       .gradient_multiplier = 0.25, .learning_rate = 1e-2, .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0, .step = 3});
+    }
+    on.add_sums_of_squares({norms.data(), 1});
+    on.add_sums_of_squares(std::span{norms}.subspan(1));
+    out.squares = on.sums_of_squares();
+    on.update(all);
+    on.wait();
+    for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
+        if (!info.tensors[at(t)].is_parameter) {
+            continue;
+        }
+        out.updated += state.digest(t);
+        auto const& storage = state.tensor(t);
+        auto const stored = copied_from(on, storage.stored.data(), storage.stored.size());
+        auto const values = values_of(on, storage).parameter;
+        for (std::size_t i = 0; i < stored.size(); ++i) {
+            REQUIRE(stored[i].bits() == bfloat16{values[i]}.bits());
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a device makes and updates state with the bits of the host")
+{
+    host_back_end host{1};
+    auto const expected = made_and_updated(host);
+    for (auto const& policy : {fp32, bf16}) {
+        auto const device = cuda::make_back_end(policy, 0);
+        CHECK(made_and_updated(*device) == expected);
+        late const as_late_as_it_may;
+        CHECK(made_and_updated(*device) == expected);
+    }
+}
+
+TEST_CASE("a tensor that arrives from a file or another rank is stored as the update would have stored it")
+{
+    auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
+    auto const device = cuda::make_back_end(bf16, 0);
+    late const as_late_as_it_may;
+    resident_state state{info, *device};
+    tensor_id const t{0};
+    auto const count = static_cast<std::size_t>(elements(info.tensors[0].shape));
+    tensor_values values{std::vector<float>(count), std::vector<float>(count, 2.0F), std::vector<float>(count, 3.0F)};
+    for (std::size_t i = 0; i < count; ++i) {
+        values.parameter[i] = 1.0F / static_cast<float>(i + 3);
+    }
+    auto const check = [&] {
+        auto const& held = state.tensor(t);
+        CHECK(values_of(*device, held).parameter == values.parameter);
+        CHECK(values_of(*device, held).second_moment == values.second_moment);
+        auto const stored = copied_from(*device, held.stored.data(), held.stored.size());
+        REQUIRE(stored.size() == count);
+        for (std::size_t i = 0; i < count; ++i) {
+            REQUIRE(stored[i].bits() == bfloat16{values.parameter[i]}.bits());
+        }
+    };
+    state.put(t, values);
+    check();
+    auto& where = device->messages();
+    tensor_storage arrived{{where, count}, {where, count}, {where, count}, array<bfloat16>{where}};
+    values.parameter[1] = 77.0F;
+    std::copy(values.parameter.begin(), values.parameter.end(), arrived.parameter.begin());
+    std::copy(values.first_moment.begin(), values.first_moment.end(), arrived.first_moment.begin());
+    std::copy(values.second_moment.begin(), values.second_moment.end(), arrived.second_moment.begin());
+    state.put(t, std::move(arrived));
+    check();
+}

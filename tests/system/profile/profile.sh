@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# profile.sh <rheo> <work folder>: three ranks measure the layers and what it takes them to sum up after each; plans are made from the file.
+set -u
+rheo=$1
+# shellcheck source=tests/support/jobs.sh
+. "$(dirname "$0")/../../support/jobs.sh"
+begin_in "$2" <<'END'
+train.microbatch = { sequences = 2, tokens = 32 }
+END
+profile() { # <ranks> <file>
+  "$RHEO_MPIRUN" "${flags[@]}" -n "$1" "$rheo" profile job.toml --repeats 3 --out "$2" 2>&1
+}
+columns() { # <file>: names of its columns; each row has a positive number in every all_reduce column but the last layer's
+  head -1 "$1"
+  awk -F, 'NR > 1 && NR < 6 { for (c = 7; c <= NF; ++c) if (!($c > 0)) print "line " NR ": " $c }' "$1"
+}
+
+said=$(profile 3 layers.csv)
+expect "three ranks measure" 0 $?
+expect "one of them says so" 1 "$(grep -c '^layers.csv: 5 layers, .* ms backward per microbatch; sums between up to 3 ranks of a node$' <<<"$said")"
+expect "and nobody anything else" 1 "$(wc -l <<<"$said")"
+expect "sums between two and three ranks" "layer,forward,backward,parameters,activations,boundary,all_reduce_2,all_reduce_3" "$(columns layers.csv)"
+
+"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --profile layers.csv >plan.out
+expect "a plan of nodes of three" 0 $?
+expect "uses them" 2 "$(grep -cE '^templates (\(as profiled in layers.csv|of whole nodes of 3 devices)' plan.out)"
+# Without them the template of a node is at least as quick.
+makespan() { # <profile>: of the template of one node
+  "$rheo" plan job.toml --set plan.pipelines=[] --ranks 3 --node-size 3 --profile "$1" --json | sed -n '/"node_templates"/,/instantiations/s/^ *"makespan_s": \(.*\),$/\1/p' | head -1
+}
+awk -F, -v OFS=, 'NR > 1 { $7 = 0; $8 = 0 } { print }' layers.csv >free.csv
+expect "sums cost time" yes "$(awk -v measured="$(makespan layers.csv)" -v free="$(makespan free.csv)" 'BEGIN { print (measured >= free && free > 0) ? "yes" : measured " " free }')"
+
+said=$(profile 1 alone.csv)
+expect "one rank measures" 0 $?
+expect "no sums" "layer,forward,backward,parameters,activations,boundary" "$(columns alone.csv)"
+"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --profile alone.csv >refused.out 2>&1
+expect "too little for nodes of three" "4 rheo: alone.csv: stages of up to 3 devices need the columns all_reduce_2 to all_reduce_3" "$? $(cat refused.out)"
+
+exit $((failures > 0))

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# llama.sh <rheo> <work folder>    a Llama by its config: one digest for one rank, pipelines, unfused, split backwards and two copies of the
+# model, also when a rank is lost and when a checkpoint is gone on from; it learns; and it is no GPT-2 to export.
+set -u
+rheo=$1
+# shellcheck source=tests/support/jobs.sh
+. "$(dirname "$0")/../../support/jobs.sh"
+begin_in "$2" <<'END'
+model.family = "llama"
+model.kv_heads = 1
+model.mlp_width = 48
+train.steps = 6
+train.microbatch = { sequences = 2, tokens = 16 }
+checkpoint.every_steps = 4
+END
+train one 1 --set plan.pipelines=[1] --set plan.failures=0
+expect "one rank ends" 0 $?
+same() { # <run folder> <exit code>
+  expect "$1 ends" 0 "$2"
+  expect "$1: the digest" "$(value digest one)" "$(value digest "$1")"
+}
+train pipelines 4
+same pipelines $?
+train unfused 3 --set plan.pipelines=[3] --set plan.failures=0 --set run.fuse=false
+same unfused $?
+train split 2 --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1 --set run.threads=2
+same split $?
+train copies 2 --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=dualpipe
+same copies $?
+train lost 4 --inject kill:2@3:backward
+same lost $?
+alone=(--set plan.pipelines=[1] --set plan.failures=0 --set train.steps=80)
+train whole 1 "${alone[@]}"
+train resumed 1 "${alone[@]}" --inject kill:0@70:forward
+train resumed 1 "${alone[@]}"
+expect "resumed ends" 0 $?
+expect "from a checkpoint" 1 "$(grep -cE 'going on after [0-9]+ steps' resumed.out)"
+expect "with the same bits" "$(value digest whole)" "$(value digest resumed)"
+losses() { sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/metrics.jsonl"; }
+expect "the loss falls" 1 "$(losses one | awk 'NR == 1 {first = $1} {last = $1} END {print last < first}')"
+"$rheo" export one weights 2>refusal
+expect "no export" 4 $?
+expect "which is said" 1 "$(grep -c 'model.family is llama; only a GPT-2 has a form' refusal)"
+"$rheo" plan job.toml --set model.kv_heads=3 2>refusal
+expect "an impossible number of heads" 2 $?
+expect "by its key" 1 "$(grep -c 'model.kv_heads = 3 must divide model.heads = 2' refusal)"
+exit $((failures > 0))

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits. `damaged`: one bit differs on the way, in each part in turn and in the digest,
+// and the copy is refused. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/tensor/digest.hpp"
+#include "executor/host/back_end.hpp"
+#include "executor/state/transfer.hpp"
+
+using namespace rheo;
+
+namespace {
+
+constexpr rank_id giver{0};
+constexpr rank_id taker{1};
+
+collection const info = state_of(gpt_model({.vocabulary = 600, .context = 6, .width = 8, .heads = 2, .blocks = 2}));
+
+int wrong = 0;
+
+void check(bool right, std::string const& what)
+{
+    if (!right) {
+        ++wrong;
+        std::printf("wrong: %s\n", what.c_str());
+    }
+}
+
+void fill(resident_state& state, tensor_id t)
+{
+    auto& tensor = state.add(t);
+    auto word = mix_bits(static_cast<std::uint64_t>(t.value));
+    for (auto* values : {&tensor.parameter, &tensor.first_moment, &tensor.second_moment}) {
+        for (auto& value : *values) {
+            word = mix_bits(word + 1);
+            value = static_cast<float>(word >> 40) / 1024.0F;
+        }
+    }
+}
+
+std::vector<tensor_id> parameters()
+{
+    std::vector<tensor_id> all;
+    for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
+        if (info.tensors[at(t)].is_parameter) {
+            all.push_back(t);
+        }
+    }
+    return all;
+}
+
+recovery_plan copy_of(std::vector<tensor_id> const& tensors)
+{
+    recovery_plan plan;
+    auto& round = plan.rounds.emplace_back();
+    for (auto const t : tensors) {
+        round.push_back({giver, taker, {t, whole(info.tensors[at(t)].shape)}, {}});
+    }
+    return plan;
+}
+
+void copies(mpi::messenger& messages)
+{
+    auto const me = messages.members().me;
+    host_back_end on{1};
+    resident_state state{info, on};
+    resident_state source{info, on};
+    for (auto const t : parameters()) {
+        fill(me == giver ? state : source, t);
+    }
+    std::vector<tensor_id> arrived;
+    transfer(messages, copy_of(parameters()), state, [] {}, [&](tensor_id t) { arrived.push_back(t); });
+    check(arrived == (me == taker ? parameters() : std::vector<tensor_id>{}), "each tensor arrives once");
+    for (auto const t : parameters()) {
+        check(me == giver || state.digest(t) == source.digest(t), "the bits of " + info.tensors[at(t)].name);
+    }
+}
+
+/// Its values travel in messages of their own, those of a small one with the digest.
+bool is_large(tensor_id t) { return elements(info.tensors[at(t)].shape) > 4096; }
+
+/// The giver's messages as transfer() sends them, but for one bit.
+void send_damaged(mpi::messenger& messages, resident_state& state, tensor_id t, int damaged)
+{
+    auto const digest = state.digest(t);
+    std::array<std::uint64_t, 2> words{digest.high, digest.low};
+    auto& storage = state.tensor(t);
+    std::array<array<float>*, 3> const parts{&storage.parameter, &storage.first_moment, &storage.second_moment};
+    if (damaged < 3) {
+        auto& last = *(parts[static_cast<std::size_t>(damaged)]->end() - 1);
+        last = std::bit_cast<float>(std::bit_cast<std::uint32_t>(last) ^ 1U);
+    } else {
+        words[static_cast<std::size_t>(damaged) - 3] ^= 1U;
+    }
+    std::vector<mpi::messenger::ticket> sends;
+    std::vector<std::byte> bundle;
+    auto const append = [&](std::span<std::byte const> bytes) { bundle.insert(bundle.end(), bytes.begin(), bytes.end()); };
+    append(std::as_bytes(std::span{words}));
+    for (int part = 0; part < 3; ++part) {
+        std::span<float const> const values{*parts[static_cast<std::size_t>(part)]};
+        if (is_large(t)) {
+            sends.push_back(messages.send(taker, mpi::channel::copy, t.value * 4 + part, values));
+        } else {
+            append(std::as_bytes(values));
+        }
+    }
+    sends.push_back(messages.send(taker, mpi::channel::copy, t.value * 4 + 3, std::span<std::byte const>{bundle}));
+    for (auto const ticket : sends) {
+        messages.wait(ticket);
+    }
+}
+
+void damaged(mpi::messenger& messages)
+{
+    auto const all = parameters();
+    auto const large = *std::find_if(all.begin(), all.end(), is_large);
+    for (int turn = 0; turn < 10; ++turn) {
+        int const which = turn % 5;
+        tensor_id const t = turn < 5 ? tensor_id{2 + which} : large;
+        host_back_end on{1};
+        resident_state state{info, on};
+        messages.begin_section();
+        if (messages.members().me == giver) {
+            fill(state, t);
+            send_damaged(messages, state, t, which);
+            continue;
+        }
+        std::string said;
+        bool counted = false;
+        try {
+            transfer(messages, copy_of({t}), state, [] {}, [&](tensor_id) { counted = true; });
+        } catch (transfer_error const& error) {
+            said = error.what();
+        }
+        check(said.find(info.tensors[at(t)].name) != std::string::npos, "a damaged copy is refused, and named: '" + said + "'");
+        check(!counted, "a damaged copy is not booked");
+    }
+}
+
+/// Flags of the use's accumulator on a rank: with the uses every combination on the two ranks is met.
+bool overflow_on(std::size_t use, rank_id rank) { return (use >> rank.value & 1U) != 0; }
+bool not_finite_on(std::size_t use, rank_id rank) { return (use >> (2 + rank.value) & 1U) != 0; }
+
+void fill(gradient_accumulator& of, std::size_t use, rank_id rank)
+{
+    auto const seed = static_cast<int>(use) * 100 + rank.value * 7 + 1;
+    for (std::size_t i = 0; i < of.sums.size(); ++i) {
+        of.sums[i] = (std::int64_t{seed} << 33) - static_cast<std::int64_t>(i);
+    }
+    for (std::size_t i = 0; i < of.sums_in_32.size(); ++i) {
+        of.sums_in_32[i] = seed * 1000 - static_cast<std::int32_t>(i);
+    }
+    for (std::size_t i = 0; i < of.rows.size(); ++i) {
+        of.rows[i].max_abs = static_cast<float>(seed) + static_cast<float>(i);
+    }
+    of.state.max_abs = static_cast<float>(seed) / 8;
+    of.state.overflow = overflow_on(use, rank);
+    of.state.not_finite = not_finite_on(use, rank);
+    of.not_finite_at = microbatch_id{of.state.not_finite ? 3 + rank.value : -1};
+}
+
+bool same(gradient_accumulator const& a, gradient_accumulator const& b)
+{
+    return a.sums == b.sums && a.sums_in_32 == b.sums_in_32 && a.rows == b.rows && a.state == b.state && a.not_finite_at == b.not_finite_at;
+}
+
+/// What the taker has when both accumulators of a use are one.
+void expect_sum_of_both(gradient_accumulator& have, gradient_accumulator const& giving, gradient_accumulator const& taking, std::size_t use)
+{
+    auto const name = "use " + std::to_string(use);
+    bool right = true;
+    for (std::size_t i = 0; i < have.sums.size(); ++i) {
+        right = right && have.sums[i] == giving.sums[i] + taking.sums[i];
+    }
+    for (std::size_t i = 0; i < have.sums_in_32.size(); ++i) {
+        right = right && have.sums_in_32[i] == giving.sums_in_32[i] + taking.sums_in_32[i];
+    }
+    for (std::size_t i = 0; i < have.rows.size(); ++i) {
+        right = right && have.rows[i].scale_log2 == giving.rows[i].scale_log2 && have.rows[i].max_abs == std::max(giving.rows[i].max_abs, taking.rows[i].max_abs);
+    }
+    check(right, name + ": sums and rows are those of both");
+    check(have.state.scale_log2 == giving.state.scale_log2, name + ": the scale");
+    check(have.state.max_abs == std::max(giving.state.max_abs, taking.state.max_abs), name + ": the larger maximum");
+    check(have.state.overflow == (overflow_on(use, giver) || overflow_on(use, taker)), name + ": whether a contribution overflowed");
+    check(have.state.not_finite == (not_finite_on(use, giver) || not_finite_on(use, taker)), name + ": whether a contribution was not finite");
+    check(have.not_finite_at == microbatch_id{not_finite_on(use, taker) ? 4 : not_finite_on(use, giver) ? 3 : -1}, name + ": which microbatch was not finite");
+}
+
+void moves(mpi::messenger& messages, dtype_policy const& policy)
+{
+    auto const me = messages.members().me;
+    host_back_end on{1, policy};
+    resident_state state{info, on};
+    resident_state given{info, on};
+    resident_state taken{info, on};
+    recovery_plan plan;
+    for (auto* each : {&state, &given, &taken}) {
+        for (std::size_t i = 0; i < each->scales.size(); ++i) {
+            each->scales[i] = 20 + static_cast<int>(i % 5);
+        }
+    }
+    check(info.uses.size() >= 16, "every combination of flags is met");
+    for (use_id use{0}; at(use) < info.uses.size(); ++use) {
+        fill(state.accumulator(use), at(use), me);
+        fill(given.accumulator(use), at(use), giver);
+        fill(taken.accumulator(use), at(use), taker);
+        plan.salvage.moves.push_back({use, giver, taker, {}});
+    }
+    auto const staged = transfer(messages, plan, state, [] {}, [](tensor_id) {});
+    check(staged.size() == (me == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
+    for (use_id use{0}; at(use) < info.uses.size(); ++use) {
+        check(same(state.accumulator(use), (me == giver ? given : taken).accumulator(use)), "use " + std::to_string(use.value) + ": what has arrived does not count yet");
+    }
+    for (auto const& each : staged) {
+        check(same(*each.sums, given.accumulator(each.use)), "use " + std::to_string(each.use.value) + ": what has arrived is what was sent");
+        state.merge(each.use, *each.sums);
+        expect_sum_of_both(state.accumulator(each.use), given.accumulator(each.use), taken.accumulator(each.use), at(each.use));
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    MPI_Init(&argc, &argv);
+    std::string_view const which = argc == 2 ? argv[1] : "";
+    {
+        auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1}, 1);
+        mpi::messenger messages{members};
+        if (which == "copies") {
+            copies(messages);
+        } else if (which == "damaged") {
+            damaged(messages);
+        } else if (which == "moves") {
+            moves(messages, fp32);
+            moves(messages, fp32_i32);
+        } else {
+            check(false, "transfer copies|damaged|moves");
+        }
+    }
+    MPI_Finalize();
+    return wrong == 0 ? 0 : 1;
+}

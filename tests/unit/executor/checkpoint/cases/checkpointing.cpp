@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// When ranks begin, publish and give up checkpoints: two ranks of one pipeline in one process, whose votes the test settles.
+#include "executor/train/checkpointing.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace rheo;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr rank_id first{0};
+constexpr rank_id second{1};
+
+run_config config_in(temporary_folder const& folder)
+{
+    std::string text;
+    for (int i = 0; i < 200; ++i) {
+        text += "a line to learn\n";
+    }
+    folder.write("text", text);
+    run_config config;
+    config.model = small_job::shape;
+    config.data.paths = {(folder.path / "text").string()};
+    config.model.vocabulary = 256;
+    config.train.steps = 100;
+    config.train.microbatch = {1, 4};
+    config.checkpoint.every_steps = 5;
+    config.checkpoint.every_minutes = 0;
+    config.run.folder = (folder.path / "run").string();
+    return config;
+}
+
+/// What ranks have in common, and the state that each of them holds whole.
+struct two_ranks {
+    temporary_folder folder;
+    run_config config = config_in(folder);
+    model_description model = gpt_model(config.model);
+    host_back_end on{1};
+    dataset data{config.data, config.model.vocabulary, config.train.microbatch};
+    records silent{config.run.folder, first, false, true};
+    job about{model, state_of(model), {}, config, &data, launch_clock{}, &silent, fault_injector{{}, first}, &on};
+    resident_state state{about.state, on};
+    std::vector<pipeline_instance> both{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{first}, {second}}}};
+    std::vector<pipeline_instance> alone{{{layer_id{0}, layer_id{4}}, {{first}}}};
+
+    two_ranks()
+    {
+        initialise_layers(state, layer_id{0}, layer_id{4}, 1);
+        silent.speaker(true);
+    }
+
+    /// Folders of checkpoints in the run folder, finished or not.
+    std::set<std::string> folders() const
+    {
+        std::set<std::string> names;
+        for (auto const& entry : fs::directory_iterator{config.run.folder}) {
+            if (auto const name = entry.path().filename().string(); name.find("step-") != std::string::npos) {
+                names.insert(name);
+            }
+        }
+        return names;
+    }
+
+    std::string notes()
+    {
+        silent.flush();
+        return folder.read("run/metrics.jsonl");
+    }
+};
+
+template <class Ready>
+bool within_ten_seconds(Ready ready)
+{
+    for (auto const end = std::chrono::steady_clock::now() + 10s; !ready(); std::this_thread::sleep_for(1ms)) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+constexpr auto all_good = checkpointing::part_is_ready | checkpointing::has_not_failed;
+
+bool ready(checkpointing const& rank)
+{
+    return within_ten_seconds([&] { return rank.consents() == all_good; });
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint is published when all consent, and is there when the publisher has nothing left to do")
+{
+    two_ranks job;
+    checkpointing one{job.about, first, {}};
+    checkpointing two{job.about, second, {}};
+    for (auto* rank : {&one, &two}) {
+        rank->committed(step_id{4}, false, generation_id{1}, job.both, job.state);
+        CHECK_FALSE(rank->in_publication());
+        rank->committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    }
+    REQUIRE((ready(one) && ready(two)));
+    CHECK(job.folders() == std::set<std::string>{".step-5.1"});
+    for (auto* rank : {&one, &two}) {
+        rank->agreed(checkpointing::has_not_failed);  // another one was not ready
+        CHECK_FALSE(rank->in_publication());
+        rank->agreed(all_good);
+        CHECK(rank->in_publication() == step_id{5});
+    }
+    REQUIRE((ready(one) && ready(two)));
+    CHECK(job.folders() == std::set<std::string>{"step-5"});
+    for (auto* rank : {&one, &two}) {
+        rank->agreed(all_good);
+        CHECK_FALSE(rank->in_publication());
+        rank->committed(step_id{10}, false, generation_id{1}, job.both, job.state);
+    }
+    REQUIRE((ready(one) && ready(two)));
+    CHECK(job.folders() == std::set<std::string>{".step-10.1", "step-5"});
+}
+
+TEST_CASE("parts that are being written do not outlive their generation: none becomes a checkpoint, and the next one is begun when it is due")
+{
+    two_ranks job;
+    checkpointing one{job.about, first, {}};
+    one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    REQUIRE(ready(one));
+    // The second rank dies while it writes, before any vote is settled.
+    job.folder.write("run/.step-5.1/model-1.safetensors", "half");
+    rank_id const left[] = {first};
+    one.generation_ended(left);
+    CHECK(one.consents() == all_good);
+    CHECK(within_ten_seconds([&] { return !fs::exists(fs::path{job.config.run.folder} / ".step-5.1" / "part-0.json"); }));
+    one.agreed(all_good);
+    CHECK_FALSE(one.in_publication());
+
+    one.committed(step_id{10}, false, generation_id{2}, job.alone, job.state);
+    REQUIRE(ready(one));
+    one.agreed(all_good);
+    CHECK(one.in_publication() == step_id{10});
+    REQUIRE(ready(one));
+    one.agreed(all_good);
+    CHECK(job.folders() == std::set<std::string>{"step-10"});  // and what was left behind is gone
+    one.tell(job.silent);
+    CHECK(job.notes().find("no checkpoint") == std::string::npos);
+    CHECK(find_newest_checkpoint(job.config.run.folder).newest->step() == step_id{10});
+}
+
+TEST_CASE("a publication outlives its generation with the rank that publishes, and ends with it")
+{
+    two_ranks job;
+    checkpointing one{job.about, first, {}};
+    checkpointing two{job.about, second, {}};
+    for (auto* rank : {&one, &two}) {
+        rank->committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    }
+    REQUIRE((ready(one) && ready(two)));
+    for (auto* rank : {&one, &two}) {
+        rank->agreed(all_good);
+    }
+    SECTION("the other one is lost")
+    {
+        rank_id const left[] = {first};
+        one.generation_ended(left);
+        CHECK(one.in_publication() == step_id{5});
+        REQUIRE(ready(one));
+        one.agreed(all_good);
+        CHECK(job.folders() == std::set<std::string>{"step-5"});
+    }
+    SECTION("the one that publishes is lost")
+    {
+        rank_id const left[] = {second};
+        two.generation_ended(left);
+        CHECK_FALSE(two.in_publication());
+        two.tell(job.silent);
+        CHECK(job.notes().find("the checkpoint of step 5 may not be there: rank 0 was lost while it published it") != std::string::npos);
+    }
+}
+
+TEST_CASE("a part that cannot be written is everybody's failure, and the next checkpoint is tried")
+{
+    two_ranks job;
+    checkpointing one{job.about, first, {}};
+    one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    REQUIRE(ready(one));
+    one.agreed(0);  // the other one's disk is full
+    CHECK(within_ten_seconds([&] { return job.folders().empty(); }));
+    one.tell(job.silent);
+    CHECK(job.notes().find("no checkpoint of step 5: another rank could not write") != std::string::npos);
+    one.committed(step_id{10}, false, generation_id{1}, job.both, job.state);
+    CHECK(ready(one));
+    CHECK(job.folders() == std::set<std::string>{".step-10.1"});
+}

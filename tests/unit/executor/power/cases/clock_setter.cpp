@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The setter: the worker never waits, the latest wish wins, nothing is sent twice, each trouble is said once, and the clock
+// is put back at the end.
+#include "executor/power/clock_setter.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "support/catch.hpp"
+#include "executor/power/devices/emulated_device.hpp"
+#include "executor/power/devices/nvml_device.hpp"
+#include "unit/executor/power/standin_folder.hpp"
+
+using namespace rheo;
+using namespace rheo::power;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+any_power_device gpu() { return any_power_device{*nvml_device::open(*nvml_library::load(RHEO_STANDIN_NVML), "0")}; }
+
+megahertz mhz(int count) { return {static_cast<double>(count)}; }
+
+/// What a setter says, from its thread.
+struct sentences {
+    std::mutex mutex;
+    std::vector<std::string> all;
+
+    std::function<void(std::string const&)> take()
+    {
+        return [this](std::string const& one) {
+            std::lock_guard const lock{mutex};
+            all.push_back(one);
+        };
+    }
+    long count(std::string const& part)
+    {
+        std::lock_guard const lock{mutex};
+        return std::count_if(all.begin(), all.end(), [&](auto const& one) { return one.find(part) != std::string::npos; });
+    }
+};
+
+setter_config in(standin_folder const& folder, sentences* said = nullptr)
+{
+    setter_config config;
+    config.claims = folder.path;
+    config.look = seconds{0.02};
+    if (said != nullptr) {
+        config.say = said->take();
+    }
+    return config;
+}
+
+template <class Condition>
+bool comes_true(Condition const& condition)
+{
+    for (int k = 0; k < 2000 && !condition(); ++k) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return condition();
+}
+
+}  // namespace
+
+TEST_CASE("a wish is followed, an equal one is not sent again, and at the end the clock is put back")
+{
+    standin_folder const folder;
+    sentences said;
+    {
+        clock_setter setter{gpu(), in(folder, &said)};
+        setter.wish(mhz(folder.lowest()));
+        REQUIRE(setter.settled_within({20}));
+        CHECK(folder.locked(0) == folder.lowest());
+        setter.wish(mhz(folder.lowest()));
+        REQUIRE(setter.settled_within({20}));
+        setter.wish(mhz(folder.second()));
+        REQUIRE(setter.settled_within({20}));
+        auto const status = setter.status();
+        CHECK(status.rung == clock_rung::direct);
+        CHECK(status.holds == mhz(folder.second()));
+        CHECK(status.switches == 2);
+        CHECK(status.failures == 0);
+    }
+    CHECK(folder.log() == std::vector<std::string>{"reset 0", "set 0 " + std::to_string(folder.lowest()), "set 0 " + std::to_string(folder.second()), "reset 0"});
+    CHECK(said.all == std::vector<std::string>{"clocks are set directly"});
+    CHECK_FALSE(std::filesystem::exists(folder.path / ("rheo-clock-" + std::to_string(::geteuid()) + "-GPU-standin-0")));
+}
+
+TEST_CASE("a device that is slow to switch holds nobody up: of many wishes the latest is followed, and the latency is measured")
+{
+    standin_folder const folder;
+    folder.behave("switch_ms 60");
+    clock_setter setter{gpu(), in(folder)};
+    setter.wish(mhz(folder.second()));
+    REQUIRE(setter.settled_within({20}));
+    auto const begun = std::chrono::steady_clock::now();
+    for (int k = 0; k < 1000; ++k) {
+        setter.wish(mhz(k % 2 == 0 ? folder.lowest() : folder.highest()));
+    }
+    setter.wish(mhz(folder.lowest()));
+    auto const spent = std::chrono::steady_clock::now() - begun;
+    REQUIRE(setter.settled_within({20}));
+    CHECK(folder.locked(0) == folder.lowest());
+    auto const status = setter.status();
+    CHECK(status.switches <= 1 + spent / std::chrono::milliseconds{60} + 2);  // far from a thousand
+    CHECK(status.longest >= seconds{0.06});
+    CHECK(status.longest_wait >= status.longest);
+    CHECK(status.total >= seconds{0.06} * static_cast<double>(status.switches));
+}
+
+TEST_CASE("permission that is lost in the middle: the next rung, said once; without one, advice only")
+{
+    standin_folder const folder;
+    folder.behave("permission_after 2");
+    sentences said;
+    auto config = in(folder, &said);
+    config.ladder.lock_line = "echo {mhz} >> " + (folder.path / "site").string();
+    config.ladder.back_line = "echo back >> " + (folder.path / "site").string();
+    {
+        clock_setter setter{gpu(), config};
+        for (int const clock : {folder.lowest(), folder.second(), folder.highest()}) {
+            setter.wish(mhz(clock));
+            REQUIRE(setter.settled_within({20}));
+        }
+        CHECK(setter.status().rung == clock_rung::site_command);
+        CHECK_THAT(setter.status().sentence, ContainsSubstring("Insufficient Permissions"));
+        CHECK(setter.status().switches == 3);
+        CHECK(setter.status().failures == 0);
+    }
+    CHECK(folder.read("site") == std::to_string(folder.second()) + "\n" + std::to_string(folder.highest()) + "\nback\n");
+    CHECK(said.count("clocks are set directly") == 1);
+    CHECK(said.count("clocks are set by the site command") == 1);
+
+    standin_folder const other;
+    other.behave("permission_after 2");
+    sentences told;
+    {
+        clock_setter setter{gpu(), in(other, &told)};
+        for (int const clock : {other.lowest(), other.second(), other.highest()}) {
+            setter.wish(mhz(clock));
+            REQUIRE(setter.settled_within({20}));
+        }
+        CHECK(setter.status().rung == clock_rung::advise_only);
+        other.behave("");  // it comes back for the end
+    }
+    CHECK(told.count("clocks are advised only") == 1);
+    CHECK(other.locked(0) == 0);
+}
+
+TEST_CASE("a failure that repeats is said once, and again after a success; the clock that holds is the last that was set")
+{
+    standin_folder const folder;
+    sentences said;
+    {
+        clock_setter setter{gpu(), in(folder, &said)};
+        auto const wish = [&](int clock) {
+            setter.wish(mhz(clock));
+            REQUIRE(setter.settled_within({20}));
+        };
+        wish(folder.second());
+        folder.behave("lost 1");
+        wish(folder.lowest());
+        wish(folder.second());
+        wish(folder.lowest());
+        CHECK(setter.status().failures == 3);
+        CHECK(said.count("GPU is lost") == 1);
+        folder.behave("");
+        wish(folder.second());
+        CHECK(setter.status().holds == mhz(folder.second()));
+        folder.behave("lost 1");
+        wish(folder.lowest());
+        CHECK(said.count("GPU is lost") == 2);
+        folder.behave("");
+    }
+    CHECK(folder.locked(0) == 0);
+}
+
+TEST_CASE("where nothing may be set nothing is touched, and the wish is none the worse")
+{
+    standin_folder const folder;
+    folder.behave("permission 0");
+    {
+        clock_setter setter{gpu(), in(folder)};
+        setter.wish(mhz(folder.lowest()));
+        REQUIRE(setter.settled_within({20}));
+        CHECK(setter.status().rung == clock_rung::advise_only);
+        CHECK_FALSE(setter.status().holds);
+    }
+    CHECK(folder.log() == std::vector<std::string>{"refused 0"});  // the question
+    auto config = in(folder);
+    config.guardian = (folder.path / "none").string();
+    folder.behave("");
+    {
+        clock_setter setter{gpu(), config};
+        setter.wish(mhz(folder.lowest()));
+        REQUIRE(setter.settled_within({20}));
+        CHECK(setter.status().sentence == "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
+    }
+    CHECK(folder.locked(0) == 0);
+    config.guardian = folder.write("false", "#!/bin/sh\nexit 1\n");
+    std::filesystem::permissions(config.guardian, std::filesystem::perms::owner_all);
+    {
+        clock_setter setter{gpu(), config};
+        setter.wish(mhz(folder.lowest()));
+        REQUIRE(setter.settled_within({20}));
+        CHECK(setter.status().sentence == "clocks are advised only: the guardian does not answer");
+    }
+    CHECK(folder.locked(0) == 0);
+}
+
+TEST_CASE("two ranks on a device: the higher wish holds, and the other's when it falls or leaves")
+{
+    standin_folder const folder;
+    {
+        clock_setter first{gpu(), in(folder)};
+        first.wish(mhz(folder.lowest()));
+        REQUIRE(first.settled_within({20}));
+        {
+            clock_setter second{gpu(), in(folder)};
+            second.wish(mhz(folder.highest()));
+            REQUIRE(second.settled_within({20}));
+            CHECK(folder.locked(0) == folder.highest());
+            first.wish(mhz(folder.second()));
+            REQUIRE(first.settled_within({20}));
+            CHECK(folder.locked(0) == folder.highest());
+            second.wish(mhz(folder.lowest()));
+            REQUIRE(second.settled_within({20}));
+            CHECK(folder.locked(0) == folder.second());
+            second.wish(mhz(folder.highest()));
+            REQUIRE(second.settled_within({20}));
+        }
+        CHECK(comes_true([&] { return folder.locked(0) == folder.second(); }));  // it looks after the others by itself
+        auto const log = folder.log();
+        CHECK(std::count(log.begin(), log.end(), "reset 0") == 1);
+    }
+    CHECK(folder.locked(0) == 0);
+}
+
+TEST_CASE("the emulated device needs no guardian and no permission")
+{
+    standin_folder const folder;
+    emulated_device device{{{{.stage = stage_id{0}, .kind = instruction_kind::forward, .clock = {1400.0}, .time = {0.1}, .energy = {40.0}},
+                             {.stage = stage_id{0}, .kind = instruction_kind::forward, .clock = {700.0}, .time = {0.2}, .energy = {30.0}}}},
+                           {}};
+    auto config = in(folder);
+    config.guardian = "/nowhere";
+    clock_setter setter{any_power_device{device}, config};
+    setter.wish({700.0});
+    REQUIRE(setter.settled_within({20}));
+    CHECK(*device.clock_now() == megahertz{700.0});
+    CHECK(setter.status().rung == clock_rung::direct);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that share a device: the highest wish of those that live holds, nothing is sent twice, the last one puts back, and
+// what was there before is known to whoever comes after.
+#include "executor/power/permission/device_claim.hpp"
+
+#include <fstream>
+#include <random>
+
+#include <sys/stat.h>
+
+#include "support/catch.hpp"
+#include "support/process.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace rheo;
+using namespace rheo::power;
+
+namespace {
+
+/// A device that counts what is done to it.
+struct counted {
+    double clock = 0.0;
+    int sets = 0;
+    int backs = 0;
+
+    std::function<answer<done>(megahertz)> set()
+    {
+        return [this](megahertz to) -> answer<done> { return clock = to.count, ++sets, done{}; };
+    }
+    std::function<answer<done>()> put_back()
+    {
+        return [this]() -> answer<done> { return clock = 0.0, ++backs, done{}; };
+    }
+};
+
+device_claim join(temporary_folder const& folder, std::string const& key = "GPU-1")
+{
+    auto claim = device_claim::join(folder.path, key);
+    if (!claim) {
+        FAIL(claim.why().sentence);
+    }
+    return std::move(*claim);
+}
+
+restoration writing(std::string const& text)
+{
+    return {{{{restoration_kind::write, "/sys/x", text}}}};
+}
+
+}  // namespace
+
+TEST_CASE("one rank: equal wishes are not sent again, and leaving puts back what was set, once")
+{
+    temporary_folder const folder;
+    counted device;
+    auto claim = join(folder);
+    CHECK(claim.others() == 0);
+    CHECK(claim.wish({1000.0}, device.set())->changed);
+    CHECK_FALSE(claim.wish({1000.0}, device.set())->changed);
+    CHECK(claim.wish({1200.0}, device.set())->holds == megahertz{1200.0});
+    CHECK(device.sets == 2);
+    CHECK(claim.leave(device.put_back()));
+    CHECK(device.backs == 1);
+    CHECK(std::filesystem::is_empty(folder.path));
+    auto idle = join(folder);
+    CHECK(idle.leave(device.put_back()));
+    CHECK(device.backs == 1);  // nothing was set
+}
+
+TEST_CASE("several ranks: after any wishes and departures the highest wish of those that live holds")
+{
+    std::mt19937 random(11);
+    for (int round = 0; round < 20; ++round) {
+        temporary_folder const folder;
+        counted device;
+        std::vector<std::optional<device_claim>> ranks(4);
+        std::vector<double> wishes(4, 0.0);
+        for (int k = 0; k < 60; ++k) {
+            auto const r = random() % 4;
+            if (!ranks[r]) {
+                ranks[r].emplace(join(folder));
+            } else if (random() % 5 == 0) {
+                int others = 0;
+                for (auto const& one : ranks) {
+                    others += one ? 1 : 0;
+                }
+                CHECK(ranks[r]->others() == others - 1);
+                if (random() % 2 == 0) {
+                    CHECK(ranks[r]->leave(device.put_back()));
+                    CHECK((others > 1 || device.clock == 0.0));
+                }
+                ranks[r].reset();  // else it dies without a word
+                wishes[r] = 0.0;
+                continue;
+            }
+            wishes[r] = 100.0 * static_cast<double>(1 + random() % 9);
+            auto const result = ranks[r]->wish({wishes[r]}, device.set());
+            CHECK(result->holds.count == *std::max_element(wishes.begin(), wishes.end()));
+            CHECK(device.clock == result->holds.count);
+        }
+    }
+}
+
+TEST_CASE("devices do not mix, and a place is free again when its process was killed")
+{
+    temporary_folder const folder;
+    counted device;
+    auto first = join(folder);
+    auto other = join(folder, "GPU-2");
+    CHECK(first.others() == 0);
+    {
+        process const killed{[&] {
+            auto claim = join(folder);
+            (void)claim.wish({1400.0}, device.set());
+            folder.write("ready", "");
+            std::this_thread::sleep_for(std::chrono::seconds{60});
+        }};
+        for (int k = 0; k < 2000 && !std::filesystem::exists(folder.path / "ready"); ++k) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        }
+        CHECK(first.others() == 1);
+        CHECK(first.wish({900.0}, device.set())->holds == megahertz{1400.0});
+        CHECK(device.sets == 0);
+    }
+    CHECK(first.others() == 0);
+    CHECK(first.wish({900.0}, device.set())->holds == megahertz{900.0});
+    CHECK(device.sets == 1);
+}
+
+TEST_CASE("a change that failed is tried again with the next wish, and counts as a clock that was touched")
+{
+    temporary_folder const folder;
+    counted device;
+    auto claim = join(folder);
+    auto const fails = [](megahertz) -> answer<done> { return refusal{refusal_cause::no_permission, "no"}; };
+    CHECK(claim.wish({1000.0}, fails).why().sentence == "no");
+    CHECK(claim.wish({1000.0}, device.set())->changed);
+    CHECK_FALSE(claim.wish({1100.0}, fails));
+    CHECK(claim.leave(device.put_back()));
+    CHECK(device.backs == 1);
+}
+
+TEST_CASE("what was there before is what the first rank read: later ones, and those after a crash of all, put that back")
+{
+    temporary_folder const folder;
+    counted device;
+    bool untouched = false;
+    auto const own = [&](std::string const& text) {
+        return [&untouched, text](bool is) { return untouched = is, writing(text); };
+    };
+    std::optional first{join(folder)};
+    CHECK(*first->begin(own("original")) == writing("original"));
+    CHECK(untouched);
+    (void)first->wish({1000.0}, device.set());
+    std::optional second{join(folder)};
+    CHECK(*second->begin(own("locked")) == writing("original"));
+    CHECK_FALSE(untouched);
+    first.reset();
+    second.reset();  // both are killed, and their guardians too
+    auto third = join(folder);
+    restoration const zeusd{{{{restoration_kind::zeusd, "/run/z", "1"}}}};
+    auto const healed = *third.begin([&](bool is) { return untouched = is, restoration{{writing("locked").ways[0], zeusd.ways[0]}}; });
+    CHECK_FALSE(untouched);
+    CHECK(healed == restoration{{writing("original").ways[0], zeusd.ways[0]}});
+    CHECK(third.leave(device.put_back()));
+    CHECK(device.backs == 1);
+    auto fourth = join(folder);
+    CHECK(*fourth.begin(own("fresh")) == writing("fresh"));
+}
+
+TEST_CASE("a process that outlives the ranks puts back when nobody lives, and only where something was set")
+{
+    temporary_folder const folder;
+    counted device;
+    auto const file = folder.write("limit", "locked");
+    restoration const how{{{{restoration_kind::write, file, "original"}}}};
+    std::optional first{join(folder)};
+    std::optional second{join(folder)};
+    auto const claim = first->file();
+    (void)first->wish({1000.0}, device.set());
+    first.reset();
+    CHECK_FALSE(*put_back_when_nobody_lives(claim, how));
+    CHECK(folder.read("limit") == "locked");
+    second.reset();
+    CHECK(*put_back_when_nobody_lives(claim, how));
+    CHECK(folder.read("limit") == "original");
+    CHECK_FALSE(std::filesystem::exists(claim));
+    CHECK_FALSE(*put_back_when_nobody_lives(claim, how));
+}
+
+TEST_CASE("a file that others may write, or that is none, is not trusted")
+{
+    temporary_folder const folder;
+    auto const path = join(folder).file();
+    ::chmod(path.c_str(), 0666);
+    CHECK(device_claim::join(folder.path, "GPU-1").why().cause == refusal_cause::no_permission);
+    CHECK_FALSE(put_back_when_nobody_lives(path, {}));
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(folder.write("elsewhere", ""), path);
+    CHECK_FALSE(device_claim::join(folder.path, "GPU-1"));
+    CHECK(folder.read("elsewhere").empty());
+    CHECK_FALSE(device_claim::join(folder.path / "none", "GPU-1"));
+    std::filesystem::remove(path);
+    std::ofstream(path) << std::string(3000, 'x');
+    ::chmod(path.c_str(), 0600);
+    CHECK(join(folder).begin([](bool) { return writing("a"); }));  // what cannot be read says nothing
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Energy read by a thread of its own: it never falls, follows the counter, and the device may be silent.
+#include "executor/power/devices/energy_sampler.hpp"
+
+#include <atomic>
+#include <memory>
+
+#include "support/catch.hpp"
+
+using namespace rheo;
+using namespace rheo::power;
+
+namespace {
+
+/// A device with a counter that the test sets; below zero it tells nothing.
+struct counting_device {
+    std::shared_ptr<std::atomic<double>> counter = std::make_shared<std::atomic<double>>(0.0);
+    std::shared_ptr<std::atomic<int>> reads = std::make_shared<std::atomic<int>>(0);
+
+    std::string name() const { return "counter"; }
+    std::string key() const { return "counter"; }
+    answer<std::vector<megahertz>> clocks() const { return std::vector<megahertz>{}; }
+    answer<done> may_lock() const { return done{}; }
+    answer<done> lock(megahertz) const { return done{}; }
+    answer<done> put_back() const { return done{}; }
+    restoration original() const { return {}; }
+    answer<megahertz> clock_now() const { return megahertz{}; }
+    answer<joules> energy() const
+    {
+        ++*reads;
+        double const value = *counter;
+        return value < 0.0 ? answer<joules>{refusal{refusal_cause::not_supported, "silent"}} : answer<joules>{joules{value}};
+    }
+    answer<throttling> throttled() const { return throttling{}; }
+};
+static_assert(PowerDevice<counting_device>);
+
+void await_reads(counting_device const& device, int more)
+{
+    for (int const wanted = *device.reads + more; *device.reads < wanted;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+}
+
+}  // namespace
+
+TEST_CASE("what the counter says is what is told once it was read, and it never falls")
+{
+    counting_device device;
+    *device.counter = 5.0;
+    energy_sampler sampler{any_power_device{device}, milliseconds(1.0)};
+    CHECK(sampler.at(std::chrono::steady_clock::now()).count == 5.0);
+    double last = 5.0;
+    for (double const value : {6.0, 8.0, 8.0, 20.0}) {
+        *device.counter = value;
+        await_reads(device, 3);
+        auto const now = sampler.at(std::chrono::steady_clock::now()).count;
+        CHECK(now >= value);
+        CHECK(now >= last);
+        last = now;
+    }
+}
+
+TEST_CASE("a device that tells nothing has drawn nothing that is known")
+{
+    counting_device device;
+    *device.counter = -1.0;
+    energy_sampler sampler{any_power_device{device}, milliseconds(1.0)};
+    await_reads(device, 3);
+    CHECK(sampler.at(std::chrono::steady_clock::now()).count == 0.0);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Llama through stages at work: gradients against an independent reference in double, and the laws that hold for a GPT: the bits
+// do not depend on cuts, threads, fusion, halves of a backward, recomputation, or the order in which slices and stages take turns.
+#include <cmath>
+
+#include "support/catch.hpp"
+#include "reference_llama.hpp"
+#include "stage_reference.hpp"
+#include "stage_steps.hpp"
+
+using namespace rheo;
+using namespace stage_steps;
+
+namespace {
+
+constexpr llama_shape tiny{.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 20, .rope_base = 100};
+
+llama_shape with_tied(bool tied)
+{
+    auto shape = tiny;
+    shape.tied = tied;
+    return shape;
+}
+
+/// The step's data; a target that does not count is among them.
+std::vector<reference::microbatch> step_of(int count) { return random_step(small, count); }
+
+/// What does not depend on fusion: the fused loss leaves its gradient in place of the logits.
+void check_same(step_result const& a, step_result const& b)
+{
+    CHECK((a.uses == b.uses && a.loss == b.loss));
+}
+
+/// Per tensor the distance of a step's gradient from the reference's, over the size of the latter; the reference has `shape`.
+double largest_distance(llama_shape shape, model_description const& model, int slices)
+{
+    auto const step = step_of(2);
+    auto const info = state_of(model);
+    auto const actual = run_step(model, step, {.cuts = {0, static_cast<int>(model.layers.size())}, .slices = slices});
+    reference::llama exact{shape, info, batch.tokens};
+    host_back_end on{1};
+    resident_state first{info, on};
+    initialise_layers(first, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed);
+    for (std::size_t t = 0; t < info.tensors.size(); ++t) {
+        auto& p = exact.parameters.emplace_back();
+        if (info.tensors[t].is_parameter) {
+            auto const& values = first.tensor(tensor_id{static_cast<int>(t)}).parameter;
+            p.assign(values.begin(), values.end());
+        }
+    }
+    double largest = 0;
+    for (std::size_t t = 0; t < info.tensors.size(); ++t) {
+        if (!info.tensors[t].is_parameter) {
+            continue;
+        }
+        // Central differences in double: with h = 1e-4 they are off by h^2 / 6 of a third derivative of the order of the loss (about
+        // 100), so by 2e-7, and by 1e-16 * 100 / h = 1e-10.
+        auto& p = exact.parameters[t];
+        reference::values expected(p.size());
+        for (std::size_t i = 0; i < p.size(); i += p.size() > 300 ? 7 : 1) {
+            double const kept = p[i];
+            p[i] = kept + 1e-4;
+            double const above = exact.loss(step);
+            p[i] = kept - 1e-4;
+            double const below = exact.loss(step);
+            p[i] = kept;
+            expected[i] = (above - below) / 2e-4;
+        }
+        auto g = gradient(info, actual, t);
+        for (std::size_t i = 0; i < p.size(); ++i) {
+            g[i] = i % (p.size() > 300 ? 7 : 1) == 0 ? g[i] : 0;
+        }
+        largest = std::max(largest, reference::distance(g, expected) / (1e-3 + reference::distance(expected, reference::values(p.size()))));
+    }
+    CHECK(std::fabs(mean_loss(actual.loss) - exact.loss(step) / static_cast<double>(actual.loss.targets)) <= 1e-5);
+    return largest;
+}
+
+}  // namespace
+
+TEST_CASE("a Llama's gradients and loss are the reference's")
+{
+    // Each value passes some dozens of operations in float, each off by a few 6e-8 times the root of its terms: some 1e-6 of the size of
+    // a gradient, and as much for the differences; a wrong term is of the order of 1.
+    for (bool const tied : {false, true}) {
+        auto const shape = with_tied(tied);
+        for (int const slices : {1, 3}) {
+            CHECK(largest_distance(shape, llama_model(shape), slices) <= 3e-5);
+        }
+        CHECK(largest_distance(shape, fused(llama_model(shape)), 1) <= 3e-5);
+    }
+    auto other = tiny;
+    other.rope_base = 300;
+    CHECK(largest_distance(other, llama_model(tiny), 1) > 1e-3);
+}
+
+TEST_CASE("a Llama's step leaves the same bits: fused or not, however cut, on any threads, whole or in halves or computed again")
+{
+    auto const step = step_of(3);
+    for (bool const tied : {false, true}) {
+        auto const model = llama_model(with_tied(tied));
+        auto const expected = run_step(model, step, whole(model));
+        check_same(run_step(fused(model), step, whole(model)), expected);
+        for (auto const& cuts : {std::vector{0, 2, 4}, {0, 1, 2, 3, 4}}) {
+            for (auto const how : {backwards::whole, backwards::split, backwards::split_late, backwards::recomputed, backwards::recomputed_split}) {
+                check_same(run_step(fused(model), step, {.cuts = cuts, .how = how}), expected);
+            }
+        }
+        check_same(run_step(fused(model), step, {.cuts = {0, 2, 4}, .threads = 2, .times = 2}), expected);
+        auto const sliced = run_step(model, step, {.cuts = {0, 4}, .slices = 3});
+        for (bool const stage_by_stage : {false, true}) {
+            check_same(run_step(fused(model), step, {.cuts = {0, 1, 3, 4}, .slices = 3, .stage_by_stage = stage_by_stage}), sliced);
+        }
+    }
+}
+
+TEST_CASE("a Llama's stage allocates what the library plans")
+{
+    for (int const slices : {1, 3}) {
+        microbatch_shape const shape{batch.sequences, batch.tokens, slices};
+        auto const model = fused(llama_model(tiny));
+        for (std::size_t first = 0; first < model.layers.size(); ++first) {
+            auto const part = std::span{model.layers}.subspan(first);
+            activation_layout const layout{part, shape};
+            CHECK(activation_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.input_bytes + layout.memory_bytes)});
+            CHECK(kept_gradient_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.gradient_bytes)});
+        }
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "folder_reader.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/partition/cuts.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/data/data.hpp"
+#include "executor/checkpoint/huggingface.hpp"
+#include "executor/plan/plan_file.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+#include "executor/config/strict_json.hpp"
+#include "executor/config/toml.hpp"
+#include "text_readers.hpp"
+
+namespace fuzz {
+
+namespace {
+
+using namespace rheo;
+
+/// The bytes as a file of this process, gone at its end; a TMPDIR in memory makes fuzzing faster.
+std::string const& as_file(std::span<std::uint8_t const> bytes, std::string const& suffix)
+{
+    struct file {
+        std::string name;
+        explicit file(std::string const& end)
+            : name{(std::filesystem::temp_directory_path() / ("rheo-fuzz-" + std::to_string(::getpid()) + end)).string()} {}
+        ~file() { ::unlink(name.c_str()); }
+        file(file const&) = delete;
+        file& operator=(file const&) = delete;
+    };
+    static file const tokens{".bin"};
+    static file const other{".json"};
+    auto const& name = suffix == ".bin" ? tokens.name : other.name;
+    std::ofstream{name, std::ios::binary | std::ios::trunc}.write(reinterpret_cast<char const*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return name;
+}
+
+void config(std::span<std::uint8_t const> bytes)
+{
+    try {
+        auto const read = read_config(text_of(bytes), "c.toml");
+        auto const text = to_toml(read.config);
+        promise(to_toml(read_config(text, "again").config) == text, "a config that was read is written so that it reads the same");
+    } catch (config_error const& error) {
+        promise(std::string_view{error.what()}.find("again") != 0, "a config that was written can be read");
+    }
+    try {
+        std::string const setting[] = {std::string{text_of(bytes)}};
+        (void)read_config("schema = 1\n", "c.toml", setting);
+    } catch (config_error const&) {
+    }
+}
+
+void plan_file(std::span<std::uint8_t const> bytes)
+{
+    static auto const model = gpt_model({.vocabulary = 8, .context = 4, .width = 4, .heads = 1, .blocks = 3});
+    run_config about;
+    about.train.microbatches = 3;
+    try {
+        (void)why_not(read_plan_file(as_file(bytes, ".json")), model, about, 3);
+    } catch (config_error const&) {
+    }
+    // Any plan at all, not only those whose digest is right: the bytes are its numbers, 255 ends a list.
+    plan any{.schedule = "1f1b", .pipelines = {}, .work = {}, .spares = {}};
+    std::size_t next = 0;
+    auto const list = [&](auto add) {
+        while (next < bytes.size() && bytes[next] != 255) {
+            std::int32_t const byte = bytes[next++];
+            add(byte < 50 ? byte : byte < 250 ? byte * 8000000 : 249 - byte);
+        }
+        ++next;
+    };
+    while (next < bytes.size() && any.pipelines.size() < 4) {
+        pipeline_instance instance;
+        std::vector<microbatch_work> work;
+        list([&](std::int32_t cut) { instance.cuts.push_back(layer_id{cut}); });
+        list([&](std::int32_t rank) { instance.stages.push_back({rank_id{rank}}); });
+        list([&](std::int32_t m) { work.push_back({microbatch_id{m}, layer_id{0}}); });
+        any.pipelines.push_back(instance);
+        any.work.push_back(work);
+    }
+    (void)why_not(any, model, about, 3);
+}
+
+void manifest(std::span<std::uint8_t const> bytes)
+{
+    auto const take = [](std::string_view text) {
+        try {
+            auto const read = parse_manifest(text, "manifest.json");
+            promise(parse_manifest(format_manifest(read), "again") == read, "a manifest that was read is written so that it reads the same");
+        } catch (checkpoint_error const& error) {
+            promise(std::string_view{error.what()}.find("'again'") != 0, "a manifest that was written can be read");
+        }
+        try {
+            auto const read = parse_part(text, "part.json");
+            promise(parse_part(format_part(read), "again") == read, "a part that was read is written so that it reads the same");
+        } catch (checkpoint_error const& error) {
+            promise(std::string_view{error.what()}.find("'again'") != 0, "a part that was written can be read");
+        }
+    };
+    take(text_of(bytes));
+    try {  // behind the digest, which no change would pass
+        auto const inner = parse_strict(text_of(bytes), 9);
+        take(seal("checkpoint", inner.is_object() && inner.contains("checkpoint") ? inner["checkpoint"] : inner));
+        take(seal("part", inner.is_object() && inner.contains("part") ? inner["part"] : inner));
+    } catch (json_refusal const&) {
+    }
+}
+
+void safetensors(std::span<std::uint8_t const> bytes)
+{
+    try {
+        auto const size = static_cast<std::int64_t>(bytes.size());
+        auto const header = parse_safetensors(std::as_bytes(bytes), size, "x.safetensors");
+        promise(header.file_bytes == size && header.data_begin <= size, "the data are in the file");
+        std::int64_t end = 0;
+        for (auto const& entry : header.entries) {
+            promise(entry.begin == end && entry.end >= end && header.data_begin + entry.end <= size, "entries lie in the file, one behind the other");
+            end = entry.end;
+        }
+        promise(header.data_begin + end == size, "entries are all of the file");
+        safetensors_file const file{as_file(bytes, ".json")};
+        promise(file.header() == header, "a file has the header of its bytes");
+        for (auto const& entry : header.entries) {
+            if (entry.dtype == "F32") {
+                promise(static_cast<std::int64_t>(file.read(entry).size()) * 4 == entry.end - entry.begin, "all values of an entry are read");
+            }
+        }
+    } catch (safetensors_error const&) {
+    }
+}
+
+void tokens(std::span<std::uint8_t const> bytes)
+{
+    data_config about;
+    about.paths = {as_file(bytes, ".bin")};
+    about.validation_fraction = 0.3;
+    try {
+        dataset const data{about, 300, {.sequences = 1, .tokens = 4}};
+        std::array<std::int32_t, 4> in{};
+        std::array<std::int32_t, 4> out{};
+        for (int m = 0; m < 4; ++m) {
+            data.training_microbatch(1, step_id{m}, microbatch_id{m}, in, out);
+            data.validation_microbatch(microbatch_id{m}, in, out);
+            for (std::size_t i = 0; i < 4; ++i) {
+                promise(in[i] >= 0 && in[i] < 300 && out[i] >= 0 && out[i] < 300, "tokens are in the vocabulary");
+            }
+        }
+    } catch (data_error const&) {
+    }
+}
+
+void huggingface(std::span<std::uint8_t const> bytes)
+{
+    try {
+        auto const shape = parse_huggingface_config(text_of(bytes), "config.json");
+        promise(parse_huggingface_config(format_huggingface_config(shape), "again") == shape, "a shape that was read is written so that it reads the same");
+    } catch (checkpoint_error const& error) {
+        promise(std::string_view{error.what()}.find("'again'") != 0, "a shape that was written can be read");
+    }
+}
+
+constexpr reader all[] = {{"config", config}, {"plan", plan_file}, {"manifest", manifest}, {"safetensors", safetensors}, {"tokens", tokens}, {"huggingface", huggingface},
+                          {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile}, {"trace", trace_lines}, {"records", records}};
+
+}  // namespace
+
+std::span<reader const> readers() { return all; }
+
+void promise(bool kept, char const* which)
+{
+    if (!kept) {
+        broken(which);
+    }
+}
+
+std::string_view text_of(std::span<std::uint8_t const> bytes) { return {reinterpret_cast<char const*>(bytes.data()), bytes.size()}; }
+
+void broken(char const* promise) { throw std::logic_error{std::string{"broken: "} + promise}; }
+
+}  // namespace fuzz

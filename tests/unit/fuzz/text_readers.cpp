@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text_readers.hpp"
+
+#include <sstream>
+#include <string>
+
+#include "readers.hpp"
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/partition/layer_profile_csv.hpp"
+#include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/trace/json_lines.hpp"
+
+namespace fuzz {
+
+using namespace rheo;
+
+void schedule(std::span<std::uint8_t const> bytes)
+{
+    auto const text = text_of(bytes);
+    if (auto const read = parse_grid(text, {})) {
+        promise(parse_grid(to_text(read.grid), {}).grid == read.grid, "a grid that was read is written so that it reads the same");
+    }
+    for (int const slices : {1, 2}) {
+        auto const read = parse_schedule_text(text, slices);
+        promise(read.reason.empty() == (read.microbatches > 0), "a schedule has microbatches, or a reason why it is none");
+        if (read) {
+            auto const again = parse_schedule_text(to_text(read.what), slices);
+            promise(again && again.what == read.what, "a schedule that was read is written so that it reads the same");
+        }
+    }
+}
+
+void layer_profile(std::span<std::uint8_t const> bytes)
+{
+    auto const read = parse_layer_profile(text_of(bytes), "layers.csv");
+    if (read) {
+        promise(parse_layer_profile(to_csv(read.layers), "again").layers == read.layers, "a profile of layers that was read is written so that it reads the same");
+    } else {
+        promise(read.reason.starts_with("layers.csv, line "), "a reason names the file and the line");
+    }
+}
+
+void clock_profile(std::span<std::uint8_t const> bytes)
+{
+    auto const read = parse_profile(text_of(bytes), "clocks.csv");
+    if (read) {
+        promise(parse_profile(to_csv(read.what), "again").what == read.what, "a profile that was read is written so that it reads the same");
+    } else {
+        promise(read.reason.starts_with("clocks.csv, line "), "a reason names the file and the line");
+    }
+}
+
+void trace_lines(std::span<std::uint8_t const> bytes)
+{
+    std::istringstream in{std::string{text_of(bytes)}};
+    auto const read = read_json_lines(in);
+    std::ostringstream out;
+    write_json_lines(out, read.events);
+    std::istringstream written{out.str()};
+    auto const again = read_json_lines(written);
+    std::ostringstream same;  // texts are compared: a time may be not a number
+    write_json_lines(same, again.events);
+    promise(again && !again.torn && same.str() == out.str(), "events that were read are written so that they read the same");
+}
+
+}  // namespace fuzz

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Llama family: the published parameter counts, names, and layers that hang together, fused or not.
+#include "rheo/model/llama.hpp"
+
+#include "support/catch.hpp"
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "well_formed.hpp"
+
+using namespace rheo;
+
+namespace {
+
+constexpr llama_shape small{.width = 48, .heads = 4, .kv_heads = 2, .mlp_width = 80};
+constexpr llama_shape llama2_7b{.vocabulary = 32000, .context = 4096, .width = 4096, .heads = 32, .kv_heads = 32, .blocks = 32, .mlp_width = 11008};
+constexpr llama_shape llama3_8b{.vocabulary = 128256, .context = 8192, .width = 4096, .heads = 32, .kv_heads = 8, .blocks = 32, .mlp_width = 14336, .rope_base = 500000};
+constexpr llama_shape llama32_1b{.vocabulary = 128256, .context = 8192, .width = 2048, .heads = 32, .kv_heads = 8, .blocks = 16, .mlp_width = 8192, .rope_base = 500000, .tied = true};
+constexpr llama_shape tiny_1b{.vocabulary = 32000, .context = 2048, .width = 2048, .heads = 32, .kv_heads = 4, .blocks = 22, .mlp_width = 5632};
+
+/// Elements of all parameters, a tied tensor once.
+constexpr std::int64_t distinct_parameters(llama_shape s)
+{
+    auto const all = parameter_count(llama_embedding_layer(s)) + s.blocks * parameter_count(llama_block_layer(s)) + parameter_count(llama_classifier_layer(s));
+    return s.tied ? all - std::int64_t{s.vocabulary} * s.width : all;
+}
+
+// The sizes of the published weights.
+static_assert(distinct_parameters(llama2_7b) == 6'738'415'616);
+static_assert(distinct_parameters(llama3_8b) == 8'030'261'248);
+static_assert(distinct_parameters(llama32_1b) == 1'235'814'400);
+static_assert(distinct_parameters(tiny_1b) == 1'100'048'384);
+
+static_assert(test::well_formed(llama_embedding_layer(small)) && test::well_formed(llama_block_layer(small)) && test::well_formed(llama_classifier_layer(small)));
+static_assert(test::well_formed(fused(llama_block_layer(small))) && test::well_formed(fused(llama_classifier_layer(small))));
+static_assert(llama_embedding<small>::describe() == llama_embedding_layer(small) && llama_block<small>::describe() == llama_block_layer(small) &&
+              llama_classifier<small>::describe() == llama_classifier_layer(small));
+static_assert(describe<model<llama_embedding<small>, repeat<2, llama_block<small>>, llama_classifier<small>>>() == llama_model(small));
+
+/// How many operations of a kind the layer has.
+constexpr int count_of(layer_description const& layer, op_kind kind)
+{
+    int count = 0;
+    for (auto const& o : layer.ops) {
+        count += o.kind == kind ? 1 : 0;
+    }
+    return count;
+}
+
+// Fusing joins the residual sum inside the block with the norm behind it; the norm at its begin reads another layer's sum.
+constexpr auto block = llama_block_layer(small);
+static_assert(block.ops.size() == 11 && fused(block).ops.size() == 10);
+static_assert(count_of(fused(block), op_kind::residual_rms_norm) == 1 && count_of(fused(block), op_kind::rms_norm) == 1);
+static_assert(count_of(fused(llama_classifier_layer(small)), op_kind::loss_gradient) == 1);
+constexpr microbatch_shape shape{.sequences = 4, .tokens = 32};
+static_assert(activation_bytes(fused(block), shape) == activation_bytes(block, shape) && forward_flops(fused(block), shape) == forward_flops(block, shape));
+
+// Slices keep the gradients of keys and values alone, which are fewer than those of as many heads.
+constexpr microbatch_shape sliced{.sequences = 4, .tokens = 32, .slices = 2};
+static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced), 2 * 2 * 12 * rows(sliced)} && head_width(block.ops[2]) == 12 && head_width(block.ops[3]) == 12);
+
+}  // namespace
+
+TEST_CASE("the tensors of a Llama have their names and shapes, each once, and no bias")
+{
+    auto const state = state_of(llama_model(llama32_1b));
+    auto const shape_of = [&](std::string const& name) {
+        for (auto const& t : state.tensors) {
+            if (t.name == name) {
+                return t.shape;
+            }
+        }
+        return tensor_shape{0, 0};
+    };
+    CHECK(state.tensors.size() == 1 + 16 * 6 + 1 + 1);  // the table is the classifier's weight, too; and the loss
+    CHECK(shape_of("model.embed_tokens.weight") == tensor_shape{128256, 2048});
+    CHECK(shape_of("model.layers.15.self_attn.qkv_proj.weight") == tensor_shape{2048, 2048 + 2 * 512});
+    CHECK(shape_of("model.layers.0.mlp.gate_up_proj.weight") == tensor_shape{2048, 2 * 8192});
+    CHECK(shape_of("model.layers.3.mlp.down_proj.weight") == tensor_shape{8192, 2048});
+    CHECK(shape_of("model.norm.weight") == tensor_shape{1, 2048});
+    for (auto const& t : state.tensors) {
+        CHECK((!t.is_parameter || t.decays == (t.shape.rows > 1)));
+    }
+}
+
+TEST_CASE("a Llama of an impossible shape is refused")
+{
+    for (llama_shape const bad : {llama_shape{.heads = 3}, llama_shape{.width = 60, .heads = 4}, llama_shape{.kv_heads = 3}, llama_shape{.kv_heads = 0},
+                                  llama_shape{.mlp_width = 0}, llama_shape{.rope_base = 0}}) {
+        CHECK_THROWS_AS(llama_model(bad), precondition_error);
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs of a plan: their product ends, whatever the pipelines, the shares and what is left of the work; and
+// they contain what the plan says, once.
+#include "rheo/plan/programs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "support/catch.hpp"
+#include "examples.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/plan/json.hpp"
+#include "rheo/schedule/check/complete.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
+
+using namespace rheo;
+
+namespace {
+
+struct gpt_state {
+    int layers;
+    collection state;
+    std::vector<reduction_unit> units;
+};
+
+gpt_state make(int layers, bool tied)
+{
+    auto state = state_of(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = layers - 2, .tied = tied}));
+    auto units = reduction_units(state, layers);
+    return {layers, std::move(state), std::move(units)};
+}
+
+/// Each (kind, stage, slice of a microbatch) that the plan's work asks for is computed once, on the rank of the stage, all stages of a microbatch
+/// in one copy of the model; a backward is whole or in both of its parts.
+void check_computations(plan const& p, std::vector<program> const& programs)
+{
+    REQUIRE(programs.size() == p.pipelines.size());
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        auto const& pipeline = p.pipelines[i];
+        auto const& what = programs[i];
+        REQUIRE(placement_of(what) == placement_of(pipeline));
+        REQUIRE(what.rows.size() == ranks_of(pipeline).size());
+        std::map<std::array<int, 3>, int> times;  // kind, stage, item
+        std::size_t forwards = 0;
+        for (std::size_t row = 0; row < what.rows.size(); ++row) {
+            for (auto const& each : what.rows[row]) {
+                if (is_compute(each.kind)) {
+                    REQUIRE(what.placement[static_cast<std::size_t>(each.stage)] == static_cast<int>(row));
+                    ++times[{static_cast<int>(each.kind), each.stage, each.item}];
+                    forwards += each.kind == instruction_kind::forward ? 1 : 0;
+                }
+            }
+        }
+        REQUIRE(what.slices == p.slices);
+        auto const count = [&](instruction_kind kind, int stage, int item) {
+            auto const found = times.find({static_cast<int>(kind), stage, item});
+            return found == times.end() ? 0 : found->second;
+        };
+        auto const chain = stage_count(pipeline.cuts);
+        for (auto const& w : p.work[i]) {
+            int copy = 0;
+            auto const first = w.microbatch.value * p.slices;
+            while (copy + 1 < what.copies && count(instruction_kind::forward, copy * chain, first) == 0) {
+                ++copy;
+            }
+            for (int s = copy * chain; s < (copy + 1) * chain; ++s) {
+                auto const backwards = w.deepest < layers_of(pipeline, stage_id{s}).end ? 1 : 0;
+                for (int item = first; item < first + p.slices; ++item) {
+                    REQUIRE(count(instruction_kind::forward, s, item) == 1);
+                    REQUIRE(count(instruction_kind::backward, s, item) + count(instruction_kind::input_gradient, s, item) == backwards);
+                    REQUIRE(count(instruction_kind::input_gradient, s, item) == count(instruction_kind::weight_gradient, s, item));
+                }
+            }
+        }
+        REQUIRE(forwards == p.work[i].size() * static_cast<std::size_t>(chain * p.slices));
+    }
+}
+
+/// Each rank posts and awaits each unit of its layers once: all others of the unit count on it.
+void check_reductions(plan const& p, std::vector<program> const& programs, std::vector<reduction_unit> const& units)
+{
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        auto const ranks = ranks_of(p.pipelines[i]);
+        for (std::size_t row = 0; row < ranks.size(); ++row) {
+            auto const held = layers_of(p, ranks[row]);
+            std::multiset<int> posted, awaited, wanted;
+            for (auto const& instruction : programs[i].rows[row]) {
+                if (instruction.kind == instruction_kind::post_reduction) {
+                    posted.insert(instruction.item);
+                } else if (instruction.kind == instruction_kind::await_reduction) {
+                    awaited.insert(instruction.item);
+                }
+            }
+            for (std::size_t u = 0; u < units.size(); ++u) {
+                if (!units[u].tensors.empty() && std::any_of(units[u].layers.begin(), units[u].layers.end(), [&](layer_id l) { return contains(held, l); })) {
+                    wanted.insert(static_cast<int>(u));
+                }
+            }
+            REQUIRE(posted == wanted);
+            REQUIRE(awaited == wanted);
+        }
+    }
+}
+
+void check_plan(plan const& p, gpt_state const& model)
+{
+    auto const programs = programs_of(p, model.units, model.layers);
+    check_computations(p, programs);
+    check_reductions(p, programs, model.units);
+    auto const strict = deadlock_free<rendezvous>(programs);
+    INFO(strict.sentence());
+    REQUIRE(strict.ok);
+    REQUIRE(deadlock_free<nonblocking>(programs).ok);
+}
+
+}  // namespace
+
+TEST_CASE("the product of all pipelines ends: every schedule, slices, many shapes, whole and partial work, shares of nothing included")
+{
+    std::mt19937 draw{12};
+    for (bool const tied : {true, false}) {
+        for (int const layers : {3, 5, 9}) {
+            auto const model = make(layers, tied);
+            for (auto const name : schedule_names()) {
+                for (int round = 0; round < 20; ++round) {
+                    auto p = test::random_plan(draw, std::string{name}, layers, static_cast<int>(draw() % 12), round % 2 == 1);
+                    p.slices = 1 + round / 2 % 3;
+                    check_plan(p, model);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("all partial works of two small pipelines end")
+{
+    auto const model = make(3, true);
+    auto const cuts = [](std::initializer_list<int> values) {
+        std::vector<layer_id> result;
+        for (auto const v : values) {
+            result.push_back(layer_id{v});
+        }
+        return result;
+    };
+    for (auto const name : schedule_names()) {
+        plan p{std::string{name}, {{cuts({0, 1, 3}), {{rank_id{0}}, {rank_id{1}}}}, {cuts({0, 1, 2, 3}), {{rank_id{2}}, {rank_id{3}}, {rank_id{4}}}}}, {}, {}};
+        std::vector<layer_id> const depths{layer_id{0}, layer_id{1}, layer_id{2}, no_backward};
+        for (auto const a : depths) {
+            for (auto const b : depths) {
+                for (auto const c : depths) {
+                    p.work = {{{microbatch_id{0}, a}, {microbatch_id{3}, b}}, {{microbatch_id{1}, c}, {microbatch_id{2}, a}, {microbatch_id{4}, b}}};
+                    check_plan(p, model);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("evaluation is forward only, without reductions, and ends")
+{
+    std::mt19937 draw{3};
+    for (int round = 0; round < 50; ++round) {
+        auto p = test::random_plan(draw, "1f1b", 4, 6, false);
+        for (auto& list : p.work) {
+            for (auto& w : list) {
+                w.deepest = no_backward;
+            }
+        }
+        auto const programs = programs_of(p, {}, 4);
+        check_computations(p, programs);
+        REQUIRE(deadlock_free<rendezvous>(programs).ok);
+        for (auto const& pr : programs) {
+            for (auto const& row : pr.rows) {
+                for (auto const& i : row) {
+                    REQUIRE((i.kind == instruction_kind::forward || i.kind == instruction_kind::send_activation ||
+                             i.kind == instruction_kind::receive_activation));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("where the family cannot be made, what takes its place has a reason")
+{
+    auto const of = [](std::string_view family, int ranks, int layers, int microbatches) {
+        std::mt19937 draw{1};
+        plan p{std::string{family}, {test::instance_for(draw, family, layers, ranks, 0)}, {{}}, {}};
+        for (int m = 0; m < microbatches; ++m) {
+            p.work[0].push_back({microbatch_id{m}, layer_id{0}});
+        }
+        return schedule_of(p, 0);
+    };
+    CHECK(of("1f1b", 3, 5, 2).reason.empty());
+    CHECK(of("zb-v", 2, 5, 3).reason.empty());
+    CHECK(of("dualpipe", 2, 5, 4).reason.empty());
+    auto const odd = of("dualpipe", 3, 5, 6);
+    CHECK(odd.name == "1f1b");
+    CHECK(odd.reason == "dualpipe cannot be made for 3 ranks: this schedule runs in two directions and needs an even number of ranks");
+    auto const thin = of("zb-v", 3, 5, 6);
+    CHECK(thin.name == "1f1b");
+    CHECK(thin.reason == "zb-v has 6 stages on 3 ranks, this pipeline has 3");
+    auto const few = of("dualpipe", 2, 5, 3);
+    CHECK(few.name == "list");
+    CHECK(few.reason == "dualpipe cannot be made for 3 microbatches: this schedule needs at least twice as many microbatches as ranks");
+    CHECK(complete(few.compute, 3).ok);
+    CHECK(of("zb-v", 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
+}
+
+TEST_CASE("a plan that recomputes has the same programs with evictions and recomputations, another digest, and says so")
+{
+    auto const plain = test::example();
+    auto p = plain;
+    p.recompute = true;
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text, plain_text;
+    write_json(text, p);
+    write_json(plain_text, plain);
+    CHECK(text.str().find("\"recompute\": true") != std::string::npos);
+    CHECK(plain_text.str().find("recompute") == std::string::npos);
+    auto const with = programs_of(p, {}, 6);
+    auto without = with;
+    int evictions = 0;
+    for (auto& program : without) {
+        for (auto& row : program.rows) {
+            evictions += static_cast<int>(std::erase_if(row, [](instruction i) { return is_local(i.kind); }));
+        }
+    }
+    CHECK(evictions > 0);
+    CHECK(without == programs_of(plain, {}, 6));
+    CHECK(deadlock_free<rendezvous>(with).ok);
+}
+
+TEST_CASE("what layers make again is part of the plan's value, digest and text, and changes no program")
+{
+    auto const plain = test::example();
+    auto p = plain;
+    for (auto const& pipeline : p.pipelines) {
+        p.again.emplace_back(pipeline.stages.size(), std::vector(6, made_again::nothing));
+    }
+    auto other = p;
+    p.again.front().front()[1] = made_again::cheap;
+    other.again.front().front()[1] = made_again::all;
+    CHECK(digest_of(p) != digest_of(plain));
+    CHECK(digest_of(p) != digest_of(other));
+    CHECK(programs_of(p, {}, 6) == programs_of(plain, {}, 6));
+    std::ostringstream text;
+    write_json(text, p);
+    CHECK(text.str().find("\"made_again\": [[[\"nothing\", \"cheap\", \"nothing\"") != std::string::npos);
+    CHECK(made_again_at(p, {true, pipeline_id{0}, 0})[1] == made_again::cheap);
+    CHECK(made_again_at(plain, {true, pipeline_id{0}, 0}).empty());
+}
+
+TEST_CASE("where a plan names the stages that compute again, no others do; it says which, and has another digest")
+{
+    auto const plain = test::example();
+    auto all = plain;
+    all.recompute = true;
+    auto p = all;
+    for (auto const& pipeline : p.pipelines) {
+        p.recomputed.emplace_back(pipeline.stages.size(), false);
+    }
+    p.recomputed.front().front() = true;
+    CHECK(digest_of(p) != digest_of(all));
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text;
+    write_json(text, p);
+    CHECK(text.str().find("\"recomputed_stages\": [[0], []") != std::string::npos);
+    int evictions = 0;
+    auto const programs = programs_of(p, {}, 6);
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        CHECK(recomputed_stages(plain, i) == std::vector<bool>(p.pipelines[i].stages.size(), false));
+        CHECK(recomputed_stages(all, i) == std::vector<bool>(p.pipelines[i].stages.size(), true));
+        for (auto const& row : programs[i].rows) {
+            for (auto const& each : row) {
+                if (is_local(each.kind)) {
+                    ++evictions;
+                    CHECK((i == 0 && each.stage == 0));
+                }
+            }
+        }
+    }
+    CHECK(evictions > 0);
+    CHECK(deadlock_free<rendezvous>(programs).ok);
+}
+
+TEST_CASE("a plan on a grid of slices has another digest, says so, and gives it to the family that cuts sequences")
+{
+    auto const plain = test::example();
+    auto p = plain;
+    p.slices = 3;
+    CHECK(digest_of(p) != digest_of(plain));
+    std::ostringstream text, plain_text;
+    write_json(text, p);
+    write_json(plain_text, plain);
+    CHECK(text.str().find("\"slices\": 3,") != std::string::npos);
+    CHECK(plain_text.str().find("slices") == std::string::npos);
+    auto seq = p;
+    seq.schedule = "seq1f1b";
+    auto const whole = to_stage_work(p.work[0], p.pipelines[0].cuts);
+    CHECK(schedule_of(p, 0).compute == with_slices(program_of_work<one_f_one_b>(2, whole), 3));
+    CHECK(schedule_of(seq, 0).compute == seq1f1b::program({.ranks = 2, .microbatches = 2, .slices = 3}));
+    seq.slices = 1;
+    CHECK(schedule_of(seq, 0).compute == schedule_of(plain, 0).compute);
+}
+
+TEST_CASE("a schedule that nobody knows is refused")
+{
+    auto p = test::example();
+    p.schedule = "1b1f";
+    CHECK_THROWS_WITH(programs_of(p, {}, 6), Catch::Matchers::ContainsSubstring("not known"));
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every parameter is summed in exactly one unit, by exactly the stages that hold it.
+#include "rheo/plan/reduction_units.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "support/catch.hpp"
+#include "examples.hpp"
+#include "rheo/model/state.hpp"
+
+using namespace rheo;
+
+namespace {
+
+collection state_of_gpt(bool tied, int blocks)
+{
+    return state_of(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = blocks, .tied = tied}));
+}
+
+}  // namespace
+
+TEST_CASE("units hold each parameter once, and the loss never")
+{
+    for (bool const tied : {true, false}) {
+        auto const state = state_of_gpt(tied, 3);
+        auto const units = reduction_units(state, 5);
+        CHECK(units.size() == (tied ? 6U : 5U));
+        std::map<tensor_id, int> times;
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            CHECK(std::is_sorted(units[u].tensors.begin(), units[u].tensors.end()));
+            for (auto const t : units[u].tensors) {
+                ++times[t];
+                CHECK(state.tensors[at(t)].layers == units[u].layers);  // every holder of the tensor takes part, and nobody else
+            }
+            if (u < 5) {
+                CHECK(units[u].layers == std::vector{layer_id{static_cast<int>(u)}});
+            } else {
+                CHECK(units[u].layers.size() > 1);
+            }
+        }
+        for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+            CHECK(times[tensor_id{static_cast<int>(t)}] == (state.tensors[t].is_parameter ? 1 : 0));
+        }
+    }
+}
+
+TEST_CASE("a stage takes part in a unit when it has one of its layers")
+{
+    std::mt19937 draw{8};
+    auto const state = state_of_gpt(true, 4);
+    auto const units = reduction_units(state, 6);
+    for (int round = 0; round < 100; ++round) {
+        auto const cuts = test::random_cuts(draw, 6, 1 + static_cast<int>(draw() % 6));
+        auto const by_stage = units_of_stages(units, cuts);
+        REQUIRE(by_stage.size() == cuts.size() - 1);
+        for (std::size_t s = 0; s < by_stage.size(); ++s) {
+            REQUIRE(std::is_sorted(by_stage[s].begin(), by_stage[s].end()));
+            std::set<tensor_id> summed;
+            for (auto const u : by_stage[s]) {
+                summed.insert(units[at(u)].tensors.begin(), units[at(u)].tensors.end());
+            }
+            auto const held = tensors_of(state, cuts[s], cuts[s + 1]);
+            std::set<tensor_id> parameters;
+            for (auto const t : held) {
+                if (state.tensors[at(t)].is_parameter) {
+                    parameters.insert(t);
+                }
+            }
+            REQUIRE(summed == parameters);
+        }
+    }
+}
+
+TEST_CASE("a layer whose only parameter is tied has an empty unit, and no stage takes part in it")
+{
+    collection const state{{{"table", {4, 2}, {}, true, true, {layer_id{0}, layer_id{1}}, {use_id{0}, use_id{1}}}},
+                           {{tensor_id{0}, layer_id{0}, 0}, {tensor_id{0}, layer_id{1}, 0}}};
+    auto const units = reduction_units(state, 2);
+    REQUIRE(units.size() == 3);
+    CHECK(units[0].tensors.empty());
+    CHECK(units[2] == reduction_unit{{tensor_id{0}}, {layer_id{0}, layer_id{1}}});
+    CHECK(units_of_stages(units, {layer_id{0}, layer_id{1}, layer_id{2}}) == units_by_stage{{reduction_id{2}}, {reduction_id{2}}});
+    CHECK(units_of_stages(units, {layer_id{0}, layer_id{2}}) == units_by_stage{{reduction_id{2}}});
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every state that four ranks can reach, whatever dies when and whatever arrives in which order; and the
+// same with each rule of the protocol taken away, which must be seen.
+#include "exploration.hpp"
+
+#include "support/catch.hpp"
+
+using namespace small_job;
+
+namespace {
+
+findings check_all_hold(job_settings const& job, std::size_t at_least = 50'000)
+{
+    auto const found = explore(job);
+    for (auto const& w : found.wrong) {
+        FAIL_CHECK(w.wrong.how << "; the way there: " << w.way);
+    }
+    CHECK(found.complete);
+    CHECK(found.states > at_least);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
+    if (job.kills >= 2) {
+        CHECK(found.in_third_generation > 1000);  // recoveries after, and inside, recoveries are among the states
+    }
+    return found;
+}
+
+/// A job on which each harm shows: survivors change places, so that accumulators move.
+job_settings restless(manners how)
+{
+    job_settings job;
+    job.planner = how;
+    return job;
+}
+
+template <protocol_rules Rules>
+void check_harm(property expected, job_settings const& job = restless(manners::rotate))
+{
+    auto const found = explore<Rules>(job, expected, 500'000);
+    auto const* broken = found.broken(expected);
+    REQUIRE(broken != nullptr);
+    INFO(broken->wrong.how << "; the way there: " << broken->way);
+    CHECK(!broken->way.empty());
+}
+
+/// The library's own planner on the small job: templates of one and two ranks, two copies wanted.
+recovery_plan plan_really(std::vector<rank_holdings> const& told, job_settings const& job)
+{
+    std::vector<seconds> const times{seconds{1}, seconds{1}};
+    replanning known{state(), layers, {}, {1, job.microbatches}, bytes{12}, {}};
+    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}}, times));
+    known.ready.templates.push_back(make_template({layer_id{0}, layer_id{1}, layer_id{2}}, times));
+    return replan(told, known);
+}
+
+}  // namespace
+
+TEST_CASE("two kills anywhere: survivors agree, each contribution counts once, every wait ends")
+{
+    auto const how = GENERATE(manners::keep, manners::rotate, manners::spare);
+    auto const found = check_all_hold(restless(how));
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] > 0);  // both holders of a layer can be the two
+}
+
+TEST_CASE("the same with the library's own plans")
+{
+    job_settings job;
+    job.planned = plan_really;
+    check_all_hold(job);
+}
+
+TEST_CASE("a redone attempt and a second step, one kill anywhere")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    job.kills = 1;
+    job.steps = 2;
+    job.redo_first = true;
+    auto const found = check_all_hold(job);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0);  // each layer has two holders
+}
+
+TEST_CASE("a rank leaves after the first step, one or two kills anywhere")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    job.steps = 2, job.wants_to_leave = GENERATE(0, 3);
+    job.kills = GENERATE(1, 2);
+    auto const found = check_all_hold(job, 30'000);
+    CHECK((found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0) == (job.kills == 1));
+}
+
+TEST_CASE("all leave but one, and nothing is lost")
+{
+    job_settings job;
+    job.ranks = 2, job.steps = 2, job.kills = 0, job.planner = manners::rotate, job.wants_to_leave = 0;
+    auto const found = explore(job);
+    CHECK(found.wrong.empty());
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
+}
+
+TEST_CASE("places are dealt anew between two steps, one kill anywhere")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 2, job.kills = 1, job.regroups = true;
+    check_all_hold(job, 10'000);
+}
+
+TEST_CASE("one pipeline, each layer kept by a second rank, which makes the same updates; two kills anywhere")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 2, job.planner = manners::single, job.safety = true;
+    check_all_hold(job, 10'000);
+}
+
+TEST_CASE("without a rule the harm is seen")
+{
+    SECTION("commit by the vote alone") { check_harm<protocol_rules{.success_counts = false}>(property::commits_agree); }
+    SECTION("accumulators are copied, not moved") { check_harm<protocol_rules{.senders_clear = false}>(property::counted_once); }
+    SECTION("messages of any generation are taken") { check_harm<protocol_rules{.stamps_count = false}>(property::counted_once); }
+    SECTION("an agreement of its own for the recovery")
+    {
+        check_harm<protocol_rules{.one_decide = false}>(property::commits_agree);
+        check_harm<protocol_rules{.one_decide = false}>(property::waits_end);
+    }
+    SECTION("leaving without a revocation") { check_harm<protocol_rules{.leaving_revokes = false}>(property::waits_end); }
+    SECTION("merging before the decision") { check_harm<protocol_rules{.decide_then_merge = false}>(property::counted_once); }
+    SECTION("leaving without giving, or before all have it")
+    {
+        job_settings alone;  // one pipeline: what the rank holds nobody else does
+        alone.ranks = 2, alone.steps = 2, alone.kills = 0, alone.planner = manners::rotate, alone.wants_to_leave = 1;
+        check_harm<protocol_rules{.leavers_give = false}>(property::leaving_loses_nothing, alone);
+        check_harm<protocol_rules{.leavers_vote = false}>(property::leaving_loses_nothing, alone);
+    }
+    SECTION("each rank follows its own wishes")
+    {
+        auto job = restless(manners::keep);
+        job.steps = 2, job.kills = 0, job.wants_to_leave = 1;
+        check_harm<protocol_rules{.wishes_are_reduced = false}>(property::waits_end, job);
+    }
+    SECTION("forgetting a layer that was received")
+    {
+        check_harm<protocol_rules{.copies_are_kept = false}>(property::lost_only_if_lost, restless(manners::keep));
+    }
+}
+
+TEST_CASE("larger: more kills, microbatches, steps, ranks", "[.long]")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    SECTION("three kills") { job.kills = 3; }
+    SECTION("four microbatches") { job.microbatches = 4; }
+    SECTION("two steps, the first one redone") { job.steps = 2, job.redo_first = true; }
+    SECTION("five ranks") { job.ranks = 5; }
+    check_all_hold(job);
+}

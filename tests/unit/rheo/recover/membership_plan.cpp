@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan after a change of the members, on a model of six layers and two pipelines of two ranks, with a rank that waits or without.
+#include "rheo/recover/membership_plan.hpp"
+
+#include <set>
+
+#include "support/catch.hpp"
+#include "six_layers.hpp"
+
+using namespace rheo;
+
+namespace {
+
+/// Ranks 0 + 1 and 2 + 3; each layer is held twice.
+struct small_job {
+    replanning known = six_layers::known_before();
+    std::vector<pipeline_instance> pipelines;
+    std::vector<rank_holdings> told;
+
+    explicit small_job(int waiting = 0)
+    {
+        for (int p = 0; p < 2; ++p) {
+            pipelines.push_back({known.ready.templates[0].cuts, {{rank_id{2 * p}}, {rank_id{2 * p + 1}}}});
+        }
+        for (int r = 0; r < 4 + waiting; ++r) {
+            told.push_back({rank_id{r}, step_id{3}, {}, {}});
+            for (int l = r % 2 * 3; r < 4 && l < r % 2 * 3 + 3; ++l) {
+                told.back().layers.push_back(layer_id{l});
+                told.back().uses.push_back({use_id{l}, {}});
+            }
+        }
+    }
+    void lose(int rank)
+    {
+        std::erase_if(told, [&](auto const& holds) { return holds.rank == rank_id{rank}; });
+    }
+};
+
+std::set<rank_id> placed_in(membership_plan const& plan)
+{
+    std::set<rank_id> ranks;
+    for (auto const& pipeline : plan.pipelines) {
+        for (auto const& stage : pipeline.stages) {
+            ranks.insert(stage.begin(), stage.end());
+        }
+    }
+    return ranks;
+}
+
+/// The plan with its copies made, and the layers that are kept.
+std::vector<rank_holdings> holdings_once_made(membership_plan const& plan)
+{
+    auto held = plan.salvage.after;
+    for (auto const& kept : plan.kept) {
+        for (auto& holds : held) {
+            if (holds.rank == kept.to) {
+                holds.layers.push_back(kept.layer);
+                std::sort(holds.layers.begin(), holds.layers.end());
+            }
+        }
+    }
+    return held;
+}
+
+}  // namespace
+
+TEST_CASE("pipelines that were not hit stay; a rank that waits replaces the lost one")
+{
+    small_job of{1};
+    of.lose(1);
+    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
+    CHECK(plan.pipelines[1] == of.pipelines[1]);
+    CHECK(placed_in(plan) == std::set{rank_id{0}, rank_id{2}, rank_id{3}, rank_id{4}});
+    CHECK(plan.moved == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
+    CHECK(plan.kept.empty());
+    CHECK(plan.sentence == "any 1 rank and any 1 node can be lost");
+}
+
+TEST_CASE("who leaves gets no place and gives all it holds that others need")
+{
+    small_job of{1};
+    rank_id const leaving[] = {rank_id{2}};
+    auto const plan = plan_membership(of.told, of.pipelines, leaving, of.known, {});
+    CHECK_FALSE(placed_in(plan).contains(rank_id{2}));
+    CHECK(plan.salvage.after[2].layers.empty());
+    CHECK(plan.salvage.lost.empty());
+    CHECK(plan.salvage.work.size() == 2);
+    auto const all_leave = plan_membership(of.told, of.pipelines, std::vector{rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}}, of.known, {});
+    CHECK(all_leave.cannot.find("1 rank is too few") == 0);
+}
+
+TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any one rank can be lost")
+{
+    small_job of;
+    of.lose(3);
+    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
+    REQUIRE(plan.pipelines.size() == 1);
+    CHECK_FALSE(plan.kept.empty());
+    auto const held = holdings_once_made(plan);
+    auto const tensors = tensor_bytes_of(of.known.state, of.known.element_bytes);
+    CHECK(survivability_of(plan.salvage.after, tensors).ranks == 0);
+    CHECK(survivability_of(held, tensors).ranks >= 1);
+    // Each copy comes from a holder, goes where the tensor is not, and once.
+    std::set<std::pair<int, int>> has;
+    for (auto const& holds : plan.salvage.after) {
+        for (auto const& part : whole_parts(of.known.state, holds.layers)) {
+            has.insert({holds.rank.value, part.tensor.value});
+        }
+    }
+    auto const before = has;
+    for (auto const& c : copies_for_keepers(plan, of.known)) {
+        CHECK(before.contains({c.from.value, c.part.tensor.value}));
+        CHECK(has.insert({c.to.value, c.part.tensor.value}).second);
+    }
+    for (auto const& holds : held) {
+        for (auto const& part : whole_parts(of.known.state, holds.layers)) {
+            CHECK(has.contains({holds.rank.value, part.tensor.value}));
+        }
+    }
+    // Then the loss of any of them is survived by whoever stays.
+    for (auto const& victim : held) {
+        auto rest = held;
+        std::erase_if(rest, [&](auto const& holds) { return holds.rank == victim.rank; });
+        auto const next = plan_membership(rest, plan.pipelines, {}, of.known, {});
+        CHECK(next.salvage.lost.empty());
+        CHECK(next.cannot.empty());
+    }
+}
+
+TEST_CASE("f = 0 wants no copies")
+{
+    small_job of;
+    of.known.wanted.failures = 0;
+    of.lose(3);
+    CHECK(plan_membership(of.told, of.pipelines, {}, of.known, {}).kept.empty());
+}
+
+TEST_CASE("a rank that waits is called between two steps when it helps, unless it is to wait")
+{
+    small_job of{1};
+    auto const now = plan_as_chosen(of.told, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
+    CHECK(would_regroup(now, of.known, {}));
+    CHECK_FALSE(would_regroup(now, of.known, {.kept_waiting = 1}));
+    auto const then = plan_membership(now.salvage.after, now.pipelines, {}, of.known, {});
+    CHECK(then.spares.empty());
+    CHECK_FALSE(would_regroup(then, of.known, {}));  // once is enough
+    small_job const full;
+    CHECK_FALSE(would_regroup(plan_as_chosen(full.told, full.known, {}, {.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
+}
+
+TEST_CASE("where copies share a node whole nodes are taken, and what one node alone holds is kept on another")
+{
+    small_job of;
+    // Ranks 0 and 2, then 1 and 3, would hold the same layers: of nodes of two, that is the one node 0 = {0, 1} and node 1 = {2, 3}.
+    CHECK(plan_membership(of.told, of.pipelines, {}, of.known, {.node_size = 2}).sentence == "any 1 rank and any 1 node can be lost");
+    auto mixed = of.pipelines;
+    std::swap(mixed[0].stages[1], mixed[1].stages[0]);  // 0 + 2 and 1 + 3: a node holds both copies of a layer
+    for (auto& holds : of.told) {
+        holds.layers.clear();
+        for (int l = holds.rank.value / 2 * 3; l < holds.rank.value / 2 * 3 + 3; ++l) {
+            holds.layers.push_back(layer_id{l});
+        }
+        holds.uses.clear();
+    }
+    auto const plan = plan_membership(of.told, mixed, {}, of.known, {.node_size = 2});
+    CHECK(plan.sentence == "any 1 rank and any 1 node can be lost");
+    auto const chosen = plan_as_chosen(of.told, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
+    CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.element_bytes), nodes_of(chosen.salvage.after, 2)).nodes == 1);
+}
+
+TEST_CASE("equal plans have equal digests, and each part of a plan shows in it")
+{
+    small_job of{1};
+    of.lose(1);
+    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
+    CHECK(digest_of(plan) == digest_of(plan_membership(of.told, of.pipelines, {}, of.known, {})));
+    auto const differs = [&](auto change) {
+        auto other = plan;
+        change(other);
+        return digest_of(other) != digest_of(plan);
+    };
+    CHECK(differs([](auto& p) { std::swap(p.pipelines[0], p.pipelines[1]); }));
+    CHECK(differs([](auto& p) { ++p.shares[0]; }));
+    CHECK(differs([](auto& p) { p.spares.push_back(rank_id{7}); }));
+    CHECK(differs([](auto& p) { p.rounds[0][0].from = rank_id{9}; }));
+    CHECK(differs([](auto& p) { p.salvage.work[0].pop_back(); }));
+    CHECK(differs([](auto& p) { p.salvage.moves.push_back({use_id{0}, rank_id{0}, rank_id{2}, {}}); }));
+    CHECK(differs([](auto& p) { p.kept.push_back({layer_id{0}, rank_id{0}, rank_id{2}, {}}); }));
+}

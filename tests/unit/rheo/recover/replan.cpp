@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole plan of a recovery on a model of six layers with a tied tensor: losses from a full set of ranks down.
+#include "rheo/recover/replan.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "six_layers.hpp"
+
+using namespace rheo;
+
+namespace {
+
+std::vector<layer_id> range(int first, int last)
+{
+    std::vector<layer_id> result;
+    for (int l = first; l < last; ++l) {
+        result.push_back(layer_id{l});
+    }
+    return result;
+}
+
+/// Five ranks as 2 + 3 in the middle of a step: microbatches 0..2 are done by the pair, 3 and 4 by the three.
+std::vector<rank_holdings> two_and_three(replanning const& known)
+{
+    std::vector<rank_holdings> told;
+    std::vector<std::pair<int, int>> const spans{{0, 3}, {3, 6}, {0, 2}, {2, 4}, {4, 6}};
+    for (int r = 0; r < 5; ++r) {
+        auto const [first, last] = spans[static_cast<std::size_t>(r)];
+        rank_holdings holds{rank_id{r}, step_id{9}, range(first, last), {}};
+        microbatch_set done;
+        for (int m = (r < 2 ? 0 : 3); m < (r < 2 ? 3 : 5); ++m) {
+            done.insert(microbatch_id{m});
+        }
+        for (std::size_t u = 0; u < known.state.uses.size(); ++u) {
+            if (detail::holds_layer(holds, known.state.uses[u].layer)) {
+                holds.uses.push_back({use_id{static_cast<int>(u)}, done});
+            }
+        }
+        told.push_back(holds);
+    }
+    return told;
+}
+
+void check_complete(std::vector<rank_holdings> const& told, replanning const& known, recovery_plan const& plan)
+{
+    REQUIRE(plan.cannot.empty());
+    REQUIRE(plan.salvage.lost.empty());
+    // After the copies each rank has every tensor of the layers that it is to hold, each from a rank that has it.
+    std::set<std::pair<int, int>> has;
+    for (auto const& holds : told) {
+        for (auto const& part : whole_parts(known.state, holds.layers)) {
+            has.insert({holds.rank.value, part.tensor.value});
+        }
+    }
+    auto const before = has;
+    for (auto const& round : plan.rounds) {
+        for (auto const& c : round) {
+            CHECK(before.count({c.from.value, c.part.tensor.value}) == 1);
+            CHECK(has.insert({c.to.value, c.part.tensor.value}).second);
+        }
+    }
+    for (auto const& holds : plan.salvage.after) {
+        for (auto const& part : whole_parts(known.state, holds.layers)) {
+            CHECK(has.count({holds.rank.value, part.tensor.value}) == 1);
+        }
+    }
+    int share = 0;
+    for (auto const s : plan.shares) {
+        share += s;
+    }
+    CHECK(share == known.wanted.microbatches);
+    CHECK(plan.salvage.work.size() == plan.pipelines.size());
+}
+
+}  // namespace
+
+TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complete and with the salvage")
+{
+    auto const known = six_layers::known_before();
+    for (int victim = 0; victim < 5; ++victim) {
+        auto told = two_and_three(known);
+        int lost_pairs = 0;
+        for (auto const& use : told[static_cast<std::size_t>(victim)].uses) {
+            lost_pairs += use.done.size();
+        }
+        told.erase(told.begin() + victim);
+        auto const plan = replan(told, known);
+        INFO("victim " << victim);
+        check_complete(told, known, plan);
+        CHECK(plan.pipelines.size() == 2);
+        CHECK_FALSE(plan.degraded);
+        int missing = 0;
+        for (auto const& use : plan.salvage.missing) {
+            missing += use.done.size();
+        }
+        CHECK(missing == 3 * 8 + lost_pairs);  // microbatches 5, 6, 7 were not begun, in eight uses
+        CHECK(replan(told, known) == plan);
+    }
+}
+
+TEST_CASE("nobody lost: nothing moves")
+{
+    auto const known = six_layers::known_before();
+    auto const told = two_and_three(known);
+    auto const plan = replan(told, known);
+    check_complete(told, known, plan);
+    CHECK(plan.moved == bytes{0});
+    CHECK(plan.salvage.moves.empty());
+    CHECK(plan.salvage.after == told);
+}
+
+TEST_CASE("too few survivors cannot be planned; no copy is state lost")
+{
+    auto const known = six_layers::known_before();
+    auto all = two_and_three(known);
+    std::vector<rank_holdings> one{all[0]};
+    one[0].layers = range(0, six_layers::layers);
+    CHECK_FALSE(replan(one, known).cannot.empty());
+    std::vector<rank_holdings> const halves{all[0], all[2]};
+    auto const plan = replan(halves, known);
+    CHECK(plan.salvage.lost == range(3, 6));
+    std::vector<rank_holdings> const pair{all[0], all[1]};
+    check_complete(pair, known, replan(pair, known));
+    CHECK(replan(pair, known).degraded);
+}

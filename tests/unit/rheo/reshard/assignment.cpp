@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The assignment against all permutations, its ties too.
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <tuple>
+
+#include "support/catch.hpp"
+#include "rheo/reshard/assignment.hpp"
+
+using namespace rheo;
+
+namespace {
+
+static_assert(cheapest_assignment({2, 2, {1, 2, 1, 5}}) == assignment{{1, 0}, 3});
+static_assert(cheapest_assignment({2, 3, {0, 0, 0, 0, 0, 0}}) == assignment{{0, 1}, 0});
+static_assert(cheapest_assignment({2, 3, {0, 0, 0, 0, 9, 9}}) == assignment{{1, 0}, 0});
+static_assert(cheapest_assignment({0, 3, {}}) == assignment{{}, 0});
+static_assert(cheapest_assignment({0, 0, {}}) == assignment{{}, 0});
+
+assignment best_of_all(assignment_costs const& costs)
+{
+    std::vector<int> columns(static_cast<std::size_t>(costs.columns));
+    std::iota(columns.begin(), columns.end(), 0);
+    std::optional<std::tuple<std::int64_t, std::vector<int>>> best;
+    do {
+        std::int64_t sum = 0;
+        for (int r = 0; r < costs.rows; ++r) {
+            sum += costs.values[static_cast<std::size_t>(r * costs.columns + columns[static_cast<std::size_t>(r)])];
+        }
+        std::tuple const answer{sum, std::vector<int>(columns.begin(), columns.begin() + costs.rows)};
+        best = !best || answer < *best ? answer : *best;
+    } while (std::next_permutation(columns.begin(), columns.end()));
+    return {std::get<1>(*best), std::get<0>(*best)};
+}
+
+}  // namespace
+
+TEST_CASE("the assignment is the cheapest, ties to the lexicographically smallest columns")
+{
+    std::mt19937 draw{6};
+    for (int round = 0; round < 4000; ++round) {
+        auto const columns = 1 + static_cast<int>(draw() % 6);
+        auto const rows = static_cast<int>(draw() % static_cast<unsigned>(columns + 1));
+        auto const largest = 1 + draw() % 5;  // small numbers tie often
+        assignment_costs costs{rows, columns, {}};
+        for (int i = 0; i < rows * columns; ++i) {
+            costs.values.push_back(static_cast<std::int64_t>(draw() % largest));
+        }
+        CAPTURE(rows, columns, costs.values);
+        REQUIRE(cheapest_assignment(costs) == best_of_all(costs));
+        REQUIRE(cheapest_assignment_cost(costs) == best_of_all(costs).cost);
+    }
+}
+
+TEST_CASE("prices of another matrix to begin with change nothing of the answer, and prove the next one")
+{
+    std::mt19937 draw{8};
+    for (int round = 0; round < 400; ++round) {
+        auto const columns = 1 + static_cast<int>(draw() % 6);
+        std::vector<std::int64_t> prices;
+        for (int k = 0; k < 4; ++k) {
+            assignment_costs costs{static_cast<int>(draw() % static_cast<unsigned>(columns + 1)), columns, {}};
+            for (int i = 0; i < costs.rows * columns; ++i) {
+                costs.values.push_back(static_cast<std::int64_t>(draw() % 4));
+            }
+            CAPTURE(costs.rows, columns, costs.values, prices);
+            REQUIRE(cheapest_assignment(costs, prices) == best_of_all(costs));
+        }
+    }
+    std::vector<std::int64_t> too_few{1};
+    CHECK_THROWS_AS(cheapest_assignment({1, 2, {0, 0}}, too_few), precondition_error);
+}
+
+TEST_CASE("prices prove a large assignment cheapest")
+{
+    std::mt19937 draw{7};
+    assignment_costs costs{40, 50, {}};
+    for (int i = 0; i < 40 * 50; ++i) {
+        costs.values.push_back(static_cast<std::int64_t>(draw() % 100000));
+    }
+    auto const found = detail::cheapest_matching(costs);
+    std::int64_t dual = 0;
+    for (std::size_t i = 0; i < 50; ++i) {
+        dual += found.row_price[i] + found.column_price[i];
+        for (std::size_t c = 0; c < 50; ++c) {
+            REQUIRE(found.row_price[i] + found.column_price[c] <= detail::cost_at(costs, i, c));
+        }
+    }
+    CHECK(dual == cheapest_assignment(costs).cost);
+}
+
+TEST_CASE("an assignment without enough columns or costs is refused")
+{
+    CHECK_THROWS_AS(cheapest_assignment({2, 1, {0, 0}}), precondition_error);
+    CHECK_THROWS_AS(cheapest_assignment({1, 2, {0}}), precondition_error);
+}

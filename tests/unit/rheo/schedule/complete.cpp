@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way to do too little, too much or in the wrong place is refused with its culprit.
+#include "support/catch.hpp"
+#include "programs.hpp"
+#include "rheo/schedule/check/activations.hpp"
+#include "rheo/schedule/check/complete.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+
+using namespace rheo;
+using test::from_text;
+
+static_assert(complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 5));
+static_assert(!complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 4));
+static_assert(!complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 6));
+
+TEST_CASE("leaving out any instruction, or doing any twice, is seen and named")
+{
+    auto const whole = one_f_one_b::program({.ranks = 3, .microbatches = 4});
+    for (std::size_t r = 0; r < whole.rows.size(); ++r) {
+        for (std::size_t k = 0; k < whole.rows[r].size(); ++k) {
+            auto less = whole;
+            less.rows[r].erase(less.rows[r].begin() + static_cast<std::ptrdiff_t>(k));
+            auto const missing = complete(less, 4);
+            CHECK(missing.fault == program_fault::missing);
+            CHECK(missing.culprits.front().what == whole.rows[r][k]);
+            auto more = whole;
+            more.rows[r].push_back(whole.rows[r][k]);
+            CHECK(complete(more, 4) == refused(program_fault::repeated, {pipeline_id{0}, static_cast<int>(r), whole.rows[r][k]}));
+        }
+    }
+}
+
+TEST_CASE("a backward may come in two parts, but not in two and a half")
+{
+    CHECK(complete(from_text("0F0,0I0,0W0\n", {0}), 1));
+    CHECK(complete(from_text("0F0,0I0\n", {0}), 1).sentence() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
+    CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_fault::repeated);
+}
+
+TEST_CASE("activations are held to the end of the backward, or to the weight gradient when that is on its own")
+{
+    CHECK(peak_activations(from_text("0F0,0B0,0F1,0B1\n", {0})) == 1);
+    CHECK(peak_activations(from_text("0F0,0I0,0F1,0I1,0W0,0W1\n", {0})) == 2);
+    CHECK(peak_activations(from_text("0F0,0I0,0W0,0F1,0I1,0W1\n", {0})) == 1);
+    CHECK(peak_activations_by_rank(from_text("0F0,1F0,1B0,0B0\n2F0,2B0\n", {0, 0, 1})) == std::vector{2, 1});
+}
+
+TEST_CASE("a stage works where the placement says")
+{
+    CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 1}), 1).fault == program_fault::misplaced);
+    CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 0}), 1));
+}
+
+TEST_CASE("a backward that nobody asked for is too much")
+{
+    std::vector<stage_work> const work{{microbatch_id{0}, stage_id{1}}};
+    CHECK(complete(from_text("0F0\n1F0,1B0\n", {0, 1}), work));
+    CHECK(complete(from_text("0F0,0B0\n1F0,1B0\n", {0, 1}), work).fault == program_fault::repeated);
+    CHECK(complete(from_text("0F0\n1F0\n", {0, 1}), work).fault == program_fault::missing);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rehearsed step is the timeline written as events, and costs of transfers and reductions follow the link.
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "rheo/schedule/families/dualpipe_v.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
+#include "rheo/simulate/link.hpp"
+#include "steps.hpp"
+
+using namespace rheo;
+
+static_assert(transfer_time({{1.0}, {10.0}}, {20}) == seconds{3.0});
+static_assert(reduction_time({{1.0}, {10.0}}, {20}, 1) == seconds{0.0});
+static_assert(reduction_time({{1.0}, {10.0}}, {20}, 2) == seconds{4.0});
+static_assert(with_transfers(unit_costs(2), std::vector{bytes{20}}, {{1.0}, {10.0}})
+    == stage_costs{{{1.0}, {2.0}, {1.0}, {1.0}, {3.0}, {0.0}}, {{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {3.0}}});
+
+TEST_CASE("the events of a step are the instructions of all ranks, a vote and an update each")
+{
+    auto const step = test::two_and_three();
+    auto const result = rehearse_step(step);
+    REQUIRE(result.sound);
+    std::size_t instructions = 0;
+    for (auto const& p : step.pipelines) {
+        for (auto const& row : p.program.rows) {
+            instructions += row.size();
+        }
+    }
+    CHECK(result.events.size() == instructions + 2 * 5);
+    for (auto const& e : result.events) {
+        CHECK(e.step == step.step);
+        CHECK(e.start >= step.begin);
+        CHECK(e.start <= e.end);
+        CHECK(e.end <= result.end);
+    }
+}
+
+TEST_CASE("what is computed at once is two events, and that it is so is none")
+{
+    auto const program = lower(dualpipe_v::program({.ranks = 2, .microbatches = 6}));
+    auto const stages = static_cast<int>(program.placement.size());
+    modelled_step const step{{{program, {rank_id{0}, rank_id{1}}, unit_costs(stages)}}, {}, {0.1}, {0.1}, {}, {}, {}, {0.0}};
+    auto const result = rehearse_step(step);
+    REQUIRE(result.sound);
+    std::size_t overlaps = 0;
+    std::size_t instructions = 0;
+    for (auto const& row : program.rows) {
+        for (auto const i : row) {
+            ++(i.kind == instruction_kind::overlap ? overlaps : instructions);
+        }
+    }
+    CHECK(overlaps > 0);
+    CHECK(result.events.size() == instructions + 2 * 2);
+    auto const votes = std::count_if(result.events.begin(), result.events.end(), [](auto const& e) { return e.what == activity::decide; });
+    CHECK(votes == 2);
+}
+
+TEST_CASE("a rank does one thing at a time, in the order of its program")
+{
+    auto const step = test::two_and_three();
+    for (auto const& result : {rehearse_step<nonblocking>(step), rehearse_step<rendezvous>(step)}) {
+        for (int rank = 0; rank < 5; ++rank) {
+            seconds free = step.begin;
+            for (auto const& e : result.events) {
+                if (e.rank == rank_id{rank}) {
+                    CHECK(e.start >= free);
+                    free = e.end;
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("the end is the slowest pipeline, its sums, the vote and the update")
+{
+    // Unit costs, no transfer time: 1F1B of p ranks and m microbatches takes 3 (m + p - 1).
+    auto step = test::two_and_three();
+    step.reductions.clear();
+    CHECK(rehearse_step(step).end == step.begin + seconds{3.0 * (5 + 2)} + step.decide + step.update);
+    step.reductions = std::vector<seconds>(7, seconds{100.0});
+    CHECK(rehearse_step(step).end == step.begin + seconds{3.0 * (5 + 2)} + seconds{100.0} + step.decide + step.update);
+}
+
+TEST_CASE("a step that hangs is rehearsed up to its stuck state")
+{
+    auto step = test::two_and_three();
+    step.pipelines[1].program = lower_lazily(one_f_one_b::program({3, 4}));
+    auto const result = rehearse_step<rendezvous>(step);
+    CHECK(result.sound.fault == program_fault::hang);
+    for (auto const& e : result.events) {
+        CHECK(e.what != activity::decide);
+    }
+}

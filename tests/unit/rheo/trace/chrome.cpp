@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Chrome trace: its text for a few events, and that any set of events is well-formed with complete events only.
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "support/catch.hpp"
+#include "rheo/trace/chrome.hpp"
+#if __has_include(<nlohmann/json.hpp>)
+#include <nlohmann/json.hpp>
+#define RHEO_TEST_JSON
+#endif
+
+using namespace rheo;
+
+namespace {
+
+std::string text_of(std::vector<trace_event> const& events)
+{
+    std::ostringstream out;
+    write_chrome_trace(out, events);
+    return out.str();
+}
+
+}  // namespace
+
+static_assert(stream_of(activity::forward) == trace_stream::compute && stream_of(activity::send_gradient) == trace_stream::send);
+static_assert(stream_of(activity::receive_gradient) == trace_stream::receive && stream_of(activity::await_reduction) == trace_stream::reduction);
+static_assert(stream_of(activity::decide) == trace_stream::step && stream_of(activity::shrink) == trace_stream::recovery);
+
+TEST_CASE("two ranks on one time line")
+{
+    std::vector<trace_event> const events{
+        {.rank = rank_id{0}, .what = activity::forward, .pipeline = pipeline_id{0}, .stage = stage_id{1}, .item = 3, .generation = {},
+            .step = step_id{2}, .attempt = {}, .start = {0.5}, .end = {0.75}},
+        {.rank = rank_id{1}, .what = activity::shrink, .generation = generation_id{1}, .step = step_id{2}, .attempt = {}, .start = {1.0},
+            .end = {1.0}},
+    };
+    CHECK('\n' + text_of(events) == R"(
+{"displayTimeUnit":"ms","traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"rank 0"}},
+{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},
+{"ph":"X","name":"F 3","pid":0,"tid":0,"ts":500000,"dur":250000,"args":{"pipeline":0,"stage":1,"generation":0,"step":2,"attempt":0}},
+{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"rank 1"}},
+{"ph":"M","name":"thread_name","pid":1,"tid":5,"args":{"name":"recovery"}},
+{"ph":"X","name":"shrink","pid":1,"tid":5,"ts":1000000,"dur":0,"args":{"pipeline":-1,"stage":-1,"generation":1,"step":2,"attempt":0}}
+]}
+)");
+    CHECK(text_of({}) == "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n\n]}\n");
+}
+
+#ifdef RHEO_TEST_JSON
+TEST_CASE("any events make well-formed JSON: one X each, every thread named once, times in microseconds")
+{
+    std::mt19937 draw{4};
+    std::vector<trace_event> events;
+    for (int k = 0; k < 500; ++k) {
+        trace_event e{};
+        e.rank = rank_id{static_cast<int>(draw() % 9)};
+        e.what = static_cast<activity>(draw() % activity_count);
+        e.item = static_cast<int>(draw() % 9) - 1;
+        e.start = seconds{static_cast<double>(draw()) * 1e-7};
+        e.end = e.start + seconds{static_cast<double>(draw()) * 1e-9};
+        events.push_back(e);
+    }
+    auto const json = nlohmann::json::parse(text_of(events));
+    std::set<std::pair<int, int>> named;
+    std::size_t next = 0;
+    for (auto const& e : json.at("traceEvents")) {
+        auto const thread = std::pair{e.at("pid").get<int>(), e.at("tid").get<int>()};
+        if (e.at("ph") == "M") {
+            CHECK((e.at("name") == "process_name" || named.insert(thread).second));
+            continue;
+        }
+        REQUIRE(e.at("ph") == "X");
+        auto const& event = events.at(next++);
+        CHECK(named.count(thread) == 1);
+        CHECK(e.at("name") == label_of(event));
+        CHECK(thread.first == event.rank.value);
+        CHECK(e.at("ts").get<double>() == in_microseconds(event.start));
+        CHECK(e.at("dur").get<double>() == in_microseconds(event.end - event.start));
+    }
+    CHECK(next == events.size());
+}
+#endif
