@@ -66,8 +66,14 @@ struct matrices {
     floats x, w, dy, y, activated;
 
     explicit matrices(benchmark::State const& state)
-        : rows{state.range(1)}, in{state.range(2)}, out{state.range(3)}, x{values(rows * in)}, w{values(in * out)},
-          dy{values(rows * out)}, y(x.size() > dy.size() ? x.size() : dy.size()), activated(dy.size())
+        : rows{state.range(1)},
+          in{state.range(2)},
+          out{state.range(3)},
+          x{values(rows * in)},
+          w{values(in * out)},
+          dy{values(rows * out)},
+          y(x.size() > dy.size() ? x.size() : dy.size()),
+          activated(dy.size())
     {
     }
 
@@ -89,7 +95,14 @@ void linear_gelu_forward(benchmark::State& state)
     tile_pool pool{static_cast<int>(state.range(0))};
     matrices m{state};
     for (auto _ : state) {
-        host::linear_forward(pool, {.rows = m.rows, .in = m.in, .out = m.out, .input = m.x.data(), .weight = m.w.data(), .bias = m.w.data(), .output = m.y.data(), .activated = m.activated.data()});
+        host::linear_forward(pool, {.rows = m.rows,
+                                    .in = m.in,
+                                    .out = m.out,
+                                    .input = m.x.data(),
+                                    .weight = m.w.data(),
+                                    .bias = m.w.data(),
+                                    .output = m.y.data(),
+                                    .activated = m.activated.data()});
     }
     rate(state, m.flops());
 }
@@ -99,7 +112,8 @@ void linear_backward_input(benchmark::State& state)
     tile_pool pool{static_cast<int>(state.range(0))};
     matrices m{state};
     for (auto _ : state) {
-        host::linear_backward_input(pool, {.rows = m.rows, .in = m.in, .out = m.out, .weight = m.w.data(), .output_gradient = m.dy.data(), .input_gradient = m.y.data()});
+        host::linear_backward_input(
+            pool, {.rows = m.rows, .in = m.in, .out = m.out, .weight = m.w.data(), .output_gradient = m.dy.data(), .input_gradient = m.y.data()});
     }
     rate(state, m.flops());
 }
@@ -111,7 +125,9 @@ void weight_gradient_exact(benchmark::State& state)
     std::vector<std::int64_t> sums(m.w.size());
     accumulator_state sum_state{.scale_log2 = 25};
     for (auto _ : state) {
-        host::linear_backward_weight(pool, {.rows = m.rows, .in = m.in, .out = m.out, .input = m.x.data(), .output_gradient = m.dy.data(), .weight_gradient = {sums.data(), &sum_state, 8}});
+        host::linear_backward_weight(
+            pool,
+            {.rows = m.rows, .in = m.in, .out = m.out, .input = m.x.data(), .output_gradient = m.dy.data(), .weight_gradient = {sums.data(), &sum_state, 8}});
     }
     rate(state, m.flops());
 }
@@ -122,7 +138,9 @@ void weight_gradient_float(benchmark::State& state)
     matrices m{state};
     floats sums(m.w.size());
     for (auto _ : state) {
-        host::linear_backward_weight(pool, linear_backward_weight_arguments<fp32_inexact>{.rows = m.rows, .in = m.in, .out = m.out, .input = m.x.data(), .output_gradient = m.dy.data(), .weight_gradient = {sums.data()}});
+        host::linear_backward_weight(
+            pool, linear_backward_weight_arguments<fp32_inexact>{
+                      .rows = m.rows, .in = m.in, .out = m.out, .input = m.x.data(), .output_gradient = m.dy.data(), .weight_gradient = {sums.data()}});
     }
     rate(state, m.flops());
 }
@@ -139,8 +157,19 @@ void attention_forward_backward(benchmark::State& state)
     auto gradient = qkv;
     dropout const drop{.probability = state.range(3) != 0 ? 0.1 : 0.0};
     for (auto _ : state) {
-        host::attention_forward(pool, {.batch = batch, .length = length, .width = 768, .heads = 12, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
-        host::attention_backward(pool, {.batch = batch, .length = length, .width = 768, .heads = 12, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
+        host::attention_forward(
+            pool,
+            {.batch = batch, .length = length, .width = 768, .heads = 12, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
+        host::attention_backward(pool, {.batch = batch,
+                                        .length = length,
+                                        .width = 768,
+                                        .heads = 12,
+                                        .qkv = qkv.data(),
+                                        .output = out.data(),
+                                        .log_sum_exp = lse.data(),
+                                        .output_gradient = dout.data(),
+                                        .drop = drop,
+                                        .qkv_gradient = gradient.data()});
     }
     rate(state, 7 * 2.0 * static_cast<double>(batch * length * length) * 768);
 }
@@ -182,7 +211,14 @@ void layer_norm_forward(benchmark::State& state)
     auto mean = values(long_rows);
     auto rstd = mean;
     for (auto _ : state) {
-        host::layer_norm_forward(pool, {.rows = long_rows, .width = 768, .input = x.data(), .gamma = x.data(), .beta = x.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+        host::layer_norm_forward(pool, {.rows = long_rows,
+                                        .width = 768,
+                                        .input = x.data(),
+                                        .gamma = x.data(),
+                                        .beta = x.data(),
+                                        .output = y.data(),
+                                        .mean = mean.data(),
+                                        .rstd = rstd.data()});
     }
     bandwidth(state, 2 * 4.0 * long_rows * 768);
 }
@@ -198,7 +234,17 @@ void residual_norm_forward(benchmark::State& state)
     auto rstd = mean;
     dropout const drop{.probability = state.range(1) != 0 ? 0.1 : 0.0};
     for (auto _ : state) {
-        host::residual_norm_forward(pool, {.rows = long_rows, .width = 768, .stream = x.data(), .branch = branch.data(), .drop = drop, .gamma = x.data(), .beta = x.data(), .residual = r.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+        host::residual_norm_forward(pool, {.rows = long_rows,
+                                           .width = 768,
+                                           .stream = x.data(),
+                                           .branch = branch.data(),
+                                           .drop = drop,
+                                           .gamma = x.data(),
+                                           .beta = x.data(),
+                                           .residual = r.data(),
+                                           .output = y.data(),
+                                           .mean = mean.data(),
+                                           .rstd = rstd.data()});
     }
     bandwidth(state, 4 * 4.0 * long_rows * 768);
 }
@@ -222,7 +268,13 @@ void adamw_update(benchmark::State& state)
     floats v(master.size());
     auto const g = master;
     for (auto _ : state) {
-        host::adamw(pool, {.count = long_rows * 768, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .learning_rate = 1e-3, .step = 10});
+        host::adamw(pool, {.count = long_rows * 768,
+                           .master = master.data(),
+                           .first_moment = m.data(),
+                           .second_moment = v.data(),
+                           .gradient = g.data(),
+                           .learning_rate = 1e-3,
+                           .step = 10});
     }
     bandwidth(state, 7 * 4.0 * long_rows * 768);
 }

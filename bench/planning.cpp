@@ -77,7 +77,15 @@ void makespan_of_1f1b(benchmark::State& state)
     state.counters["gap"] = 100 * (1 - found.bound / found.makespan);
     state.counters["explored"] = found.explored;
 }
-BENCHMARK(makespan_of_1f1b)->Args({4, 24})->Args({8, 24})->Args({16, 24})->Args({4, 96})->Args({8, 96})->Args({16, 96})->Args({64, 96})->Unit(benchmark::kMillisecond);
+BENCHMARK(makespan_of_1f1b)
+    ->Args({4, 24})
+    ->Args({8, 24})
+    ->Args({16, 24})
+    ->Args({4, 96})
+    ->Args({8, 96})
+    ->Args({16, 96})
+    ->Args({64, 96})
+    ->Unit(benchmark::kMillisecond);
 
 /// The same objectives when a stage may take several devices of a node: nodes, devices of each, 24 layers.
 void estimate_with_devices(benchmark::State& state)

@@ -7,8 +7,8 @@
 
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 
 namespace {
@@ -24,10 +24,7 @@ program made(benchmark::State const& state)
     return make_program(family, {.ranks = static_cast<int>(state.range(1)), .microbatches = static_cast<int>(state.range(2))});
 }
 
-void name(benchmark::State& state)
-{
-    state.SetLabel(families[static_cast<std::size_t>(state.range(0))]);
-}
+void name(benchmark::State& state) { state.SetLabel(families[static_cast<std::size_t>(state.range(0))]); }
 
 void generate(benchmark::State& state)
 {

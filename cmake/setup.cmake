@@ -170,6 +170,33 @@ function(rheo_setup_for_tests)
     rheo_install(${missing})
   endif()
   rheo_setup_cudnn_frontend()
+  rheo_setup_clang_format()
+endfunction()
+
+# rheo_pip_install(<home> <package==version> <log>): unpacks one Python package into <home>, whole or not at all; <log> is what pip answered if not.
+function(rheo_pip_install home package log)
+  foreach(python "${BUILD}/mpi/bin/python3" python3)
+    execute_process(COMMAND "${python}" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --retries 2 --timeout 30
+        --target "${home}.partly" "${package}"
+      RESULT_VARIABLE rc OUTPUT_VARIABLE answer ERROR_VARIABLE answer TIMEOUT 300)
+    if(rc EQUAL 0)
+      file(REMOVE_RECURSE "${home}")
+      file(RENAME "${home}.partly" "${home}")
+      return()
+    endif()
+    file(REMOVE_RECURSE "${home}.partly")
+  endforeach()
+  set(${log} "${answer}" PARENT_SCOPE)
+endfunction()
+
+# clang-format of one version, since each version formats a little differently. Without it the test tree.format is skipped.
+function(rheo_setup_clang_format)
+  if(NOT EXISTS "${BUILD}/clang_format")
+    rheo_pip_install("${BUILD}/clang_format" "clang-format==23.1.5" log)
+    if(NOT EXISTS "${BUILD}/clang_format")
+      message(STATUS "set-up: no check of the format: pip brings no clang-format (${log})")
+    endif()
+  endif()
 endfunction()
 
 # The headers of cuDNN's frontend, from the Python package, where there are cuDNN's and CUDA's compiler, and pip. Without them attention by cuDNN is left out.
@@ -185,18 +212,11 @@ function(rheo_setup_cudnn_frontend)
   if(NOT cudnn OR frontend)
     return()
   endif()
-  foreach(python "${BUILD}/mpi/bin/python3" python3)
-    execute_process(COMMAND "${python}" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --retries 2 --timeout 30
-        --target "${home}.partly" "nvidia-cudnn-frontend==1.32.0"
-      RESULT_VARIABLE rc OUTPUT_VARIABLE log ERROR_VARIABLE log TIMEOUT 300)
-    if(rc EQUAL 0)
-      file(REMOVE_RECURSE "${home}")
-      file(RENAME "${home}.partly" "${home}")
-      message(STATUS "set-up: the headers of cuDNN's frontend, from the Python package nvidia-cudnn-frontend, into ${home}")
-      return()
-    endif()
-    file(REMOVE_RECURSE "${home}.partly")
-  endforeach()
+  rheo_pip_install("${home}" "nvidia-cudnn-frontend==1.32.0" log)
+  if(EXISTS "${home}")
+    message(STATUS "set-up: the headers of cuDNN's frontend, from the Python package nvidia-cudnn-frontend, into ${home}")
+    return()
+  endif()
   message(STATUS "set-up: attention by cuDNN is left out: pip brings no nvidia-cudnn-frontend (${log})")
 endfunction()
 

@@ -26,8 +26,8 @@ int main()
 
     constexpr rheo::microbatch_shape microbatch{.sequences = 4, .tokens = 64};
     auto const& block = model.layers[1];
-    std::printf("a block keeps %.1f MiB per microbatch and sends %.2f MiB\n",
-                rheo::in_mebibytes(rheo::activation_bytes(block, microbatch)), rheo::in_mebibytes(rheo::boundary_bytes(block, microbatch)));
+    std::printf("a block keeps %.1f MiB per microbatch and sends %.2f MiB\n", rheo::in_mebibytes(rheo::activation_bytes(block, microbatch)),
+                rheo::in_mebibytes(rheo::boundary_bytes(block, microbatch)));
     std::printf("a block as it runs:");
     for (auto const& o : block.ops) {
         std::printf(" %.*s", static_cast<int>(name_of(o.kind).size()), name_of(o.kind).data());

@@ -6,8 +6,8 @@
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/draw/draw.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 
 using rheo::gpipe;
 using rheo::one_f_one_b;

@@ -28,10 +28,13 @@ struct feed_forward {
         auto const b1 = add_parameter(layer, {"up.bias", {1, 2 * Width}, {0, 0}});
         auto const w2 = add_parameter(layer, {"down.weight", {2 * Width, Width}, {0, 0.02}, true});
         auto const b2 = add_parameter(layer, {"down.bias", {1, Width}, {0, 0}});
-        add_op(layer, {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {gamma, beta}, .in_width = Width, .out_width = Width});
-        add_op(layer, {.kind = op_kind::linear, .x = {normed, no_slot}, .z = {before, no_slot}, .parameters = {w1, b1}, .in_width = Width, .out_width = 2 * Width});
+        add_op(layer,
+               {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {gamma, beta}, .in_width = Width, .out_width = Width});
+        add_op(layer,
+               {.kind = op_kind::linear, .x = {normed, no_slot}, .z = {before, no_slot}, .parameters = {w1, b1}, .in_width = Width, .out_width = 2 * Width});
         add_op(layer, {.kind = op_kind::gelu, .x = {before, no_slot}, .z = {after, no_slot}, .in_width = 2 * Width, .out_width = 2 * Width});
-        add_op(layer, {.kind = op_kind::linear, .x = {after, no_slot}, .z = {down, no_slot}, .parameters = {w2, b2}, .in_width = 2 * Width, .out_width = Width});
+        add_op(layer,
+               {.kind = op_kind::linear, .x = {after, no_slot}, .z = {down, no_slot}, .parameters = {w2, b2}, .in_width = 2 * Width, .out_width = Width});
         add_op(layer, {.kind = op_kind::residual_add, .x = {x, down}, .z = {layer.output, no_slot}, .in_width = Width, .out_width = Width});
         return layer;
     }

@@ -3,8 +3,8 @@
 // what the survivors have finished by then, and so what is not computed again.
 #include <cstdio>
 
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/simulate/loss.hpp"
 
 using namespace rheo;
@@ -23,15 +23,22 @@ modelled_pipeline pipeline(std::vector<rank_id> ranks, int first_microbatch)
 int main()
 {
     modelled_step const step{{pipeline({rank_id{0}, rank_id{1}}, 0), pipeline({rank_id{2}, rank_id{3}, rank_id{4}}, 4)},
-                             {}, {0.1}, {0.1}, generation_id{1}, step_id{0}, attempt_id{0}, {0}};
+                             {},
+                             {0.1},
+                             {0.1},
+                             generation_id{1},
+                             step_id{0},
+                             attempt_id{0},
+                             {0}};
     std::printf("undisturbed, the step takes %.1f s\n", rehearse_step(step).end.count);
 
-    constexpr recovery_times phases{.detect = {0.2}, .revoke = {0.1}, .decide = {0.1}, .shrink = {0.1}, .link = {0}, .tell = {0.1}, .plan = {0}, .copy = {0.5},
-                                    .merge = {0.1}};
+    constexpr recovery_times phases{
+        .detect = {0.2}, .revoke = {0.1}, .decide = {0.1}, .shrink = {0.1}, .link = {0}, .tell = {0.1}, .plan = {0}, .copy = {0.5}, .merge = {0.1}};
     for (double const when : {2.5, 6.5, 9.5}) {
         modelled_loss const loss{rank_id{3}, {when}};
         auto const after = rehearse_losses(step, array_view{&loss, 1}, phases);
-        std::printf("rank 3 is lost at %.1f s; %zu ranks go on at %.1f s as generation %d, with", when, after.survivors.size(), after.end.count, after.generation.value);
+        std::printf("rank 3 is lost at %.1f s; %zu ranks go on at %.1f s as generation %d, with", when, after.survivors.size(), after.end.count,
+                    after.generation.value);
         int kept = 0;
         for (auto const& f : after.finished) {
             kept += f.microbatches.size();

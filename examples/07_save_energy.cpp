@@ -54,6 +54,6 @@ int main()
         auto const plan = at(f, fastest_time(f) * late).plan;
         auto const least = total_energy(f, plan.cost, time_of(f, plan.time));
         std::printf("deadline x %.1f: %.3f s, no less than %.1f J: %s\n", late, time_of(f, plan.time).count, least.count,
-            verify(f.what, certify(f, plan.time)) ? "proved" : "not proved");
+                    verify(f.what, certify(f, plan.time)) ? "proved" : "not proved");
     }
 }

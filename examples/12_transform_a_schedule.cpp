@@ -2,22 +2,19 @@
 // Schedules are values, and transforms take a program and return another one: lowered, relaxed, sliced, with recomputation, justified.
 #include <cstdio>
 
+#include "rheo/schedule/core/text.hpp"
 #include "rheo/schedule/draw/draw.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/families/zb_h1.hpp"
 #include "rheo/schedule/transform/justify.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/relax.hpp"
 #include "rheo/schedule/transform/slices.hpp"
-#include "rheo/schedule/core/text.hpp"
-#include "rheo/schedule/families/zb_h1.hpp"
 
 using namespace rheo;
 
-void show(char const* name, program const& p)
-{
-    std::printf("%s\n%s", name, to_text(p).c_str());
-}
+void show(char const* name, program const& p) { std::printf("%s\n%s", name, to_text(p).c_str()); }
 
 int main()
 {

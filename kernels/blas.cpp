@@ -18,8 +18,7 @@ constexpr int row_major = 101;
 constexpr int plain = 111;
 constexpr int transpose = 112;
 
-using sgemm_function = void (*)(int, int, int, int, int, int, float, float const*, int, float const*, int, float,
-                                float*, int);
+using sgemm_function = void (*)(int, int, int, int, int, int, float, float const*, int, float const*, int, float, float*, int);
 
 struct library {
     std::atomic<sgemm_function> sgemm{nullptr};
@@ -34,8 +33,7 @@ library& the_library()
     return only;
 }
 
-constexpr char const* missing =
-    "OpenBLAS cannot be opened: install it (Debian: libopenblas0-pthread) or name its folder in LD_LIBRARY_PATH";
+constexpr char const* missing = "OpenBLAS cannot be opened: install it (Debian: libopenblas0-pthread) or name its folder in LD_LIBRARY_PATH";
 
 /// Sets a variable for the time of an opening, unless the user has set it.
 class variable_while_opening {
@@ -84,8 +82,9 @@ void open_once(library& lib, std::string const& core_type)
     auto const set_threads = reinterpret_cast<void (*)(int)>(::dlsym(handle, "openblas_set_num_threads"));
     if (sgemm == nullptr || set_threads == nullptr) {
         ::dlclose(handle);
-        throw blas_error{"the libopenblas that was found lacks cblas_sgemm or openblas_set_num_threads: install OpenBLAS "
-                         "(Debian: libopenblas0-pthread)"};
+        throw blas_error{
+            "the libopenblas that was found lacks cblas_sgemm or openblas_set_num_threads: install OpenBLAS "
+            "(Debian: libopenblas0-pthread)"};
     }
     set_threads(1);
     lib.core_name = reinterpret_cast<char* (*)()>(::dlsym(handle, "openblas_get_corename"));
@@ -117,8 +116,8 @@ int as_int(std::int64_t value)
 std::string_view blas_core_type_for_this_cpu()
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-        __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
+    if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+        __builtin_cpu_supports("avx512vl") != 0) {
         return "SkylakeX";
     }
     if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
@@ -157,9 +156,8 @@ std::string blas_description()
 void sgemm(sgemm_arguments const& p)
 {
     auto const function = opened(std::string{blas_core_type_for_this_cpu()}).sgemm.load(std::memory_order_relaxed);
-    function(row_major, p.a_is == transposed::yes ? transpose : plain, p.b_is == transposed::yes ? transpose : plain,
-             as_int(p.m), as_int(p.n), as_int(p.k), p.alpha, p.a, as_int(p.a_row), p.b, as_int(p.b_row), p.beta, p.c,
-             as_int(p.c_row));
+    function(row_major, p.a_is == transposed::yes ? transpose : plain, p.b_is == transposed::yes ? transpose : plain, as_int(p.m), as_int(p.n), as_int(p.k),
+             p.alpha, p.a, as_int(p.a_row), p.b, as_int(p.b_row), p.beta, p.c, as_int(p.c_row));
 }
 
 }  // namespace rheo::inline v0

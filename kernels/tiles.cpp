@@ -78,8 +78,7 @@ struct tile_pool::state {
 
     void work(job const& todo, int worker)
     {
-        for (auto t = next.fetch_add(1, std::memory_order_relaxed); t < todo.count;
-             t = next.fetch_add(1, std::memory_order_relaxed)) {
+        for (auto t = next.fetch_add(1, std::memory_order_relaxed); t < todo.count; t = next.fetch_add(1, std::memory_order_relaxed)) {
             try {
                 todo.call(todo.tile, t, worker);
             } catch (...) {
@@ -148,8 +147,7 @@ int tile_pool::threads() const noexcept { return static_cast<int>(state_->scratc
 
 std::span<std::byte> tile_pool::scratch(int worker, std::size_t size, int slot)
 {
-    expects(worker >= 0 && worker < threads() && slot >= 0 && slot < scratch_slots,
-            "scratch memory is asked for by a worker of the pool, in one of its slots");
+    expects(worker >= 0 && worker < threads() && slot >= 0 && slot < scratch_slots, "scratch memory is asked for by a worker of the pool, in one of its slots");
     return {state_->scratch[static_cast<std::size_t>(worker)][static_cast<std::size_t>(slot)].at_least(size), size};
 }
 

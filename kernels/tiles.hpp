@@ -31,7 +31,8 @@ public:
     void run(std::int64_t count, Tile&& tile)
     {
         using plain = std::remove_reference_t<Tile>;
-        run(count, [](void* f, std::int64_t t, int worker) { (*static_cast<plain*>(f))(t, worker); },
+        run(
+            count, [](void* f, std::int64_t t, int worker) { (*static_cast<plain*>(f))(t, worker); },
             const_cast<void*>(static_cast<void const*>(std::addressof(tile))));
     }
 

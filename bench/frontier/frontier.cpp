@@ -155,8 +155,8 @@ void carried_over(benchmark::State& state)
     bool proved = false;
     for (auto _ : state) {
         auto const made = problem(measured, microbatches, cost_fit::hull);
-        auto const steady = find_steady_state(
-            [&](int m) { return problem(measured, m, cost_fit::hull).what; }, blocking * 8.0, {.from = 48, .to = microbatches / 4});
+        auto const steady =
+            find_steady_state([&](int m) { return problem(measured, m, cost_fit::hull).what; }, blocking * 8.0, {.from = 48, .to = microbatches / 4});
         if (!steady) {
             state.SkipWithError("no steady state");
             return;
@@ -192,8 +192,8 @@ std::string as_json(made_project const& made)
         for (std::size_t b = 0; b < all.size(); ++b) {
             bool const next = b == a + 1 && all[a].row == all[b].row;
             bool const up = all[a].what.kind == instruction_kind::forward;
-            bool const passes = all[a].what.kind == all[b].what.kind && all[a].what.item == all[b].what.item
-                && all[b].what.stage == all[a].what.stage + (up ? 1 : -1);
+            bool const passes =
+                all[a].what.kind == all[b].what.kind && all[a].what.item == all[b].what.item && all[b].what.stage == all[a].what.stage + (up ? 1 : -1);
             if (next || passes) {
                 text << (first ? "[" : ",[") << a << "," << b << "]";
                 first = false;
@@ -235,7 +235,7 @@ void compare_models()
                 ++points;
             }
             std::printf("%-8s %13d %7d %14.2f %15.2f %7.2f %11d\n", name, microbatches, points, sums[0].count / points, sums[1].count / points,
-                100.0 * (1.0 - sums[1] / sums[0]), above);
+                        100.0 * (1.0 - sums[1] / sums[0]), above);
         }
     }
 }
@@ -251,7 +251,8 @@ void coarse_clocks()
         int stages;
         int microbatches;
     };
-    for (auto const [clocks, fixed, stages, microbatches] : {shape{3, 150, 4, 24}, shape{4, 150, 4, 8}, shape{4, 160, 8, 24}, shape{5, 140, 8, 12}, shape{6, 120, 8, 24}}) {
+    for (auto const [clocks, fixed, stages, microbatches] :
+         {shape{3, 150, 4, 24}, shape{4, 150, 4, 8}, shape{4, 160, 8, 24}, shape{5, 140, 8, 12}, shape{6, 120, 8, 24}}) {
         profile measured;
         for (int stage = 0; stage < stages; ++stage) {
             for (auto const kind : {instruction_kind::forward, instruction_kind::backward}) {
@@ -259,7 +260,8 @@ void coarse_clocks()
                 for (int k = 0; k < clocks; ++k, share *= 0.74 + 0.055 * ((k * 3) % 4)) {
                     double const work = (kind == instruction_kind::forward ? 40.0 : 79.0) * (1.0 + 0.02 * ((stage * 5) % 7));
                     auto const time = milliseconds(work * (0.2 + 0.8 / share));
-                    measured.rows.push_back({rank_id{-1}, stage_id{stage}, kind, {1740.0 * share}, time, watts{fixed + (300.0 - fixed) * std::pow(share, 2.4)} * time});
+                    measured.rows.push_back(
+                        {rank_id{-1}, stage_id{stage}, kind, {1740.0 * share}, time, watts{fixed + (300.0 - fixed) * std::pow(share, 2.4)} * time});
                 }
             }
         }
@@ -282,14 +284,15 @@ void coarse_clocks()
             plain.fill(end, [](auto const&) {});
             dearer += plain.cost() > last ? 1 : 0;
             last = std::min(last, plain.cost());
-            double const above[2] = {total_energy(f, {plain.cost()}, deadline) / bound - 1.0, total_energy(f, realise(real, deadline).plan.cost, deadline) / bound - 1.0};
+            double const above[2] = {total_energy(f, {plain.cost()}, deadline) / bound - 1.0,
+                                     total_energy(f, realise(real, deadline).plan.cost, deadline) / bound - 1.0};
             for (int which = 0; which < 2; ++which) {
                 mean[which] += above[which] / 60.0;
                 largest[which] = std::max(largest[which], above[which]);
             }
         }
         std::printf("%6d %8.0f %7d %13d %13.3f %10.3f %19d %12.3f %10.3f\n", clocks, fixed, stages, microbatches, 100.0 * mean[0], 100.0 * largest[0], dearer,
-            100.0 * mean[1], 100.0 * largest[1]);
+                    100.0 * mean[1], 100.0 * largest[1]);
     }
 }
 
@@ -332,8 +335,9 @@ void against_lowtime(int microbatches)
         return;
     }
     std::printf("%d microbatches, %s profile: rheo %.4f s for %d ticks, lowtime %.2f s for %d points (%.0f times as long)\n", microbatches,
-        real ? "published" : "made-up", ours, (f.vertices.front().time - f.vertices.back().time).count, theirs, points, theirs / ours);
-    std::printf("  last point: rheo %d ticks %.6f J, lowtime %d ticks %.6f J\n", f.vertices.back().time.count, in_joules(f.vertices.back().cost).count, time, cost);
+                real ? "published" : "made-up", ours, (f.vertices.front().time - f.vertices.back().time).count, theirs, points, theirs / ours);
+    std::printf("  last point: rheo %d ticks %.6f J, lowtime %d ticks %.6f J\n", f.vertices.back().time.count, in_joules(f.vertices.back().cost).count, time,
+                cost);
 }
 
 }  // namespace

@@ -20,20 +20,20 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <nlohmann/json.hpp>
 #include <time.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
+#include "executor/host/back_end.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/worker.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"
-#include "executor/host/back_end.hpp"
-#include "executor/plan/planning.hpp"
-#include "executor/train/worker.hpp"
 
 namespace {
 
@@ -132,8 +132,7 @@ void measure(arguments const& wanted_by_user)
     host_back_end on{1};
     records silent{(folder / "silent").string(), me, false, true};
     records tracing{(folder / "tracing").string(), me, true, true};
-    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent,
-              fault_injector{{}, me}, &on};
+    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, me}, &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
@@ -152,7 +151,8 @@ void measure(arguments const& wanted_by_user)
     w.computed = [&](instruction, seconds) { ++computed; };
 
     std::chrono::steady_clock::duration computed_for{};  // what sections took but for waits
-    auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(std::span<use_id const>, microbatch_id)> const& contributed) {
+    auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted,
+                             std::function<void(std::span<use_id const>, microbatch_id)> const& contributed) {
         MPI_Barrier(MPI_COMM_WORLD);  // whoever waits for the other spins, and would count that as its own
         messages.begin_section();
         auto const waited = messages.waited();
@@ -163,22 +163,24 @@ void measure(arguments const& wanted_by_user)
     auto const plain_section = [&] { section([](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}); };
     auto const booked_section = [&] {
         auto books = books_of(about, w);
-        section([&](use_id use, microbatch_id m) { return wanted(books, use, m); }, [&](std::span<use_id const> uses, microbatch_id m) { note(books, uses, m); });
+        section([&](use_id use, microbatch_id m) { return wanted(books, use, m); },
+                [&](std::span<use_id const> uses, microbatch_id m) { note(books, uses, m); });
     };
 
     auto const instructions = row.size();
-    std::function<double()> const clock_of_sections = [&] {
-        return ranks == 1 ? processor_seconds() : std::chrono::duration<double>(computed_for).count();
-    };
+    std::function<double()> const clock_of_sections = [&] { return ranks == 1 ? processor_seconds() : std::chrono::duration<double>(computed_for).count(); };
     double const plain = microseconds_each(instructions, plain_section, clock_of_sections);
     double const booked = microseconds_each(instructions, booked_section, clock_of_sections);
     about.record = &tracing;
-    double const traced = microseconds_each(instructions, [&] {
-        booked_section();
-        auto const start = std::chrono::steady_clock::now();
-        tracing.flush();
-        computed_for += std::chrono::steady_clock::now() - start;
-    }, clock_of_sections);
+    double const traced = microseconds_each(
+        instructions,
+        [&] {
+            booked_section();
+            auto const start = std::chrono::steady_clock::now();
+            tracing.flush();
+            computed_for += std::chrono::steady_clock::now() - start;
+        },
+        clock_of_sections);
     about.record = &silent;
 
     // The same computations without a worker, and what else the loop does, piece by piece.
@@ -207,11 +209,13 @@ void measure(arguments const& wanted_by_user)
             }
         }
     });
-    double const reading = reads ? microseconds_each(count, [&] {
-        for (int m = 0; m < config.train.microbatches; ++m) {
-            read(m);
-        }
-    }) : 0;
+    double const reading = reads ? microseconds_each(count,
+                                                     [&] {
+                                                         for (int m = 0; m < config.train.microbatches; ++m) {
+                                                             read(m);
+                                                         }
+                                                     })
+                                 : 0;
     constexpr int many = 20000;
     double const looking = microseconds_each(many, [&] {
         for (int i = 0; i < many; ++i) {
@@ -227,14 +231,24 @@ void measure(arguments const& wanted_by_user)
             fmt::print("\n");
         }
     });
-    double const event = microseconds_each(many, [&] {
-        for (int i = 0; i < many; ++i) {
-            auto const now = about.clock.now();
-            tracing.event({.rank = me, .what = activity::forward, .pipeline = place.pipeline, .stage = stage_id{place.position}, .item = i,
-                           .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = now, .end = now});
-        }
-        tracing.flush();
-    }) - clock;
+    double const event = microseconds_each(many,
+                                           [&] {
+                                               for (int i = 0; i < many; ++i) {
+                                                   auto const now = about.clock.now();
+                                                   tracing.event({.rank = me,
+                                                                  .what = activity::forward,
+                                                                  .pipeline = place.pipeline,
+                                                                  .stage = stage_id{place.position},
+                                                                  .item = i,
+                                                                  .generation = context.generation,
+                                                                  .step = context.step,
+                                                                  .attempt = context.attempt,
+                                                                  .start = now,
+                                                                  .end = now});
+                                               }
+                                               tracing.flush();
+                                           }) -
+                         clock;
     double const noting = microseconds_each(count, [&] {
         auto books = books_of(about, w);
         for (int m = 0; m < config.train.microbatches; ++m) {
@@ -283,11 +297,23 @@ void measure(arguments const& wanted_by_user)
             continue;
         }
         if (wanted_by_user.json) {
-            nlohmann::ordered_json const object{{"bench", "instruction_overhead"}, {"ranks", ranks}, {"rank", me.value}, {"instructions", instructions},
-                                                {"uses", layers.uses().size()}, {"worker_us", booked}, {"worker_without_books_us", plain},
-                                                {"worker_traced_us", traced}, {"kernels_us", kernels}, {"overhead_us", booked - kernels},
-                                                {"overhead_traced_us", traced - kernels}, {"look_us", looking}, {"clock_us", clock},
-                                                {"event_us", event}, {"read_us", reading}, {"books_of_a_backward_us", noting}, {"message_us", message}};
+            nlohmann::ordered_json const object{{"bench", "instruction_overhead"},
+                                                {"ranks", ranks},
+                                                {"rank", me.value},
+                                                {"instructions", instructions},
+                                                {"uses", layers.uses().size()},
+                                                {"worker_us", booked},
+                                                {"worker_without_books_us", plain},
+                                                {"worker_traced_us", traced},
+                                                {"kernels_us", kernels},
+                                                {"overhead_us", booked - kernels},
+                                                {"overhead_traced_us", traced - kernels},
+                                                {"look_us", looking},
+                                                {"clock_us", clock},
+                                                {"event_us", event},
+                                                {"read_us", reading},
+                                                {"books_of_a_backward_us", noting},
+                                                {"message_us", message}};
             fmt::print("{}\n", object.dump());
         } else {
             fmt::print("rank {} of {}: {} instructions, microseconds per instruction, {}\n", me.value, ranks, instructions,

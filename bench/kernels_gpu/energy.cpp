@@ -6,8 +6,8 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/error.hpp"
 #include "executor/power/devices/nvml_device.hpp"
+#include "kernels/cuda/error.hpp"
 
 namespace bench {
 

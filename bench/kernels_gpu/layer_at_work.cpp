@@ -13,8 +13,13 @@ constexpr stage_item first_item{.seed = 1, .step = step_id{0}, .microbatch = mic
 }  // namespace
 
 layer_at_work::layer_at_work(back_end& on, model_description const& model, layer_id which, microbatch_shape shape)
-    : on_{&on}, info_{state_of(model)}, state_{info_, on}, stage_{on.make_stage(std::span{model.layers}.subspan(at(which), 1), which, shape, 8, state_)}, item_{stage_->layout()},
-      above_{on.own(), stage_->output_bytes()}, below_{on.own(), stage_->input_bytes()}
+    : on_{&on},
+      info_{state_of(model)},
+      state_{info_, on},
+      stage_{on.make_stage(std::span{model.layers}.subspan(at(which), 1), which, shape, 8, state_)},
+      item_{stage_->layout()},
+      above_{on.own(), stage_->output_bytes()},
+      below_{on.own(), stage_->input_bytes()}
 {
     initialise_layers(state_, which, layer_id{which.value + 1}, 1);
     state_.clear_accumulators();
@@ -42,7 +47,8 @@ void layer_at_work::forward() { stage_->forward(item_, first_item, loss_); }
 void layer_at_work::backward()
 {
     stage_->reserve(item_);  // the memory that the backward before has given back, as it was
-    stage_->backward(item_, first_item, stage_->first_layer(), above_.empty() ? nullptr : above_.data(), below_.empty() ? nullptr : below_.data(), [](use_id) { return true; });
+    stage_->backward(item_, first_item, stage_->first_layer(), above_.empty() ? nullptr : above_.data(), below_.empty() ? nullptr : below_.data(),
+                     [](use_id) { return true; });
 }
 
 }  // namespace bench

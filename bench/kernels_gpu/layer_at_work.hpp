@@ -6,10 +6,10 @@
 
 #include <memory>
 
-#include "kernels/cross_entropy/cross_entropy.hpp"
-#include "rheo/model/model.hpp"
 #include "executor/device/back_end.hpp"
 #include "executor/stage/stage.hpp"
+#include "kernels/cross_entropy/cross_entropy.hpp"
+#include "rheo/model/model.hpp"
 
 namespace bench {
 

@@ -43,24 +43,126 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
     exact_memory const to_gamma{width}, to_beta{width};
     memory<char> const bytes{cuda::layer_norm_backward_weight_room(rows, width)};
     auto const room = workspace_of(bytes);
-    t.row("rms_norm_forward", type, rows, width, 2 * b, [&] { cuda::rms_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()}); });
-    t.row("rms_norm_backward_input", type, rows, width, 3 * b, [&] { cuda::rms_norm_backward_input<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
-    t.row("rms_norm_backward_weight", type, rows, width, 2 * b, [&] { cuda::rms_norm_backward_weight<policy>({}, room, {.rows = rows, .width = width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target()}); });
-    t.row("layer_norm_forward", type, rows, width, 2 * b, [&] { cuda::layer_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()}); });
-    auto const input = [&] { cuda::layer_norm_backward_input<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); };
-    auto const weight = [&] { cuda::layer_norm_backward_weight<policy>({}, room, {.rows = rows, .width = width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target(), .beta_gradient = to_beta.target()}); };
+    t.row("rms_norm_forward", type, rows, width, 2 * b, [&] {
+        cuda::rms_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
+    });
+    t.row("rms_norm_backward_input", type, rows, width, 3 * b, [&] {
+        cuda::rms_norm_backward_input<policy>({}, {.rows = rows,
+                                                   .width = width,
+                                                   .input = x.data(),
+                                                   .gamma = gamma.data(),
+                                                   .rstd = rstd.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .input_gradient = y.data()});
+    });
+    t.row("rms_norm_backward_weight", type, rows, width, 2 * b, [&] {
+        cuda::rms_norm_backward_weight<policy>(
+            {}, room,
+            {.rows = rows, .width = width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target()});
+    });
+    t.row("layer_norm_forward", type, rows, width, 2 * b, [&] {
+        cuda::layer_norm_forward<policy>({}, {.rows = rows,
+                                              .width = width,
+                                              .input = x.data(),
+                                              .gamma = gamma.data(),
+                                              .beta = beta.data(),
+                                              .output = y.data(),
+                                              .mean = mean.data(),
+                                              .rstd = rstd.data()});
+    });
+    auto const input = [&] {
+        cuda::layer_norm_backward_input<policy>({}, {.rows = rows,
+                                                     .width = width,
+                                                     .input = x.data(),
+                                                     .gamma = gamma.data(),
+                                                     .mean = mean.data(),
+                                                     .rstd = rstd.data(),
+                                                     .output_gradient = dy.data(),
+                                                     .input_gradient = y.data()});
+    };
+    auto const weight = [&] {
+        cuda::layer_norm_backward_weight<policy>({}, room,
+                                                 {.rows = rows,
+                                                  .width = width,
+                                                  .input = x.data(),
+                                                  .mean = mean.data(),
+                                                  .rstd = rstd.data(),
+                                                  .output_gradient = dy.data(),
+                                                  .gamma_gradient = to_gamma.target(),
+                                                  .beta_gradient = to_beta.target()});
+    };
     t.row("layer_norm_backward_input", type, rows, width, 3 * b, input);
     t.row("layer_norm_backward_weight", type, rows, width, 2 * b, weight);
     t.row("layer_norm_backward, apart", type, rows, width, 3 * b, [&] {
         input();
         weight();
     });
-    t.row("layer_norm_backward", type, rows, width, 3 * b, [&] { cuda::layer_norm_backward(cuda::stream{}, room, layer_norm_backward_input_arguments<policy>{.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}, to_gamma.target(), to_beta.target()); });
-    t.row("rms_norm_backward", type, rows, width, 3 * b, [&] { cuda::rms_norm_backward(cuda::stream{}, room, rms_norm_backward_input_arguments<policy>{.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}, to_gamma.target()); });
-    t.row("residual_norm_forward", type, rows, width, 4 * b, [&] { cuda::residual_norm_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .gamma = gamma.data(), .beta = beta.data(), .residual = sum.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()}); });
-    t.row("residual_norm_backward", type, rows, width, 4 * b, [&] { cuda::residual_norm_backward<policy>({}, {.rows = rows, .width = width, .residual = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .stream_gradient = y.data(), .branch_gradient = branch.data()}); });
-    t.row("residual_rms_norm_forward", type, rows, width, 4 * b, [&] { cuda::residual_rms_norm_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .gamma = gamma.data(), .residual = sum.data(), .output = y.data(), .rstd = rstd.data()}); });
-    t.row("residual_rms_norm_backward", type, rows, width, 4 * b, [&] { cuda::residual_rms_norm_backward<policy>({}, {.rows = rows, .width = width, .residual = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .stream_gradient = y.data(), .branch_gradient = branch.data()}); });
+    t.row("layer_norm_backward", type, rows, width, 3 * b, [&] {
+        cuda::layer_norm_backward(cuda::stream{}, room,
+                                  layer_norm_backward_input_arguments<policy>{.rows = rows,
+                                                                              .width = width,
+                                                                              .input = x.data(),
+                                                                              .gamma = gamma.data(),
+                                                                              .mean = mean.data(),
+                                                                              .rstd = rstd.data(),
+                                                                              .output_gradient = dy.data(),
+                                                                              .input_gradient = y.data()},
+                                  to_gamma.target(), to_beta.target());
+    });
+    t.row("rms_norm_backward", type, rows, width, 3 * b, [&] {
+        cuda::rms_norm_backward(cuda::stream{}, room,
+                                rms_norm_backward_input_arguments<policy>{.rows = rows,
+                                                                          .width = width,
+                                                                          .input = x.data(),
+                                                                          .gamma = gamma.data(),
+                                                                          .rstd = rstd.data(),
+                                                                          .output_gradient = dy.data(),
+                                                                          .input_gradient = y.data()},
+                                to_gamma.target());
+    });
+    t.row("residual_norm_forward", type, rows, width, 4 * b, [&] {
+        cuda::residual_norm_forward<policy>({}, {.rows = rows,
+                                                 .width = width,
+                                                 .stream = x.data(),
+                                                 .branch = dy.data(),
+                                                 .gamma = gamma.data(),
+                                                 .beta = beta.data(),
+                                                 .residual = sum.data(),
+                                                 .output = y.data(),
+                                                 .mean = mean.data(),
+                                                 .rstd = rstd.data()});
+    });
+    t.row("residual_norm_backward", type, rows, width, 4 * b, [&] {
+        cuda::residual_norm_backward<policy>({}, {.rows = rows,
+                                                  .width = width,
+                                                  .residual = x.data(),
+                                                  .gamma = gamma.data(),
+                                                  .mean = mean.data(),
+                                                  .rstd = rstd.data(),
+                                                  .output_gradient = dy.data(),
+                                                  .stream_gradient = y.data(),
+                                                  .branch_gradient = branch.data()});
+    });
+    t.row("residual_rms_norm_forward", type, rows, width, 4 * b, [&] {
+        cuda::residual_rms_norm_forward<policy>({}, {.rows = rows,
+                                                     .width = width,
+                                                     .stream = x.data(),
+                                                     .branch = dy.data(),
+                                                     .gamma = gamma.data(),
+                                                     .residual = sum.data(),
+                                                     .output = y.data(),
+                                                     .rstd = rstd.data()});
+    });
+    t.row("residual_rms_norm_backward", type, rows, width, 4 * b, [&] {
+        cuda::residual_rms_norm_backward<policy>({}, {.rows = rows,
+                                                      .width = width,
+                                                      .residual = x.data(),
+                                                      .gamma = gamma.data(),
+                                                      .rstd = rstd.data(),
+                                                      .output_gradient = dy.data(),
+                                                      .stream_gradient = y.data(),
+                                                      .branch_gradient = branch.data()});
+    });
 }
 
 template <class T>
@@ -73,21 +175,32 @@ void elements(results& t, char const* type)
     double const b = static_cast<double>(n) * sizeof(T);
     auto const x = numbers<T>(2 * n), dy = numbers<T>(n);
     memory<T> const y{2 * n};
-    t.row("residual_add_forward", type, rows, width, 3 * b, [&] { cuda::residual_add_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .output = y.data()}); });
+    t.row("residual_add_forward", type, rows, width, 3 * b,
+          [&] { cuda::residual_add_forward<policy>({}, {.rows = rows, .width = width, .stream = x.data(), .branch = dy.data(), .output = y.data()}); });
     t.row("gelu_forward", type, rows, width, 2 * b, [&] { cuda::gelu_forward<policy>({}, {.count = n, .input = x.data(), .output = y.data()}); });
-    t.row("gelu_backward", type, rows, width, 3 * b, [&] { cuda::gelu_backward<policy>({}, {.count = n, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
-    t.row("swiglu_forward", type, rows, width, 3 * b, [&] { cuda::swiglu_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output = y.data()}); });
-    t.row("swiglu_backward", type, rows, width, 5 * b, [&] { cuda::swiglu_backward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
+    t.row("gelu_backward", type, rows, width, 3 * b,
+          [&] { cuda::gelu_backward<policy>({}, {.count = n, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()}); });
+    t.row("swiglu_forward", type, rows, width, 3 * b,
+          [&] { cuda::swiglu_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output = y.data()}); });
+    t.row("swiglu_backward", type, rows, width, 5 * b, [&] {
+        cuda::swiglu_backward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .output_gradient = dy.data(), .input_gradient = y.data()});
+    });
     std::int64_t const length = 1024;
     auto const turns = numbers<float>(length * 128);
-    t.row("rope", type, rows, width, 2 * b, [&] { cuda::rope<policy>({}, {.rows = rows, .length = length, .turned = 24, .kept = 8, .head_width = 128, .table = turns.data(), .input = x.data(), .output = y.data()}); });
+    t.row("rope", type, rows, width, 2 * b, [&] {
+        cuda::rope<policy>(
+            {}, {.rows = rows, .length = length, .turned = 24, .kept = 8, .head_width = 128, .table = turns.data(), .input = x.data(), .output = y.data()});
+    });
 
     std::int64_t const vocabulary = 50304;
     auto const tokens = rows_for<T>(t.asked(), vocabulary, 2);
     auto const logits = numbers<T>(tokens * vocabulary);
     memory<std::int32_t> const targets{tokens, std::vector<std::int32_t>{7, 50000, 123}};
     memory<loss_sum> const loss{std::vector<loss_sum>(1)};
-    t.row("cross_entropy_fused", type, tokens, vocabulary, 2.0 * static_cast<double>(tokens * vocabulary) * sizeof(T), [&] { cuda::cross_entropy_fused<policy>({}, {.rows = tokens, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .loss = loss.data()}); });
+    t.row("cross_entropy_fused", type, tokens, vocabulary, 2.0 * static_cast<double>(tokens * vocabulary) * sizeof(T), [&] {
+        cuda::cross_entropy_fused<policy>({},
+                                          {.rows = tokens, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .loss = loss.data()});
+    });
 
     std::int64_t const vocabulary_rows = std::min<std::int64_t>(rows, 32000);
     std::vector<std::int32_t> ids;
@@ -99,10 +212,26 @@ void elements(results& t, char const* type)
     memory<std::int32_t> const on_device{ids}, order_rows{order.rows}, first{order.first}, segments{order.tokens};
     exact_memory const to_tokens{vocabulary_rows * width};
     double const distinct = static_cast<double>(std::ssize(order.tokens) * width);
-    t.row("embedding_forward", type, rows, width, 2 * b, [&] { cuda::embedding_forward<policy>({}, {.batch = 1, .length = rows, .width = width, .vocabulary = vocabulary_rows, .tokens = on_device.data(), .token_table = dy.data(), .position_table = nullptr, .output = y.data()}); });
+    t.row("embedding_forward", type, rows, width, 2 * b, [&] {
+        cuda::embedding_forward<policy>({}, {.batch = 1,
+                                             .length = rows,
+                                             .width = width,
+                                             .vocabulary = vocabulary_rows,
+                                             .tokens = on_device.data(),
+                                             .token_table = dy.data(),
+                                             .position_table = nullptr,
+                                             .output = y.data()});
+    });
     t.row("embedding_backward_weight", type, rows, width, b + 16 * distinct, [&] {
-        cuda::embedding_backward_weight<policy>({}, {.segments = std::ssize(order.tokens), .rows = order_rows.data(), .first = first.data(), .tokens = segments.data()},
-                                                {.batch = 1, .length = rows, .width = width, .vocabulary = vocabulary_rows, .tokens = on_device.data(), .output_gradient = dy.data(), .token_gradient = to_tokens.target()});
+        cuda::embedding_backward_weight<policy>(
+            {}, {.segments = std::ssize(order.tokens), .rows = order_rows.data(), .first = first.data(), .tokens = segments.data()},
+            {.batch = 1,
+             .length = rows,
+             .width = width,
+             .vocabulary = vocabulary_rows,
+             .tokens = on_device.data(),
+             .output_gradient = dy.data(),
+             .token_gradient = to_tokens.target()});
     });
 }
 
@@ -119,9 +248,26 @@ void update(results& t, char const* type)
     exact_memory const sums{n};
     auto const blocks = first_blocks(std::vector<std::int64_t>{n});
     memory<std::int64_t> const first_block{blocks};
-    memory<adamw_tensor<policy>> const tensors{std::vector<adamw_tensor<policy>>{{.count = n, .master = master.data(), .first_moment = first.data(), .second_moment = second.data(), .gradient = gradient.data(), .parameter = parameter.data(), .weight_decay = 0.1F}}};
-    memory<adamw_factors<float>> const factors{std::vector<adamw_factors<float>>{{.multiplier = 1e-3F, .beta1 = 0.9F, .one_less_beta1 = 0.1F, .beta2 = 0.95F, .one_less_beta2 = 0.05F, .correction1 = 1, .correction2 = 1, .epsilon = 1e-8F, .rate = 1e-4F}}};
-    t.row("adamw_list", type, 1, n, (28.0 + sizeof(T)) * count, [&] { cuda::adamw_list<policy>({}, {.tensor_count = 1, .tensors = tensors.data(), .first_block = first_block.data(), .blocks = blocks.back(), .factors = factors.data()}); });
+    memory<adamw_tensor<policy>> const tensors{std::vector<adamw_tensor<policy>>{{.count = n,
+                                                                                  .master = master.data(),
+                                                                                  .first_moment = first.data(),
+                                                                                  .second_moment = second.data(),
+                                                                                  .gradient = gradient.data(),
+                                                                                  .parameter = parameter.data(),
+                                                                                  .weight_decay = 0.1F}}};
+    memory<adamw_factors<float>> const factors{std::vector<adamw_factors<float>>{{.multiplier = 1e-3F,
+                                                                                  .beta1 = 0.9F,
+                                                                                  .one_less_beta1 = 0.1F,
+                                                                                  .beta2 = 0.95F,
+                                                                                  .one_less_beta2 = 0.05F,
+                                                                                  .correction1 = 1,
+                                                                                  .correction2 = 1,
+                                                                                  .epsilon = 1e-8F,
+                                                                                  .rate = 1e-4F}}};
+    t.row("adamw_list", type, 1, n, (28.0 + sizeof(T)) * count, [&] {
+        cuda::adamw_list<policy>(
+            {}, {.tensor_count = 1, .tensors = tensors.data(), .first_block = first_block.data(), .blocks = blocks.back(), .factors = factors.data()});
+    });
     t.row("exact_accumulate", type, 1, n, (16.0 + sizeof(T)) * count, [&] {
         if constexpr (sizeof(T) == 4) {
             cuda::exact_accumulate({}, {.count = n, .gradient = stored.data(), .target = sums.target()});
@@ -139,14 +285,22 @@ void whole_tensors(results& t)
     memory<float> const to{n};
     exact_memory const sums{n / 2}, others{n / 2};
     memory<double> const block_sums{first_blocks(std::vector<std::int64_t>{n}).back()};
-    t.row("sums_of_squares_by_block", "fp32", 1, n, 4 * count, [&] { cuda::sums_of_squares_by_block({}, {.count = n, .gradient = gradient.data()}, block_sums.data()); });
+    t.row("sums_of_squares_by_block", "fp32", 1, n, 4 * count,
+          [&] { cuda::sums_of_squares_by_block({}, {.count = n, .gradient = gradient.data()}, block_sums.data()); });
     t.row("exact_add", "i64", 1, n / 2, 12 * count, [&] { cuda::exact_add({}, {.count = n / 2, .source = sums.sums.data(), .target = others.sums.data()}); });
-    t.row("exact_convert", "i64", 1, n / 2, 6 * count, [&] { cuda::exact_convert({}, {.count = n / 2, .sums = sums.sums.data(), .scale_log2 = 20, .gradient = to.data()}); });
-    std::vector<pack_piece> const pieces{{.from = reinterpret_cast<std::byte const*>(gradient.data()), .to = reinterpret_cast<std::byte*>(to.data()), .rows = n / 64, .row_bytes = 128, .from_stride = 256, .to_stride = 128}};
+    t.row("exact_convert", "i64", 1, n / 2, 6 * count,
+          [&] { cuda::exact_convert({}, {.count = n / 2, .sums = sums.sums.data(), .scale_log2 = 20, .gradient = to.data()}); });
+    std::vector<pack_piece> const pieces{{.from = reinterpret_cast<std::byte const*>(gradient.data()),
+                                          .to = reinterpret_cast<std::byte*>(to.data()),
+                                          .rows = n / 64,
+                                          .row_bytes = 128,
+                                          .from_stride = 256,
+                                          .to_stride = 128}};
     auto const piece_blocks = pack_blocks(pieces);
     memory<pack_piece> const list{pieces};
     memory<std::int64_t> const piece_first{piece_blocks};
-    t.row("pack", "bytes", n / 64, 128, 4 * count, [&] { cuda::pack({}, {.piece_count = 1, .pieces = list.data(), .first_block = piece_first.data(), .blocks = piece_blocks.back()}); });
+    t.row("pack", "bytes", n / 64, 128, 4 * count,
+          [&] { cuda::pack({}, {.piece_count = 1, .pieces = list.data(), .first_block = piece_first.data(), .blocks = piece_blocks.back()}); });
 }
 
 template <class T>

@@ -5,9 +5,9 @@
 
 #include "executor/cuda/back_end.hpp"
 #include "families.hpp"
+#include "kernels/attention/attention_cudnn.hpp"
 #include "layer_at_work.hpp"
 #include "results.hpp"
-#include "kernels/attention/attention_cudnn.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
@@ -62,7 +62,11 @@ measurement both(results& to, back_end& on, model const& m, std::size_t which)
         backward_count += static_cast<double>(backward_flops(o, m.shape).count);
     }
     auto const row = [&](char const* pass, double flops) {
-        return measurement{.kernel = m.name + " " + std::string{layer.name} + pass, .type = "bf16", .shape = std::to_string(m.shape.sequences) + " x " + std::to_string(m.shape.tokens), .flops = flops, .tokens = rows(m.shape)};
+        return measurement{.kernel = m.name + " " + std::string{layer.name} + pass,
+                           .type = "bf16",
+                           .shape = std::to_string(m.shape.sequences) + " x " + std::to_string(m.shape.tokens),
+                           .flops = flops,
+                           .tokens = rows(m.shape)};
     };
     auto const wait = [&] { at_work.wait(); };
     auto const forward = to.add(row(" forward", forward_count), [&] { at_work.forward(); }, wait);
@@ -82,8 +86,13 @@ void models_by(results& to, cuda::device_ways const& ways, char const* name)
         for (std::size_t layer = 0; layer < m.layers.layers.size(); ++layer) {
             auto const one = both(to, *on, m, layer);
             auto const times = layer == 1 ? m.blocks : 1;
-            whole = {.kernel = m.name + " without its update", .type = one.type, .shape = one.shape, .flops = whole.flops + times * one.flops, .tokens = one.tokens,
-                     .seconds = whole.seconds + times * one.seconds, .joules = whole.joules + times * one.joules};
+            whole = {.kernel = m.name + " without its update",
+                     .type = one.type,
+                     .shape = one.shape,
+                     .flops = whole.flops + times * one.flops,
+                     .tokens = one.tokens,
+                     .seconds = whole.seconds + times * one.seconds,
+                     .joules = whole.joules + times * one.joules};
         }
         to.conclude(whole);
     }

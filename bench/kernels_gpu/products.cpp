@@ -29,14 +29,24 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
     double const matrices = static_cast<double>(rows * in + in * out + rows * out) * sizeof(T);
     double const sums = 24.0 * static_cast<double>(in * out);  // the float gradient, written and read, and the exact sums
     auto const shape = sizes_of(rows, in, out);
-    auto const forward = [&](T* gelu) { cuda::linear_forward<policy>({}, room, by, {.rows = rows, .in = in, .out = out, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = gelu}); };
+    auto const forward = [&](T* gelu) {
+        cuda::linear_forward<policy>(
+            {}, room, by, {.rows = rows, .in = in, .out = out, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = gelu});
+    };
     to.add({.kernel = "linear_forward", .type = type, .shape = shape, .bytes = matrices, .flops = flops}, [&] { forward(nullptr); });
-    to.add({.kernel = "linear_forward with gelu", .type = type, .shape = shape, .bytes = matrices + static_cast<double>(rows * out) * sizeof(T), .flops = flops}, [&] { forward(activated.data()); });
-    to.add({.kernel = "linear_backward_input", .type = type, .shape = shape, .bytes = matrices, .flops = flops},
-           [&] { cuda::linear_backward_input<policy>({}, room, by, {.rows = rows, .in = in, .out = out, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()}); });
-    linear_backward_weight_arguments<policy> const weight{.rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()};
-    to.add({.kernel = "linear_backward_weight", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops}, [&] { cuda::linear_backward_weight(cuda::stream{}, room, by, weight); });
-    to.add({.kernel = "linear_backward_parameters", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops}, [&] { cuda::linear_backward_parameters(cuda::stream{}, room, by, weight, db.target()); });
+    to.add(
+        {.kernel = "linear_forward with gelu", .type = type, .shape = shape, .bytes = matrices + static_cast<double>(rows * out) * sizeof(T), .flops = flops},
+        [&] { forward(activated.data()); });
+    to.add({.kernel = "linear_backward_input", .type = type, .shape = shape, .bytes = matrices, .flops = flops}, [&] {
+        cuda::linear_backward_input<policy>(
+            {}, room, by, {.rows = rows, .in = in, .out = out, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
+    });
+    linear_backward_weight_arguments<policy> const weight{
+        .rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()};
+    to.add({.kernel = "linear_backward_weight", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
+           [&] { cuda::linear_backward_weight(cuda::stream{}, room, by, weight); });
+    to.add({.kernel = "linear_backward_parameters", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
+           [&] { cuda::linear_backward_parameters(cuda::stream{}, room, by, weight, db.target()); });
 }
 
 struct attention_shape {
@@ -65,21 +75,48 @@ void attention(results& to, char const* type, attention_shape const& s, std::str
     double const pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.length) * static_cast<double>(s.length + 1) / 2;
     double const product = 2 * pairs * static_cast<double>(s.head_width);
     double const one = static_cast<double>(rows) * sizeof(T);
-    auto const shape = std::to_string(s.batch) + " x " + std::to_string(s.length) + ", " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_width);
+    auto const shape = std::to_string(s.batch) + " x " + std::to_string(s.length) + ", " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " of " +
+                       std::to_string(s.head_width);
     how += s.dropped > 0 ? ", dropout" : "";
-    to.add({.kernel = "attention_forward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product},
-           [&] { forward(room, attention_forward_arguments<policy>{.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = log_sum.data()}); });
-    to.add({.kernel = "attention_backward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(2 * columns + 2 * width), .flops = 5 * product},  // five are the least
-           [&] { backward(room, attention_backward_arguments<policy>{.batch = s.batch, .length = s.length, .width = width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()}); });
+    to.add({.kernel = "attention_forward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product}, [&] {
+        forward(room, attention_forward_arguments<policy>{.batch = s.batch,
+                                                          .length = s.length,
+                                                          .width = width,
+                                                          .heads = s.heads,
+                                                          .kv_heads = s.kv_heads,
+                                                          .qkv = qkv.data(),
+                                                          .drop = drop,
+                                                          .output = out.data(),
+                                                          .log_sum_exp = log_sum.data()});
+    });
+    to.add({.kernel = "attention_backward" + how,
+            .type = type,
+            .shape = shape,
+            .bytes = one * static_cast<double>(2 * columns + 2 * width),
+            .flops = 5 * product},  // five are the least
+           [&] {
+               backward(room, attention_backward_arguments<policy>{.batch = s.batch,
+                                                                   .length = s.length,
+                                                                   .width = width,
+                                                                   .heads = s.heads,
+                                                                   .kv_heads = s.kv_heads,
+                                                                   .qkv = qkv.data(),
+                                                                   .output = out.data(),
+                                                                   .log_sum_exp = log_sum.data(),
+                                                                   .output_gradient = dout.data(),
+                                                                   .drop = drop,
+                                                                   .qkv_gradient = gradient.data()});
+           });
 }
 
 template <class T>
 void attention_by(results& to, char const* type, attention_shape const& s, cuda::tensor_cores by = cuda::tensor_cores::of_warps)
 {
     constexpr auto policy = cuda::policy_storing<T>;
-    attention<T>(to, type, s, by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : "", cuda::attention_backward_room(s.batch, s.heads, s.length),
-                 [&](cuda::workspace, auto const& a) { cuda::attention_forward<policy>({}, a, by); },
-                 [&](cuda::workspace room, auto const& a) { cuda::attention_backward<policy>({}, room, a, by); });
+    attention<T>(
+        to, type, s, by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : "", cuda::attention_backward_room(s.batch, s.heads, s.length),
+        [&](cuda::workspace, auto const& a) { cuda::attention_forward<policy>({}, a, by); },
+        [&](cuda::workspace room, auto const& a) { cuda::attention_backward<policy>({}, room, a, by); });
 }
 
 /// By each kind of tensor cores that the device has, and by cuDNN where it is and takes it.
@@ -95,8 +132,10 @@ void attention_by_all(results& to, attention_shape const& s)
     }
     for (auto const order : {cuda::order_of_sums::fixed, cuda::order_of_sums::any}) {
         cuda::cudnn_attention by{order};
-        attention<bfloat16>(to, "bf16", s, order == cuda::order_of_sums::fixed ? ", cuDNN" : ", cuDNN in any order", by.choose({s.batch, s.length, s.heads, s.kv_heads, s.head_width}),
-                            [&](cuda::workspace room, auto const& a) { by.forward({}, room, a); }, [&](cuda::workspace room, auto const& a) { by.backward({}, room, a); });
+        attention<bfloat16>(
+            to, "bf16", s, order == cuda::order_of_sums::fixed ? ", cuDNN" : ", cuDNN in any order",
+            by.choose({s.batch, s.length, s.heads, s.kv_heads, s.head_width}), [&](cuda::workspace room, auto const& a) { by.forward({}, room, a); },
+            [&](cuda::workspace room, auto const& a) { by.backward({}, room, a); });
     }
 }
 

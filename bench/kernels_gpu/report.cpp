@@ -32,7 +32,8 @@ log_chart roofline(results const& from, std::string const& type)
     double const copy = from.copy_rate();
     double const peak = from.peak_rate(type);
     double const ridge = peak / copy;
-    chart.series.push_back({.name = "measured limit", .points = {{ridge / 32, peak / 32 * 1e-12}, {ridge, peak * 1e-12}, {ridge * 32, peak * 1e-12}}, .is_line = true});
+    chart.series.push_back(
+        {.name = "measured limit", .points = {{ridge / 32, peak / 32 * 1e-12}, {ridge, peak * 1e-12}, {ridge * 32, peak * 1e-12}}, .is_line = true});
     auto const begins = [](measurement const& r, char const* with) { return r.kernel.rfind(with, 0) == 0; };
     for (char const* const family : {"linear_forward", "linear_backward", "attention_forward", "attention_backward"}) {
         chart_series s{.name = family, .points = {}};
@@ -61,12 +62,14 @@ log_chart bandwidths(results const& from)
 
 std::string table(results const& from)
 {
-    std::string text = "<table><tr><th>kernel</th><th>type</th><th>shape</th><th>us</th><th>GB/s</th><th>Tflop/s</th><th>share of the limit</th><th>tokens/s</th><th>uJ/token</th></tr>\n";
+    std::string text =
+        "<table><tr><th>kernel</th><th>type</th><th>shape</th><th>us</th><th>GB/s</th><th>Tflop/s</th><th>share of the limit</th><th>tokens/s</th><th>uJ/token</th></tr>\n";
     for (auto const& r : from.rows()) {
         auto const cell = [](bool there, double value, int digits) { return "<td>" + (there ? with_digits(value, digits) : std::string{}) + "</td>"; };
         double const tokens = static_cast<double>(r.tokens);
-        text += "<tr><td>" + rheo::escaped(r.kernel) + "</td><td>" + r.type + "</td><td>" + rheo::escaped(r.shape) + "</td>" + cell(true, r.seconds * 1e6, 1) + cell(r.bytes > 0, r.bytes / r.seconds * 1e-9, 1) +
-                cell(r.flops > 0, r.flops / r.seconds * 1e-12, 1) + cell(true, 100 * r.share, 1) + cell(r.tokens > 0, tokens / r.seconds, 0) + cell(r.joules > 0, r.joules * 1e6 / std::max(tokens, 1.0), 2) + "</tr>\n";
+        text += "<tr><td>" + rheo::escaped(r.kernel) + "</td><td>" + r.type + "</td><td>" + rheo::escaped(r.shape) + "</td>" + cell(true, r.seconds * 1e6, 1) +
+                cell(r.bytes > 0, r.bytes / r.seconds * 1e-9, 1) + cell(r.flops > 0, r.flops / r.seconds * 1e-12, 1) + cell(true, 100 * r.share, 1) +
+                cell(r.tokens > 0, tokens / r.seconds, 0) + cell(r.joules > 0, r.joules * 1e6 / std::max(tokens, 1.0), 2) + "</tr>\n";
     }
     return text + "</table>\n";
 }
@@ -84,12 +87,15 @@ bool write_report(results const& from)
         lines << line_of(r) << '\n';
     }
     std::ofstream page{folder / "report.html"};
-    page << "<!doctype html><meta charset=\"utf-8\"><title>Kernels</title>\n<style>body{font-family:sans-serif;max-width:70em;margin:1em auto}td,th{padding:0 .6em;text-align:right}td:first-child,th:first-child{text-align:left}</style>\n"
-         << "<h1>Kernels</h1>\n<p>" << rheo::escaped(from.heading()) << "</p>\n";
+    page
+        << "<!doctype html><meta charset=\"utf-8\"><title>Kernels</title>\n<style>body{font-family:sans-serif;max-width:70em;margin:1em auto}td,th{padding:0 .6em;text-align:right}td:first-child,th:first-child{text-align:left}</style>\n"
+        << "<h1>Kernels</h1>\n<p>" << rheo::escaped(from.heading()) << "</p>\n";
     for (char const* const type : {"bf16", "fp32"}) {
         page << "<h2>Products and attention in " << type << ", under the measured limits</h2>\n" << drawn(roofline(from, type));
     }
-    page << "<h2>Bandwidth over sizes</h2>\n" << drawn(bandwidths(from)) << "<h2>All</h2>\n<p>The limit is the bandwidth of a copy and the rate of a large product on this device, in this run.</p>\n"
+    page << "<h2>Bandwidth over sizes</h2>\n"
+         << drawn(bandwidths(from))
+         << "<h2>All</h2>\n<p>The limit is the bandwidth of a copy and the rate of a large product on this device, in this run.</p>\n"
          << table(from);
     lines.close();
     page.close();

@@ -24,10 +24,14 @@ double product_rate(dtype element, options const& asked, auto const& seconds_of)
     for (std::int64_t const n : asked.tiny() ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{4096, 8192}) {
         // numbers as they come: zeros would be cheaper, for the clocks of a device follow its power
         auto const size = n * n * (element == dtype::bf16 ? 2 : 4);
-        auto const left = element == dtype::bf16 ? std::pair{numbers<bfloat16>(n * n), memory<float>{0}} : std::pair{memory<bfloat16>{0}, numbers<float>(n * n)};
+        auto const left =
+            element == dtype::bf16 ? std::pair{numbers<bfloat16>(n * n), memory<float>{0}} : std::pair{memory<bfloat16>{0}, numbers<float>(n * n)};
         memory<char> const result{size};
         void const* const operand = element == dtype::bf16 ? static_cast<void const*>(left.first.data()) : left.second.data();
-        double const seconds = seconds_of([&] { by.multiply({}, room, {.rows = n, .columns = n, .terms = n, .element = element, .result = element}, {.left = operand, .right = operand, .result = result.data()}); });
+        double const seconds = seconds_of([&] {
+            by.multiply({}, room, {.rows = n, .columns = n, .terms = n, .element = element, .result = element},
+                        {.left = operand, .right = operand, .result = result.data()});
+        });
         best = std::max(best, 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / std::max(seconds, 1e-9));
     }
     return best;
@@ -68,8 +72,9 @@ results::results(options const& asked) : asked_{asked}
     if (asked.json) {
         std::printf("%s\n", heading().c_str());
     } else {
-        std::printf("%s: a copy moves %.1f GB/s; a product makes %.1f Tflop/s in bf16, %.1f in fp32. Energy: %s\n\n%-34s %-5s %-28s %10s %9s %9s %7s %10s\n", device_.c_str(), copy_ * 1e-9, peak_["bf16"] * 1e-12,
-                    peak_["fp32"] * 1e-12, energy_->sentence().c_str(), "kernel", "type", "shape", "us", "GB/s", "Tflop/s", "share", "uJ/token");
+        std::printf("%s: a copy moves %.1f GB/s; a product makes %.1f Tflop/s in bf16, %.1f in fp32. Energy: %s\n\n%-34s %-5s %-28s %10s %9s %9s %7s %10s\n",
+                    device_.c_str(), copy_ * 1e-9, peak_["bf16"] * 1e-12, peak_["fp32"] * 1e-12, energy_->sentence().c_str(), "kernel", "type", "shape", "us",
+                    "GB/s", "Tflop/s", "share", "uJ/token");
     }
 }
 
@@ -148,8 +153,10 @@ void results::print(measurement const& what) const
         std::printf("%s\n", line_of(what).c_str());
     } else {
         auto const number = [](double value) { return value > 0 ? formatted("%.1f", value) : std::string{"-"}; };
-        std::printf("%-34s %-5s %-28s %10.1f %9s %9s %7s %10s\n", what.kernel.c_str(), what.type.c_str(), what.shape.c_str(), what.seconds * 1e6, number(what.bytes / what.seconds * 1e-9).c_str(),
-                    number(what.flops / what.seconds * 1e-12).c_str(), (what.share > 0 ? formatted("%.1f%%", 100 * what.share) : std::string{"-"}).c_str(), number(what.tokens > 0 ? what.joules * 1e6 / static_cast<double>(what.tokens) : 0).c_str());
+        std::printf("%-34s %-5s %-28s %10.1f %9s %9s %7s %10s\n", what.kernel.c_str(), what.type.c_str(), what.shape.c_str(), what.seconds * 1e6,
+                    number(what.bytes / what.seconds * 1e-9).c_str(), number(what.flops / what.seconds * 1e-12).c_str(),
+                    (what.share > 0 ? formatted("%.1f%%", 100 * what.share) : std::string{"-"}).c_str(),
+                    number(what.tokens > 0 ? what.joules * 1e6 / static_cast<double>(what.tokens) : 0).c_str());
     }
     std::fflush(stdout);
 }
@@ -160,15 +167,16 @@ std::string results::heading() const
     int runtime = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-    return formatted("{\"device\": \"%s\", \"date\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"clock_mhz\": %.0f, \"copy_bytes_per_s\": %.6g, \"bf16_flop_per_s\": %.6g, \"fp32_flop_per_s\": %.6g, "
-                     "\"mib\": %g, \"repeats\": %d}",
-                     device_.c_str(), today().c_str(), driver, runtime, energy_->clock_mhz(), copy_, peak_.at("bf16"), peak_.at("fp32"), asked_.mib, asked_.repeats);
+    return formatted(
+        "{\"device\": \"%s\", \"date\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"clock_mhz\": %.0f, \"copy_bytes_per_s\": %.6g, \"bf16_flop_per_s\": %.6g, \"fp32_flop_per_s\": %.6g, "
+        "\"mib\": %g, \"repeats\": %d}",
+        device_.c_str(), today().c_str(), driver, runtime, energy_->clock_mhz(), copy_, peak_.at("bf16"), peak_.at("fp32"), asked_.mib, asked_.repeats);
 }
 
 std::string line_of(measurement const& what)
 {
-    auto text = formatted("{\"kernel\": \"%s\", \"type\": \"%s\", \"shape\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.6g, \"share\": %.4f", what.kernel.c_str(), what.type.c_str(),
-                          what.shape.c_str(), what.bytes, what.flops, what.seconds, what.share);
+    auto text = formatted("{\"kernel\": \"%s\", \"type\": \"%s\", \"shape\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.6g, \"share\": %.4f",
+                          what.kernel.c_str(), what.type.c_str(), what.shape.c_str(), what.bytes, what.flops, what.seconds, what.share);
     if (what.tokens > 0) {
         text += formatted(", \"tokens\": %lld, \"tokens_per_s\": %.6g", static_cast<long long>(what.tokens), static_cast<double>(what.tokens) / what.seconds);
         text += what.joules > 0 ? formatted(", \"joules_per_token\": %.6g", what.joules / static_cast<double>(what.tokens)) : "";

@@ -26,9 +26,30 @@ void sizes(results& to)
         auto const copied = static_cast<std::size_t>(2 * n);
         to.add_size("copy", 2 * one, [&] { check(cudaMemcpyAsync(y.data(), x.data(), copied, cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync"); });
         to.add_size("gelu_forward", 2 * one, [&] { cuda::gelu_forward<bf16>({}, {.count = n, .input = x.data(), .output = y.data()}); });
-        to.add_size("layer_norm_forward", 2 * one, [&] { cuda::layer_norm_forward<bf16>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .beta = gamma.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()}); });
-        to.add_size("layer_norm_backward", 3 * one, [&] { cuda::layer_norm_backward(cuda::stream{}, room, layer_norm_backward_input_arguments<bf16>{.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .input_gradient = y.data()}, to_gamma.target(), to_beta.target()); });
-        to.add_size("exact_accumulate", 18.0 * static_cast<double>(n / 4), [&] { cuda::exact_accumulate_bf16({}, {.count = n / 4, .gradient = x.data(), .target = sums.target()}); });
+        to.add_size("layer_norm_forward", 2 * one, [&] {
+            cuda::layer_norm_forward<bf16>({}, {.rows = rows,
+                                                .width = width,
+                                                .input = x.data(),
+                                                .gamma = gamma.data(),
+                                                .beta = gamma.data(),
+                                                .output = y.data(),
+                                                .mean = mean.data(),
+                                                .rstd = rstd.data()});
+        });
+        to.add_size("layer_norm_backward", 3 * one, [&] {
+            cuda::layer_norm_backward(cuda::stream{}, room,
+                                      layer_norm_backward_input_arguments<bf16>{.rows = rows,
+                                                                                .width = width,
+                                                                                .input = x.data(),
+                                                                                .gamma = gamma.data(),
+                                                                                .mean = mean.data(),
+                                                                                .rstd = rstd.data(),
+                                                                                .output_gradient = dy.data(),
+                                                                                .input_gradient = y.data()},
+                                      to_gamma.target(), to_beta.target());
+        });
+        to.add_size("exact_accumulate", 18.0 * static_cast<double>(n / 4),
+                    [&] { cuda::exact_accumulate_bf16({}, {.count = n / 4, .gradient = x.data(), .target = sums.target()}); });
     }
 }
 

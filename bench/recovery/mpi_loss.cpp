@@ -11,8 +11,8 @@
 #include <string_view>
 #include <thread>
 
-#include <mpi.h>
 #include <mpi-ext.h>
+#include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -71,8 +71,8 @@ int main(int argc, char** argv)
         int me = 0;
         MPI_Comm_rank(survivors, &me);
         if (me == 0) {
-            std::printf("{\"ranks\":%d,\"first_notice_s\":%.6f,\"last_notice_s\":%.6f,\"revoke_s\":%.6f,\"agree_s\":%.6f,\"shrink_s\":%.6f,\"total_s\":%.6f}\n", size,
-                        first, most[0], most[1], most[2], most[3], most[4]);
+            std::printf("{\"ranks\":%d,\"first_notice_s\":%.6f,\"last_notice_s\":%.6f,\"revoke_s\":%.6f,\"agree_s\":%.6f,\"shrink_s\":%.6f,\"total_s\":%.6f}\n",
+                        size, first, most[0], most[1], most[2], most[3], most[4]);
             std::fflush(stdout);
         }
         code = 0;

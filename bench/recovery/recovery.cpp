@@ -20,10 +20,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 namespace {
 
@@ -150,8 +150,14 @@ json one_recovery(model const& what, int ranks, fs::path const& folder)
     auto const run = folder / "run";
     std::ofstream{folder / "config.toml"} << "schema = 1\n[train]\nmicrobatches = 8\nmicrobatch = { sequences = 1, tokens = 16 }\n"
                                           << "steps = " << (what.large ? 30 : 150) << "\neval_microbatches = 2\n[plan]\nmin_ranks = 1\nfailures = 1\n";
-    std::vector<std::string> command{RHEO_PROGRAM, "train", (folder / "config.toml").string(), "--json", "--set", fmt::format("run.folder=\"{}\"", run.string()),
-                                     "--set", fmt::format("data.paths=[\"{}\"]", (folder / "text").string())};
+    std::vector<std::string> command{RHEO_PROGRAM,
+                                     "train",
+                                     (folder / "config.toml").string(),
+                                     "--json",
+                                     "--set",
+                                     fmt::format("run.folder=\"{}\"", run.string()),
+                                     "--set",
+                                     fmt::format("data.paths=[\"{}\"]", (folder / "text").string())};
     for (auto const& setting : what.settings(ranks)) {
         command.insert(command.end(), {"--set", setting});
     }
@@ -286,7 +292,10 @@ int main(int argc, char** argv)
             auto& last = columns.back();
             last.phases["repetitions"] = recoveries.size();
             if (given.json) {
-                fmt::print("{}\n", json{{"bench", "recovery"}, {"model", what.name}, {"ranks", ranks}, {"recovery", last.phases}, {"mpi", last.mpi}, {"mpi_chain", last.chain}}.dump());
+                fmt::print(
+                    "{}\n",
+                    json{{"bench", "recovery"}, {"model", what.name}, {"ranks", ranks}, {"recovery", last.phases}, {"mpi", last.mpi}, {"mpi_chain", last.chain}}
+                        .dump());
                 std::fflush(stdout);
             }
         }
@@ -314,7 +323,8 @@ int main(int argc, char** argv)
         print_row("state copied, MB", columns, [](column const& c) { return fmt::format("{:.2f}", 1e-6 * c.phases.value("copied_bytes", 0.0)); });
         print_row("  MB/s", columns, [](column const& c) {
             auto const time = c.phases.value("copy_s", 0.0);
-            return time > 0 && c.phases.value("copied_bytes", 0.0) > 0 ? fmt::format("{:.0f}", 1e-6 * c.phases.value("copied_bytes", 0.0) / time) : std::string{"-"};
+            return time > 0 && c.phases.value("copied_bytes", 0.0) > 0 ? fmt::format("{:.0f}", 1e-6 * c.phases.value("copied_bytes", 0.0) / time)
+                                                                       : std::string{"-"};
         });
         fmt::print("\n");
     }

@@ -17,18 +17,18 @@
 #include <sched.h>
 #include <time.h>
 
-#include "message_time.hpp"
+#include "executor/host/back_end.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/worker.hpp"
+#include "message_time.hpp"
 #include "replay.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/check/figures.hpp"
-#include "executor/host/back_end.hpp"
-#include "executor/plan/job_templates.hpp"
-#include "executor/plan/planning.hpp"
-#include "executor/train/worker.hpp"
 
 namespace bench {
 
@@ -105,10 +105,7 @@ public:
     std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
 
     /// What a step takes by the library, where operations take what they took when they were measured by themselves and a message that time; or operations the time that they wait.
-    double foretold(rheo::seconds message) const
-    {
-        return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count;
-    }
+    double foretold(rheo::seconds message) const { return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count; }
 
     /// Measures the operations of the program, each rank its own in their order, all ranks at once.
     void measure_operations()
@@ -138,8 +135,9 @@ public:
         MPI_Barrier(MPI_COMM_WORLD);
         messages.begin_section();
         double span[2] = {-about_->clock.now().count, 0};
-        worker_->run(row_, plan_.work.front(), {members_->id, step_id{1}, attempt_id{0}, true}, messages, [](use_id, microbatch_id) { return true; },
-                     [](std::span<use_id const>, microbatch_id) {}, unused);
+        worker_->run(
+            row_, plan_.work.front(), {members_->id, step_id{1}, attempt_id{0}, true}, messages, [](use_id, microbatch_id) { return true; },
+            [](std::span<use_id const>, microbatch_id) {}, unused);
         span[1] = about_->clock.now().count;
         MPI_Allreduce(MPI_IN_PLACE, span, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         return span[0] + span[1];

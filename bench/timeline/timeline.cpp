@@ -25,9 +25,9 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <nlohmann/json.hpp>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "family.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
@@ -74,7 +74,9 @@ arguments read_arguments(int argc, char** argv)
         } else if (word == "--width" && more) {
             result.width = std::stoi(argv[++i]);
         } else {
-            fmt::print(stderr, "usage: bench_timeline [--schedules all|NAME,...] [--microbatches N] [--repeats N] [--copies N] [--unit-ms X] [--kernels] [--blocks N] [--width N] [--json]\n");
+            fmt::print(
+                stderr,
+                "usage: bench_timeline [--schedules all|NAME,...] [--microbatches N] [--repeats N] [--copies N] [--unit-ms X] [--kernels] [--blocks N] [--width N] [--json]\n");
             std::exit(2);
         }
     }
@@ -96,7 +98,7 @@ struct row {
     double foretold = 0;  ///< seconds
     double measured = 0;
     double explained = 0;
-    double over_foretold = 0;   ///< by how much a step takes longer, as a part
+    double over_foretold = 0;  ///< by how much a step takes longer, as a part
     double over_explained = 0;
 };
 
@@ -165,8 +167,8 @@ row row_of(std::string const& name, std::vector<step_times> const& steps, std::v
 
 struct result {
     std::vector<row> rows;
-    int copies = 0;   ///< of the first family that can be made
-    double apart = 0; ///< the part by which steps of these are apart
+    int copies = 0;  ///< of the first family that can be made
+    double apart = 0;  ///< the part by which steps of these are apart
 };
 
 result measured_in_turns(arguments const& wanted, mpi::generation const& members)
@@ -175,14 +177,16 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
     auto const scratch = std::filesystem::temp_directory_path() / fmt::format("rheo-timeline-{}", ::getpid());
     std::vector<std::unique_ptr<bench::family>> families;
     auto const add = [&](std::string const& schedule) {
-        families.push_back(std::make_unique<bench::family>(config_for(wanted, schedule, ranks), members, seconds{wanted.kernels ? 0 : wanted.unit_ms * 1e-3}, scratch));
+        families.push_back(
+            std::make_unique<bench::family>(config_for(wanted, schedule, ranks), members, seconds{wanted.kernels ? 0 : wanted.unit_ms * 1e-3}, scratch));
     };
     for (auto const& schedule : wanted.schedules) {
         add(schedule);
     }
     auto const own = families.size();
     auto const first = std::find_if(families.begin(), families.end(), [](auto const& each) { return each->cannot().empty(); });
-    for (auto const name = first != families.end() ? (*first)->name() : ""; !name.empty() && families.size() + 1 < own + static_cast<std::size_t>(wanted.copies);) {
+    for (auto const name = first != families.end() ? (*first)->name() : "";
+         !name.empty() && families.size() + 1 < own + static_cast<std::size_t>(wanted.copies);) {
         add(name);
     }
     mpi::messenger messages{members};
@@ -274,29 +278,38 @@ void print(arguments const& wanted, int ranks, result const& found)
     auto const order = order_of(found);
     if (wanted.json) {
         for (auto const& r : found.rows) {
-            nlohmann::ordered_json object{{"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
+            nlohmann::ordered_json object{
+                {"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
             if (r.instead.empty()) {
-                object.update({{"foretold_s", r.foretold}, {"measured_s", r.measured}, {"explained_s", r.explained}, {"over_foretold", r.over_foretold}, {"over_explained", r.over_explained}});
+                object.update({{"foretold_s", r.foretold},
+                               {"measured_s", r.measured},
+                               {"explained_s", r.explained},
+                               {"over_foretold", r.over_foretold},
+                               {"over_explained", r.over_explained}});
             } else {
                 object["cannot"] = r.instead;
             }
             fmt::print("{}\n", object.dump());
         }
-        fmt::print("{}\n", nlohmann::ordered_json{{"bench", "timeline"}, {"pairs_in_order", order.right}, {"pairs", order.all}, {"ties", order.ties}, {"copies_apart", found.apart}}.dump());
+        fmt::print("{}\n",
+                   nlohmann::ordered_json{
+                       {"bench", "timeline"}, {"pairs_in_order", order.right}, {"pairs", order.all}, {"ties", order.ties}, {"copies_apart", found.apart}}
+                       .dump());
         return;
     }
     fmt::print("{} ranks, {} microbatches, {}\n  {:<16}{:>12}{:>12}{:>9}{:>12}{:>9}\n", ranks, wanted.microbatches,
-               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "foretold", "measured", "more", "explained", "more");
+               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "foretold", "measured",
+               "more", "explained", "more");
     for (auto const& r : found.rows) {
         if (r.instead.empty()) {
-            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3,
-                       100 * r.over_foretold, r.explained * 1e3, 100 * r.over_explained);
+            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3, 100 * r.over_foretold,
+                       r.explained * 1e3, 100 * r.over_explained);
         } else {
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);
         }
     }
-    fmt::print("  steps of {} copies of one family are {:.2f} % apart; order: {} of {} pairs, {} ties{}{}\n", found.copies, 100 * found.apart, order.right, order.all, order.ties,
-               order.wrong.empty() ? "" : "; not: ", order.wrong);
+    fmt::print("  steps of {} copies of one family are {:.2f} % apart; order: {} of {} pairs, {} ties{}{}\n", found.copies, 100 * found.apart, order.right,
+               order.all, order.ties, order.wrong.empty() ? "" : "; not: ", order.wrong);
 }
 
 void measure_all(arguments const& wanted)

@@ -21,9 +21,10 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
+#include "executor/train/run.hpp"
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/blas.hpp"
 #include "kernels/tiles.hpp"
@@ -31,7 +32,6 @@
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/trace/json_lines.hpp"
-#include "executor/train/run.hpp"
 
 namespace {
 
@@ -64,8 +64,9 @@ arguments read_arguments(int argc, char** argv)
         } else if (auto const found = numbers.find(word); found != numbers.end() && i + 1 < argc) {
             *found->second = std::stoi(argv[++i]);
         } else {
-            fmt::print(stderr, "usage: bench_train_throughput [--json] [--steps N] [--threads N] [--sequences N] [--tokens N] [--python PROGRAM] "
-                               "[--llm-c FOLDER]\n");
+            fmt::print(stderr,
+                       "usage: bench_train_throughput [--json] [--steps N] [--threads N] [--sequences N] [--tokens N] [--python PROGRAM] "
+                       "[--llm-c FOLDER]\n");
             std::exit(2);
         }
     }
@@ -223,9 +224,9 @@ json llm_c_result(arguments const& given)
         return {{"skipped", "--llm-c does not say where it is"}};
     }
     auto const program = std::filesystem::temp_directory_path() / fmt::format("rheo-llm-c-{}", ::getpid());
-    auto const result = said_by(fmt::format("cc -Ofast -march=native -fopenmp -DOMP -w -I{} {} -o {} -lm && OMP_NUM_THREADS={} {} {} {} {}", shell_word(given.llm_c),
-                                            shell_word(RHEO_LLM_C_DRIVER), shell_word(program.string()), given.threads, shell_word(program.string()), given.steps,
-                                            given.sequences, given.tokens));
+    auto const result = said_by(fmt::format("cc -Ofast -march=native -fopenmp -DOMP -w -I{} {} -o {} -lm && OMP_NUM_THREADS={} {} {} {} {}",
+                                            shell_word(given.llm_c), shell_word(RHEO_LLM_C_DRIVER), shell_word(program.string()), given.threads,
+                                            shell_word(program.string()), given.steps, given.sequences, given.tokens));
     std::error_code gone;
     std::filesystem::remove(program, gone);
     return result.is_null() ? json{{"skipped", fmt::format("'{}' has no train_gpt2.c that could be compiled and run", given.llm_c)}} : result;
@@ -292,8 +293,13 @@ int main(int argc, char** argv)
         auto second = master;
         auto const gradient = master;
         adamw = least_seconds(3, [&] {
-            host::adamw(pool, {.count = n, .master = master.data(), .first_moment = first.data(), .second_moment = second.data(),
-                               .gradient = gradient.data(), .learning_rate = 1e-3, .step = 10});
+            host::adamw(pool, {.count = n,
+                               .master = master.data(),
+                               .first_moment = first.data(),
+                               .second_moment = second.data(),
+                               .gradient = gradient.data(),
+                               .learning_rate = 1e-3,
+                               .step = 10});
         });
     }
     double const tied = static_cast<double>(config.model.vocabulary) * static_cast<double>(config.model.width);
@@ -318,10 +324,19 @@ int main(int argc, char** argv)
     auto const ratio_to = [&](rival const& r) { return tokens / step / r.said["tokens_per_s"].get<double>(); };
 
     if (given.json) {
-        json object{{"bench", "train_throughput"}, {"model", "gpt2-124m"}, {"sequences", given.sequences}, {"tokens", given.tokens},
-                    {"threads", given.threads}, {"steps", durations.size()}, {"step_s", step}, {"tokens_per_s", tokens / step},
-                    {"flops_per_step", flops}, {"gemm_peak_flop_per_s", peak}, {"share_of_peak", flops / step / peak},
-                    {"memory_bytes_per_s", bandwidth}, {"parts", json::array()}};
+        json object{{"bench", "train_throughput"},
+                    {"model", "gpt2-124m"},
+                    {"sequences", given.sequences},
+                    {"tokens", given.tokens},
+                    {"threads", given.threads},
+                    {"steps", durations.size()},
+                    {"step_s", step},
+                    {"tokens_per_s", tokens / step},
+                    {"flops_per_step", flops},
+                    {"gemm_peak_flop_per_s", peak},
+                    {"share_of_peak", flops / step / peak},
+                    {"memory_bytes_per_s", bandwidth},
+                    {"parts", json::array()}};
         for (auto const& p : table) {
             object["parts"].push_back({{"part", p.name}, {"seconds", p.seconds}, {"bound_s", p.bound}});
         }
@@ -335,8 +350,8 @@ int main(int argc, char** argv)
     } else {
         fmt::print("GPT-2 124M, {} x {} tokens a step, {} threads: {:.0f} tokens/s ({:.3f} s a step, median of {})\n", given.sequences, given.tokens,
                    given.threads, tokens / step, step, durations.size());
-        fmt::print("GEMM peak {:.0f} GFLOP/s, memory {:.1f} GB/s; {:.1f} GFLOP a step: {:.0f} % of the peak\n\n", peak * 1e-9, bandwidth * 1e-9,
-                   flops * 1e-9, 100 * flops / step / peak);
+        fmt::print("GEMM peak {:.0f} GFLOP/s, memory {:.1f} GB/s; {:.1f} GFLOP a step: {:.0f} % of the peak\n\n", peak * 1e-9, bandwidth * 1e-9, flops * 1e-9,
+                   100 * flops / step / peak);
         fmt::print("  {:<20}{:>10}{:>10}{:>12}\n", "part", "ms", "% of step", "bound, ms");
         for (auto const& p : table) {
             fmt::print("  {:<20}{:>10.1f}{:>10.1f}{:>12.1f}\n", p.name, 1e3 * p.seconds, 100 * p.seconds / step, 1e3 * p.bound);
@@ -344,8 +359,8 @@ int main(int argc, char** argv)
         fmt::print("\n");
         for (auto const& r : rivals) {
             if (r.said.contains("tokens_per_s")) {
-                fmt::print("{}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n", r.name + (r.said.contains("version") ? " " + r.said.value("version", "") : ""),
-                           r.said["tokens_per_s"].get<double>(), ratio_to(r));
+                fmt::print("{}: {:.0f} tokens/s, so rheo has {:.2f} times as many\n",
+                           r.name + (r.said.contains("version") ? " " + r.said.value("version", "") : ""), r.said["tokens_per_s"].get<double>(), ratio_to(r));
             } else {
                 fmt::print("not compared with {}: {}\n", r.name, r.said.value("skipped", ""));
             }

@@ -3,9 +3,9 @@
 // a rank that is lost on the way changes nothing: the new pipelines have the same schedule.
 #include <cstdio>
 
+#include "executor/train/run.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/families/proved.hpp"
-#include "executor/train/run.hpp"
 
 /// Two microbatches forward, the same two backward, and so on: the memory of two, whatever the number of microbatches.
 struct in_pairs {

@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "rheo/frequency/profile_csv.hpp"
 #include "executor/train/run.hpp"
+#include "rheo/frequency/profile_csv.hpp"
 
 constexpr rheo::gpt_shape tiny{.vocabulary = 256, .context = 32, .width = 32, .heads = 2, .blocks = 2};
 using my_model = rheo::model<rheo::embedding<tiny>, rheo::repeat<2, rheo::transformer_block<tiny>>, rheo::classifier<tiny>>;
@@ -53,7 +53,8 @@ int main(int argc, char** argv)
                 std::printf("%s\n", line.substr(at, line.rfind('"') - at).c_str());
             }
         }
-        std::printf("%lld steps, %s, %s\n", static_cast<long long>(result.record.steps.value), result.record.sentence.c_str(), result.record.energy.count > 0 ? "joules counted" : "no joules");
+        std::printf("%lld steps, %s, %s\n", static_cast<long long>(result.record.steps.value), result.record.sentence.c_str(),
+                    result.record.energy.count > 0 ? "joules counted" : "no joules");
     }
     rheo::leave_job(result);
 }

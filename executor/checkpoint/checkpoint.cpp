@@ -192,7 +192,8 @@ void checkpoint::read_scales(resident_state& state, int microbatches) const
             auto const scale = *said->scale_log2 - contribution_bound_log2(contributions) + row_bound_log2(contributions);
             std::fill_n(to, state.scales_of(t).size(), std::clamp(scale, least_row_scale_log2, largest_row_scale_log2));
         } else {
-            *to = rows.empty() ? *said->scale_log2 : *std::min_element(rows.begin(), rows.end()) + contribution_bound_log2(contributions) - row_bound_log2(contributions);
+            *to = rows.empty() ? *said->scale_log2
+                               : *std::min_element(rows.begin(), rows.end()) + contribution_bound_log2(contributions) - row_bound_log2(contributions);
         }
     }
 }

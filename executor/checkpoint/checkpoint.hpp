@@ -18,13 +18,13 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+#include "executor/state/resident_state.hpp"
 #include "rheo/tensor/box.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/index.hpp"
-#include "executor/checkpoint/fingerprint_line.hpp"
-#include "executor/state/resident_state.hpp"
-#include "executor/checkpoint/safetensors.hpp"
 
 namespace rheo::inline v0 {
 

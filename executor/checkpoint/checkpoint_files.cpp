@@ -42,7 +42,7 @@ input_file::input_file(std::filesystem::path path)
     if (descriptor_ < 0) {
         refuse(path_, "opened", errno);
     }
-    struct stat about {};
+    struct stat about{};
     if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
         auto const reason = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
         ::close(descriptor_);

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "kernels/digest/digest.hpp"
 #include "executor/config/strict_json.hpp"
+#include "kernels/digest/digest.hpp"
 
 namespace rheo::inline v0 {
 
@@ -28,7 +28,9 @@ json to_json(checkpoint_file const& file)
 {
     json entries = json::array();
     for (auto const& e : file.entries) {
-        entries.push_back({{"tensor", e.tensor}, {"role", name_of(e.role)}, {"digest", to_string(e.digest)},
+        entries.push_back({{"tensor", e.tensor},
+                           {"role", name_of(e.role)},
+                           {"digest", to_string(e.digest)},
                            {"box", {e.box.row_begin, e.box.row_end, e.box.column_begin, e.box.column_end}}});
     }
     return {{"name", file.name}, {"bytes", file.bytes}, {"header_digest", to_string(file.header)}, {"entries", entries}};
@@ -76,7 +78,10 @@ std::vector<checkpoint_file> files_from(json const& list)
 
 json to_json(checkpoint_tensor const& tensor)
 {
-    json value{{"name", tensor.name}, {"rows", tensor.shape.rows}, {"columns", tensor.shape.columns}, {"parameter", tensor.is_parameter},
+    json value{{"name", tensor.name},
+               {"rows", tensor.shape.rows},
+               {"columns", tensor.shape.columns},
+               {"parameter", tensor.is_parameter},
                {"scale_log2", tensor.scale_log2 ? json(*tensor.scale_log2) : json()}};
     if (!tensor.row_scales_log2.empty()) {
         value["row_scales_log2"] = tensor.row_scales_log2;
@@ -86,8 +91,11 @@ json to_json(checkpoint_tensor const& tensor)
 
 checkpoint_tensor tensor_from(json const& value)
 {
-    checkpoint_tensor tensor{text_member(value, "name"), {integer_member(value, "rows", {1, most_rows}), integer_member(value, "columns", {1, most_rows})},
-                             truth_member(value, "parameter"), std::nullopt, {}};
+    checkpoint_tensor tensor{text_member(value, "name"),
+                             {integer_member(value, "rows", {1, most_rows}), integer_member(value, "columns", {1, most_rows})},
+                             truth_member(value, "parameter"),
+                             std::nullopt,
+                             {}};
     std::int64_t count = 0;
     if (__builtin_mul_overflow(tensor.shape.rows, tensor.shape.columns, &count) || count > most_elements) {
         throw json_refusal{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
@@ -100,7 +108,8 @@ checkpoint_tensor tensor_from(json const& value)
             tensor.row_scales_log2.push_back(static_cast<int>(integer_of(scale, "row_scales_log2", {least_row_scale_log2, largest_row_scale_log2})));
         }
         if (std::ssize(tensor.row_scales_log2) != tensor.shape.rows) {
-            throw json_refusal{fmt::format("has the tensor '{}' with {} rows and {} scales of rows", tensor.name, tensor.shape.rows, tensor.row_scales_log2.size())};
+            throw json_refusal{
+                fmt::format("has the tensor '{}' with {} rows and {} scales of rows", tensor.name, tensor.shape.rows, tensor.row_scales_log2.size())};
         }
     }
     return tensor;
@@ -161,7 +170,8 @@ std::int64_t check_schema(json const& value)
 {
     auto const schema = integer_member(value, "schema", {0, INT32_MAX});
     if (schema < oldest_checkpoint_schema || schema > checkpoint_schema) {
-        throw json_refusal{fmt::format("has schema {}; this version of rheo ({}) reads schemas {} to {}", schema, RHEO_VERSION, oldest_checkpoint_schema, checkpoint_schema)};
+        throw json_refusal{
+            fmt::format("has schema {}; this version of rheo ({}) reads schemas {} to {}", schema, RHEO_VERSION, oldest_checkpoint_schema, checkpoint_schema)};
     }
     return schema;
 }
@@ -224,7 +234,8 @@ std::string format_part(part_manifest const& part)
     for (auto const& file : part.files) {
         files.push_back(to_json(file));
     }
-    return seal("part", {{"schema", checkpoint_schema}, {"rank", part.rank.value}, {"step", part.step.value}, {"generation", part.generation.value}, {"files", files}});
+    return seal("part",
+                {{"schema", checkpoint_schema}, {"rank", part.rank.value}, {"step", part.step.value}, {"generation", part.generation.value}, {"files", files}});
 }
 
 part_manifest parse_part(std::string_view text, std::string const& name)
@@ -232,8 +243,10 @@ part_manifest parse_part(std::string_view text, std::string const& name)
     return with_name(name, [&] {
         auto const value = open_sealed("part", text, depth_of_manifest);
         check_schema(value);
-        return part_manifest{{static_cast<std::int32_t>(integer_member(value, "rank", {0, INT32_MAX}))}, {integer_member(value, "step", {})},
-                             {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))}, files_from(list_member(value, "files"))};
+        return part_manifest{{static_cast<std::int32_t>(integer_member(value, "rank", {0, INT32_MAX}))},
+                             {integer_member(value, "step", {})},
+                             {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))},
+                             files_from(list_member(value, "files"))};
     });
 }
 
@@ -251,9 +264,16 @@ std::string format_manifest(checkpoint_manifest const& m)
     for (auto const& file : m.files) {
         files.push_back(to_json(file));
     }
-    return seal("checkpoint", {{"schema", checkpoint_schema}, {"version", m.version}, {"step", m.step.value}, {"generation", m.generation.value},
-                               {"state_digest", to_string(m.digest())}, {"data_digest", m.data_digest}, {"config", m.config},
-                               {"fingerprint", fingerprint}, {"tensors", tensors}, {"files", files}});
+    return seal("checkpoint", {{"schema", checkpoint_schema},
+                               {"version", m.version},
+                               {"step", m.step.value},
+                               {"generation", m.generation.value},
+                               {"state_digest", to_string(m.digest())},
+                               {"data_digest", m.data_digest},
+                               {"config", m.config},
+                               {"fingerprint", fingerprint},
+                               {"tensors", tensors},
+                               {"files", files}});
 }
 
 checkpoint_manifest parse_manifest(std::string_view text, std::string const& name)
@@ -261,9 +281,13 @@ checkpoint_manifest parse_manifest(std::string_view text, std::string const& nam
     return with_name(name, [&] {
         auto const value = open_sealed("checkpoint", text, depth_of_manifest);
         auto const schema = check_schema(value);
-        checkpoint_manifest m{.version = text_member(value, "version"), .step = {integer_member(value, "step", {})},
-                              .generation = {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))}, .tensors = {},
-                              .fingerprint = {}, .config = text_member(value, "config"), .data_digest = text_member(value, "data_digest"),
+        checkpoint_manifest m{.version = text_member(value, "version"),
+                              .step = {integer_member(value, "step", {})},
+                              .generation = {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))},
+                              .tensors = {},
+                              .fingerprint = {},
+                              .config = text_member(value, "config"),
+                              .data_digest = text_member(value, "data_digest"),
                               .files = files_from(list_member(value, "files"))};
         for (auto const& tensor : list_member(value, "tensors")) {
             m.tensors.push_back(tensor_from(tensor));

@@ -28,7 +28,9 @@ std::string part_file(rank_id rank) { return fmt::format("part-{}.json", rank.va
 
 std::vector<float> const& values_of(tensor_snapshot const& tensor, tensor_role role)
 {
-    return role == tensor_role::parameter ? tensor.values.parameter : role == tensor_role::first_moment ? tensor.values.first_moment : tensor.values.second_moment;
+    return role == tensor_role::parameter      ? tensor.values.parameter
+           : role == tensor_role::first_moment ? tensor.values.first_moment
+                                               : tensor.values.second_moment;
 }
 
 /// One file with these roles of all tensors of the part. `torn` is called when half of it is written.
@@ -109,7 +111,8 @@ std::string make_manifest(fs::path const& folder, checkpoint_publication const& 
         auto const path = folder / part_file(rank);
         auto part = parse_part(read_file(path, most_part_bytes), path.string());
         if (part.rank != rank || part.step != what.step || part.generation != what.generation) {
-            throw checkpoint_error{fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
+            throw checkpoint_error{
+                fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
         }
         for (auto& file : part.files) {
             manifest.files.push_back(std::move(file));

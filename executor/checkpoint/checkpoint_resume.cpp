@@ -42,15 +42,18 @@ fingerprint_difference attention_difference(std::string const& before, std::stri
     auto const key = [](std::string_view said) { return said.empty() ? "warp" : said.starts_with("cuDNN") ? "cudnn" : "warpgroup"; };
     std::string const what{attention_line};
     if (std::string_view{key(before)} != key(now)) {
-        return {what, key(before), key(now), fmt::format("attention is now rounded otherwise; with run.attention = \"{}\" the bits stay those of the run that began", key(before))};
+        return {what, key(before), key(now),
+                fmt::format("attention is now rounded otherwise; with run.attention = \"{}\" the bits stay those of the run that began", key(before))};
     }
     auto const version = [](std::string const& said) { return said.substr(0, said.find(',')); };
     if (version(before) != version(now)) {
-        return {what, version(before), version(now), "attention is now rounded otherwise: the result is as good, but its bits are not those of the run that began", true};
+        return {what, version(before), version(now),
+                "attention is now rounded otherwise: the result is as good, but its bits are not those of the run that began", true};
     }
     bool const had_order = before.ends_with("one order");
     return {"run.deterministic", had_order ? "true" : "false", had_order ? "false" : "true",
-            had_order ? "gradients are now added in any order; with run.deterministic = true the bits stay those of the run that began" : "the bits of the run that began are those of no other run"};
+            had_order ? "gradients are now added in any order; with run.deterministic = true the bits stay those of the run that began"
+                      : "the bits of the run that began are those of no other run"};
 }
 
 fingerprint_difference difference(std::string const& what, std::string const& before, std::string const& now)
@@ -86,8 +89,9 @@ std::optional<fingerprint_difference> other_device(std::span<fingerprint_line co
         return std::nullopt;
     }
     auto const name = [](std::string_view kernels) { return is_of_device(kernels) ? "cuda" : "cpu"; };
-    return fingerprint_difference{"run.device", name(was->value), name(is->value),
-                                  fmt::format("operations are rounded otherwise there; with run.device = \"{}\" the bits stay those of the run that began", name(was->value))};
+    return fingerprint_difference{
+        "run.device", name(was->value), name(is->value),
+        fmt::format("operations are rounded otherwise there; with run.device = \"{}\" the bits stay those of the run that began", name(was->value))};
 }
 
 /// "[a] \n b = c" as a list of {"a.b", "c"}: the form that to_toml writes, one key per line.
@@ -113,10 +117,7 @@ std::vector<std::pair<std::string, std::string>> keys_of(std::string_view toml)
 
 }  // namespace
 
-std::string fingerprint_difference::sentence() const
-{
-    return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning);
-}
+std::string fingerprint_difference::sentence() const { return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning); }
 
 std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now)
 {
@@ -154,7 +155,9 @@ std::string sentence_about(std::span<fingerprint_difference const> differences)
         text += (text.empty() ? "" : "; ") + d.sentence();
         if (d.of_machine) {
             of_machine += (of_machine.empty() ? "" : " and ") + d.what;
-            remedy += d.what == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now) ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before) : "";
+            remedy += d.what == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now)
+                          ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before)
+                          : "";
         }
     }
     if (!of_machine.empty()) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/config/config.hpp"
 #include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

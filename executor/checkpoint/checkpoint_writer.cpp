@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
-#include "rheo/units/expects.hpp"
-#include "executor/os/background_thread.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/os/background_thread.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -39,9 +39,8 @@ std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vect
             continue;
         }
         expects(!holders[t].empty(), "every parameter has a holder");
-        auto const least = *std::min_element(holders[t].begin(), holders[t].end(), [&](rank_id a, rank_id b) {
-            return std::pair{load_of(a), a} < std::pair{load_of(b), b};
-        });
+        auto const least =
+            *std::min_element(holders[t].begin(), holders[t].end(), [&](rank_id a, rank_id b) { return std::pair{load_of(a), a} < std::pair{load_of(b), b}; });
         load_of(least) += elements(state.tensors[t].shape);
         writers[t] = least;
     }
@@ -183,8 +182,7 @@ struct checkpoint_writer::impl {
     }
 };
 
-checkpoint_writer::checkpoint_writer(std::filesystem::path run_folder, std::function<void(checkpoint_point)> at)
-    : impl_{std::make_unique<impl>()}
+checkpoint_writer::checkpoint_writer(std::filesystem::path run_folder, std::function<void(checkpoint_point)> at) : impl_{std::make_unique<impl>()}
 {
     impl_->run_folder = std::move(run_folder);
     impl_->at = at ? std::move(at) : [](checkpoint_point) {};

@@ -23,11 +23,11 @@
 #include <string_view>
 #include <vector>
 
-#include "rheo/topology/index.hpp"
-#include "rheo/units/units.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/config/checkpoint_point.hpp"
 #include "executor/state/resident_state.hpp"
+#include "rheo/topology/index.hpp"
+#include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 

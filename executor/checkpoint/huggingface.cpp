@@ -9,13 +9,13 @@
 
 #include <fmt/format.h>
 
-#include "rheo/model/model.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,10 +29,7 @@ constexpr std::string_view prefix = "transformer.";
 constexpr std::string_view untied_weight = "lm_head.weight";
 constexpr double norm_epsilon = 1e-5;  ///< of the layer norm's definition
 
-bool is_vector(std::string_view name)
-{
-    return name.ends_with(".bias") || name.starts_with("ln_") || name.find(".ln_") != std::string_view::npos;
-}
+bool is_vector(std::string_view name) { return name.ends_with(".bias") || name.starts_with("ln_") || name.find(".ln_") != std::string_view::npos; }
 
 /// A member that may be left out or null, then it is `otherwise`.
 template <class Value>
@@ -138,7 +135,8 @@ void check_others(safetensors_file const& file, std::set<std::string> const& kno
         if (entry.name != untied_weight) {
             throw checkpoint_error{fmt::format("'{}' has '{}', which the model of its config.json does not have", name, entry.name)};
         }
-        if (auto const weight = file.read(entry); weight.size() != table.size() || std::memcmp(weight.data(), table.data(), table.size() * sizeof(float)) != 0) {
+        if (auto const weight = file.read(entry);
+            weight.size() != table.size() || std::memcmp(weight.data(), table.data(), table.size() * sizeof(float)) != 0) {
             throw checkpoint_error{fmt::format("'{}' has a 'lm_head.weight' that is not the token table, but its config.json says that they are tied", name)};
         }
     }
@@ -156,12 +154,26 @@ std::string huggingface_name(std::string_view name) { return name == untied_weig
 std::string format_huggingface_config(gpt_shape const& s)
 {
     auto const dropout = s.dropout_per_mille / 1000.0;
-    nlohmann::ordered_json const config{{"architectures", {"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"activation_function", "gelu_new"},
-                                        {"vocab_size", s.vocabulary}, {"n_positions", s.context}, {"n_ctx", s.context}, {"n_embd", s.width},
-                                        {"n_head", s.heads}, {"n_layer", s.blocks}, {"n_inner", nullptr}, {"layer_norm_epsilon", norm_epsilon},
-                                        {"attn_pdrop", dropout}, {"embd_pdrop", dropout}, {"resid_pdrop", dropout}, {"initializer_range", 0.02},
-                                        {"scale_attn_weights", true}, {"tie_word_embeddings", s.tied}, {"bos_token_id", nullptr},
-                                        {"eos_token_id", nullptr}, {"torch_dtype", "float32"}};
+    nlohmann::ordered_json const config{{"architectures", {"GPT2LMHeadModel"}},
+                                        {"model_type", "gpt2"},
+                                        {"activation_function", "gelu_new"},
+                                        {"vocab_size", s.vocabulary},
+                                        {"n_positions", s.context},
+                                        {"n_ctx", s.context},
+                                        {"n_embd", s.width},
+                                        {"n_head", s.heads},
+                                        {"n_layer", s.blocks},
+                                        {"n_inner", nullptr},
+                                        {"layer_norm_epsilon", norm_epsilon},
+                                        {"attn_pdrop", dropout},
+                                        {"embd_pdrop", dropout},
+                                        {"resid_pdrop", dropout},
+                                        {"initializer_range", 0.02},
+                                        {"scale_attn_weights", true},
+                                        {"tie_word_embeddings", s.tied},
+                                        {"bos_token_id", nullptr},
+                                        {"eos_token_id", nullptr},
+                                        {"torch_dtype", "float32"}};
     return config.dump(2) + "\n";
 }
 
@@ -172,8 +184,12 @@ gpt_shape parse_huggingface_config(std::string_view text, std::string const& nam
         auto const number = [&](char const* key, std::int64_t least, std::int64_t most) {
             return static_cast<int>(integer_member(config, key, {least, most}));
         };
-        gpt_shape shape{.vocabulary = number("vocab_size", 2, 65536), .context = number("n_positions", 1, 1 << 20), .width = number("n_embd", 1, 1 << 16),
-                        .heads = number("n_head", 1, 1 << 10), .blocks = number("n_layer", 0, 1 << 10), .dropout_per_mille = 0,
+        gpt_shape shape{.vocabulary = number("vocab_size", 2, 65536),
+                        .context = number("n_positions", 1, 1 << 20),
+                        .width = number("n_embd", 1, 1 << 16),
+                        .heads = number("n_head", 1, 1 << 10),
+                        .blocks = number("n_layer", 0, 1 << 10),
+                        .dropout_per_mille = 0,
                         .tied = optional_member(config, "tie_word_embeddings", true)};
         check_kind(config, shape);
         shape.dropout_per_mille = dropout_of(config);
@@ -235,7 +251,8 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
 fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
 {
     if (auto const steps = checkpoint_steps(run_folder); !steps.empty()) {
-        throw checkpoint_error{fmt::format("'{}' is there already: an import begins a run folder of its own", checkpoint_folder(run_folder, steps.back()).string())};
+        throw checkpoint_error{
+            fmt::format("'{}' is there already: an import begins a run folder of its own", checkpoint_folder(run_folder, steps.back()).string())};
     }
     auto const config_name = (folder / "config.json").string();
     auto const weights_name = (folder / "model.safetensors").string();

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/checkpoint/checkpoint.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/tensor/collection.hpp"
-#include "executor/checkpoint/checkpoint.hpp"
 
 namespace rheo::inline v0 {
 

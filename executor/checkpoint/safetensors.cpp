@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "rheo/units/expects.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/config/strict_json.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -25,8 +25,9 @@ constexpr std::size_t most_dimensions = 16;
 /// Bytes of an element of the format's dtypes; 0: unknown.
 std::int64_t bytes_of(std::string_view dtype)
 {
-    static std::map<std::string_view, std::int64_t> const known{{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8},
-                                                                {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}};
+    static std::map<std::string_view, std::int64_t> const known{{"F64", 8},     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1},
+                                                                {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4}, {"I16", 2},  {"I8", 1},
+                                                                {"U64", 8},     {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}};
     auto const found = known.find(dtype);
     return found == known.end() ? 0 : found->second;
 }

@@ -12,20 +12,20 @@
 #include "executor/cli/commands.hpp"
 #include "executor/cli/layer_profile_file.hpp"
 #include "executor/cli/schedule.hpp"
+#include "executor/plan/text_table.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/split_memory.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/relax.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
-#include "executor/plan/text_table.hpp"
 
 namespace rheo::cli {
 
@@ -121,7 +121,8 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         if (auto const fault = fault_of(family, wanted); fault != shape_fault::none) {
             rows.push_back({std::string{name}, sentence_of(fault), {}, {}, {}, {}, 0});
         } else {
-            rows.push_back(figures_for(std::string{name}, slices > 1 ? with_slices(make_program(family, wanted), slices) : make_program(family, wanted), layers));
+            rows.push_back(
+                figures_for(std::string{name}, slices > 1 ? with_slices(make_program(family, wanted), slices) : make_program(family, wanted), layers));
         }
     }
     return rows;
@@ -135,13 +136,21 @@ void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pi
     auto all = nlohmann::ordered_json::array();
     for (auto const& row : rows) {
         if (row.why_not.empty()) {
-            all.push_back({{"schedule", row.name}, {"makespan_s", row.makespan.count}, {"bubble_s", row.bubble.count}, {"lower_bound_s", row.bound.count},
-                           {"memory_bytes", row.memory.count}, {"received_messages", row.buffers}, {"runs", true}});  // every family does
+            all.push_back({{"schedule", row.name},
+                           {"makespan_s", row.makespan.count},
+                           {"bubble_s", row.bubble.count},
+                           {"lower_bound_s", row.bound.count},
+                           {"memory_bytes", row.memory.count},
+                           {"received_messages", row.buffers},
+                           {"runs", true}});  // every family does
         } else {
             all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
         }
     }
-    nlohmann::ordered_json const whole{{"schema", 1}, {"ranks", options.ranks}, {"microbatches", config.train.microbatches}, {"schedules", all},
+    nlohmann::ordered_json const whole{{"schema", 1},
+                                       {"ranks", options.ranks},
+                                       {"microbatches", config.train.microbatches},
+                                       {"schedules", all},
                                        {"pick", pick ? nlohmann::ordered_json(rows[*pick].name) : nlohmann::ordered_json(nullptr)}};
     fmt::print("{}\n", whole.dump(2));
 }
@@ -155,8 +164,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
     std::optional<std::size_t> pick;
     for (std::size_t k = 0; k < rows.size(); ++k) {
         bool const fits = rows[k].why_not.empty() && !is_over(rows[k]);
-        if (fits && (!pick || rows[k].makespan < rows[*pick].makespan
-                     || (rows[k].makespan == rows[*pick].makespan && rows[k].memory < rows[*pick].memory))) {
+        if (fits && (!pick || rows[k].makespan < rows[*pick].makespan || (rows[k].makespan == rows[*pick].makespan && rows[k].memory < rows[*pick].memory))) {
             pick = k;
         }
     }
@@ -165,9 +173,9 @@ int compare_schedules(model_description const& model, run_config const& config, 
         return pick ? 0 : 3;
     }
     fmt::print("one pipeline of {} ranks, {} microbatches; times {}\n", options.ranks, config.train.microbatches,
-               options.profile.empty() ? fmt::format("as modelled at {:g} GFLOP/s and {:g} GB/s", machine.device.compute.count / 1e9,
-                                                     machine.between_nodes.bandwidth.count / 1e9)
-                                       : fmt::format("of {}, messages at {:g} GB/s", options.profile, machine.between_nodes.bandwidth.count / 1e9));
+               options.profile.empty()
+                   ? fmt::format("as modelled at {:g} GFLOP/s and {:g} GB/s", machine.device.compute.count / 1e9, machine.between_nodes.bandwidth.count / 1e9)
+                   : fmt::format("of {}, messages at {:g} GB/s", options.profile, machine.between_nodes.bandwidth.count / 1e9));
     std::vector<text_row> lines;
     for (auto const& row : rows) {
         if (!row.why_not.empty()) {
@@ -175,9 +183,10 @@ int compare_schedules(model_description const& model, run_config const& config, 
             continue;
         }
         bool const met = row.makespan <= row.bound + seconds{1e-12};
-        lines.push_back({{row.name, fmt::format("{:.2f} ms", milliseconds(row.makespan)), fmt::format("{:.1f} %", 100 * (row.bubble / row.makespan)),
-                          fmt::format("{:.1f} MiB", mebibytes_of(row.memory)), fmt::format("{}", row.buffers), fmt::format("{:.2f} ms", milliseconds(row.bound))},
-                         fmt::format("{}{}{}", met ? "met" : "", met && is_over(row) ? ", " : "", is_over(row) ? "over the cap" : "")});
+        lines.push_back(
+            {{row.name, fmt::format("{:.2f} ms", milliseconds(row.makespan)), fmt::format("{:.1f} %", 100 * (row.bubble / row.makespan)),
+              fmt::format("{:.1f} MiB", mebibytes_of(row.memory)), fmt::format("{}", row.buffers), fmt::format("{:.2f} ms", milliseconds(row.bound))},
+             fmt::format("{}{}{}", met ? "met" : "", met && is_over(row) ? ", " : "", is_over(row) ? "over the cap" : "")});
     }
     fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {

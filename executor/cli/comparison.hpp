@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "rheo/model/model.hpp"
 #include "executor/config/config.hpp"
+#include "rheo/model/model.hpp"
 
 namespace rheo::cli {
 

@@ -76,16 +76,25 @@ void print_json(frontier_study const& s, frontier_options const& options)
     chosen["rounding_loss_J"] = std::max(0.0, (energy - s.bound).count);
     chosen["clock_changes"] = switches(s.made.what.network, s.chosen);
     chosen["clocks"] = clocks;
-    nlohmann::ordered_json const report{{"schedule", options.schedule}, {"ranks", s.what.rows.size()}, {"microbatches", options.microbatches},
-        {"fit", options.fit}, {"unit_s", s.curve.what.unit.count}, {"blocking_power_W", s.blocking.count}, {"highest_clocks", as_json(s, s.highest)},
-        {"fastest_clocks", as_json(s, s.fastest)}, {"chosen", chosen}, {"frontier_of", s.fitted ? "fitted model" : "measured options"}, {"frontier", points}};
+    nlohmann::ordered_json const report{{"schedule", options.schedule},
+                                        {"ranks", s.what.rows.size()},
+                                        {"microbatches", options.microbatches},
+                                        {"fit", options.fit},
+                                        {"unit_s", s.curve.what.unit.count},
+                                        {"blocking_power_W", s.blocking.count},
+                                        {"highest_clocks", as_json(s, s.highest)},
+                                        {"fastest_clocks", as_json(s, s.fastest)},
+                                        {"chosen", chosen},
+                                        {"frontier_of", s.fitted ? "fitted model" : "measured options"},
+                                        {"frontier", points}};
     fmt::print("{}\n", report.dump(2));
 }
 
 void print_table(frontier_study const& s, frontier_options const& options)
 {
     fmt::print("{} on {} ranks, {} microbatches: {} computations, {} points, times in units of {:g} ms, {:g} W per waiting device\n\n", options.schedule,
-        s.what.rows.size(), options.microbatches, s.made.what.curve_of.size(), s.curve.vertices.size(), in_milliseconds(s.curve.what.unit), s.blocking.count);
+               s.what.rows.size(), options.microbatches, s.made.what.curve_of.size(), s.curve.vertices.size(), in_milliseconds(s.curve.what.unit),
+               s.blocking.count);
     fmt::print("                                                                 saved against all at the\n");
     fmt::print("     time s   of fastest  {:>17}   at real clocks J   highest clock   fastest clock\n", s.fitted ? "fitted model J" : "relaxed J");
     for (int row = 0; row <= table_rows; ++row) {
@@ -97,8 +106,8 @@ void print_table(frontier_study const& s, frontier_options const& options)
         auto const others = s.waits() ? time : seconds{0.0};
         auto const energy = s.energy_of(real.plan, others);
         fmt::print("{:11.6f} {:12.4f} {:18.3f} {:18.3f} {:13.2f} % {:13.2f} %\n", time.count, time / s.fastest.time,
-            total_energy(s.curve, cost_at(s.curve, s.ticks_for(time)), time).count, energy.count, percent_less(energy, s.energy_of(s.highest, others)),
-            percent_less(energy, s.energy_of(s.fastest, others)));
+                   total_energy(s.curve, cost_at(s.curve, s.ticks_for(time)), time).count, energy.count, percent_less(energy, s.energy_of(s.highest, others)),
+                   percent_less(energy, s.energy_of(s.fastest, others)));
     }
     auto const highest = s.energy_of(s.highest, s.until);
     auto const fastest = s.energy_of(s.fastest, s.until);
@@ -106,7 +115,7 @@ void print_table(frontier_study const& s, frontier_options const& options)
     fmt::print("\nall at the highest clock     {:.6f} s   {:.3f} J\n", s.highest.time.count, highest.count);
     fmt::print("each at its fastest clock    {:.6f} s   {:.3f} J\n", s.fastest.time.count, fastest.count);
     fmt::print("chosen                       {:.6f} s   {:.3f} J   {:.2f} % less than at the highest, {:.2f} % less than at the fastest clocks\n",
-        s.chosen.time.count, chosen.count, percent_less(chosen, highest), percent_less(chosen, fastest));
+               s.chosen.time.count, chosen.count, percent_less(chosen, highest), percent_less(chosen, fastest));
     if (s.until > s.chosen.time) {
         fmt::print("                             and waits until {:.6f} s, which is in the energy of all three\n", s.until.count);
     }
@@ -118,8 +127,8 @@ void print_table(frontier_study const& s, frontier_options const& options)
         fmt::print("the fitted model bounds nothing; what follows is from the options as they were measured\n");
     }
     fmt::print("{}: no clocks take less than {:.3f} J by this deadline, so rounding costs at most {:.3f} J\n",
-        s.unproved.empty() ? "proved by its dual flow" : "bounded by a flow that is not optimal (" + s.unproved + ")", s.bound.count,
-        std::max(0.0, (chosen - s.bound).count));
+               s.unproved.empty() ? "proved by its dual flow" : "bounded by a flow that is not optimal (" + s.unproved + ")", s.bound.count,
+               std::max(0.0, (chosen - s.bound).count));
 }
 
 }  // namespace

@@ -53,11 +53,11 @@ void expect_unit_fits(seconds unit, seconds shortest, seconds longest, frontier_
 {
     if (unit > shortest) {
         throw refusal{2, fmt::format("--unit {} is longer than the shortest computation of {}, which takes {:g} s: choose at most that", options.unit,
-                             options.profile, shortest.count)};
+                                     options.profile, shortest.count)};
     }
     if (longest / unit >= std::numeric_limits<std::int32_t>::max()) {
-        throw refusal{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit,
-                             options.profile, longest.count)};
+        throw refusal{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit, options.profile,
+                                     longest.count)};
     }
 }
 
@@ -72,10 +72,7 @@ std::string file_text(std::string const& name)
 
 }  // namespace
 
-seconds time_option(std::string const& name, std::string const& text)
-{
-    return {text.empty() ? 0.0 : number_with(name, text, times)};
-}
+seconds time_option(std::string const& name, std::string const& text) { return {text.empty() ? 0.0 : number_with(name, text, times)}; }
 
 frontier_input read_input(frontier_options const& options)
 {
@@ -87,10 +84,9 @@ frontier_input read_input(frontier_options const& options)
     if (!measured) {
         throw refusal{4, measured.reason};
     }
-    auto const blocking = options.blocking_power.empty() ? blocking_of(measured.what, {})
-                                                         : watts{number_with("--blocking-power", options.blocking_power, powers)};
-    frontier_request const request{blocking,
-        options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
+    auto const blocking =
+        options.blocking_power.empty() ? blocking_of(measured.what, {}) : watts{number_with("--blocking-power", options.blocking_power, powers)};
+    frontier_request const request{blocking, options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
     if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
         throw refusal{2, "--unit is at least 1ns"};
     }
@@ -123,14 +119,14 @@ made_project project_for(program const& p, frontier_input const& input, frontier
             split = split || row.kind == instruction_kind::input_gradient;
         }
         throw refusal{4, fmt::format("{}: {}{}", options.profile, made.reason,
-                             whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
+                                     whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
     }
     auto const units = length_at(made.what, curve_end::cheapest);
     if (units >= std::numeric_limits<std::int32_t>::max()) {
         throw refusal{2, fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
                                      "choose fewer microbatches or a --unit of {:.0f}us or more",
-                             options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
-                             std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
+                                     options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
+                                     std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
     }
     return made;
 }

@@ -57,7 +57,7 @@ rheo::frontier solve(project const& p, watts waiting, frontier_begin begin)
     auto const to = length_at(p, curve_end::fastest);
     progress_bar bar;
     auto result = make_frontier(p, waiting, begin,
-        [&](ticks now) { bar.show(from > to ? static_cast<double>(from - now.count) / static_cast<double>(from - to) : 1.0); });
+                                [&](ticks now) { bar.show(from > to ? static_cast<double>(from - now.count) / static_cast<double>(from - to) : 1.0); });
     bar.clear();
     return result;
 }
@@ -130,9 +130,9 @@ void choose(frontier_study& s, frontier_options const& options, solved const& fo
     switching_rule const rule{time_option("--switch-latency", options.switch_latency), time_option("--dwell", options.dwell)};
     auto const real = realise(s.real, deadline, rule, s.waits() ? waiting_until::deadline : waiting_until::own_end);
     if (!real) {
-        auto const given = !options.straggler.empty() ? "--straggler " + options.straggler
-            : !options.deadline.empty()               ? "--deadline " + options.deadline
-                                                      : fmt::format("without a --deadline, {:.6f} s", deadline.count);
+        auto const given = !options.straggler.empty()  ? "--straggler " + options.straggler
+                           : !options.deadline.empty() ? "--deadline " + options.deadline
+                                                       : fmt::format("without a --deadline, {:.6f} s", deadline.count);
         throw refusal{3, fmt::format("{}: {} ({:.6f} s)", given, real.reason, s.fastest.time.count)};
     }
     s.chosen = real.plan;

@@ -42,7 +42,10 @@ struct frontier_study {
 
     bool waits() const { return until > seconds{0.0}; }
     ticks ticks_for(seconds time) const { return std::max(detail::ticks_within(curve, time), curve.vertices.back().time); }
-    seconds time_of_row(int row) const { return fastest.time + (std::max(slowest_time(curve), fastest.time) - fastest.time) * (static_cast<double>(row) / table_rows); }
+    seconds time_of_row(int row) const
+    {
+        return fastest.time + (std::max(slowest_time(curve), fastest.time) - fastest.time) * (static_cast<double>(row) / table_rows);
+    }
 };
 
 /// @throws refusal

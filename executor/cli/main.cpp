@@ -6,16 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "executor/cli/commands.hpp"
 #include "executor/cli/launch.hpp"
 #include "executor/cli/schedule.hpp"
-#include "rheo/units/nearest_name.hpp"
-#include "rheo/units/in_quotes.hpp"
 #include "executor/config/config.hpp"
 #include "executor/data/data.hpp"
+#include "rheo/units/in_quotes.hpp"
+#include "rheo/units/nearest_name.hpp"
 
 namespace {
 
@@ -38,15 +38,14 @@ std::string unknown_command(CLI::App const& app, int argc, char const* const* ar
             return {};
         }
     }
-    return word.starts_with('-') ? std::string{} : fmt::format("{} is no command; the nearest is {}", rheo::in_quotes(word), rheo::nearest_name(word.substr(0, 40), known));
+    return word.starts_with('-') ? std::string{}
+                                 : fmt::format("{} is no command; the nearest is {}", rheo::in_quotes(word), rheo::nearest_name(word.substr(0, 40), known));
 }
 
 void add_settings(CLI::App& command, std::string& config, std::vector<std::string>& settings)
 {
     command.add_option("config", config, "the run, in TOML")->required();
-    command.add_option("--set", settings, "key=value: a key of the config, for example train.steps=5; may be given several times")
-        ->expected(1)
-        ->take_all();
+    command.add_option("--set", settings, "key=value: a key of the config, for example train.steps=5; may be given several times")->expected(1)->take_all();
 }
 
 void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
@@ -55,16 +54,21 @@ void add_frontier(CLI::App& command, rheo::cli::frontier_options& options)
     command.add_option("--schedule", options.schedule, "the family of the program");
     command.add_option("--microbatches", options.microbatches, "of an iteration")->required()->check(CLI::Range(1, 1 << 14));
     command.add_option("--fit", options.fit, "hull of what was measured, or the published exponential fit")->check(CLI::IsMember({"hull", "exponential"}));
-    command.add_option("--unit", options.unit, "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit. With --csv, a row for each; without it, one for each millisecond");
-    command.add_option("--blocking-power", options.blocking_power, "what a device draws while it waits, for example 83.64W; without it what the profile says, else that");
-    auto* const deadline = command.add_option("--deadline", options.deadline, "the time to choose a plan for, for example 3.1s; without it that of each computation at its fastest clock");
+    command.add_option(
+        "--unit", options.unit,
+        "of time, for example 0.1ms; 1us for the hull, 1ms for the exponential fit. With --csv, a row for each; without it, one for each millisecond");
+    command.add_option("--blocking-power", options.blocking_power,
+                       "what a device draws while it waits, for example 83.64W; without it what the profile says, else that");
+    auto* const deadline = command.add_option("--deadline", options.deadline,
+                                              "the time to choose a plan for, for example 3.1s; without it that of each computation at its fastest clock");
     command.add_option("--straggler", options.straggler, "the same where everybody waits until then for somebody else")->excludes(deadline);
     command.add_option("--switch-latency", options.switch_latency, "how long a change of the clock takes, for example 5ms");
     command.add_option("--dwell", options.dwell, "how long a clock is kept at least, for example 100ms");
     command.add_option("--input-gradient-share", options.input_gradient_share, "of a backward, for schedules that split it when the profile does not")
         ->check(CLI::Range(0.01, 0.99));
-    auto* const ranks = command.add_option("--ranks", options.ranks,
-        "from..to: templates and clocks for each number of ranks that is left; the profile's stages are the layers they are cut from");
+    auto* const ranks =
+        command.add_option("--ranks", options.ranks,
+                           "from..to: templates and clocks for each number of ranks that is left; the profile's stages are the layers they are cut from");
     command.add_option("--failures", options.failures, "with --ranks: losses to survive")->check(CLI::Range(0, 64))->needs(ranks);
     command.add_option("--min-ranks", options.min_ranks, "with --ranks: of a pipeline")->check(CLI::Range(1, 1 << 14))->needs(ranks);
     command.add_option("--svg", options.svg, "write a picture of the frontier and of the pipeline at the chosen point")->excludes(ranks);
@@ -85,13 +89,23 @@ int main(int argc, char** argv)
     auto& train_command = *app.add_subcommand("train", "train; under mpirun on all its ranks");
     add_settings(train_command, train.config, train.settings);
     train_command.add_option("--data", train.data, "files or folders to train on, in place of data.paths")->expected(1, 1 << 20);
-    train_command.add_option("--inject", train.inject, "a fault for tests, kill:rank@step[.attempt][:phase], drain:rank@step or slow:rank@from-to:factor; may be given several times")->expected(1)->take_all();
+    train_command
+        .add_option("--inject", train.inject,
+                    "a fault for tests, kill:rank@step[.attempt][:phase], drain:rank@step or slow:rank@from-to:factor; may be given several times")
+        ->expected(1)
+        ->take_all();
     train_command.add_option("--plan", train.plan, "plan.json to begin with, as rheo plan --json prints it");
-    train_command.add_option("--resume", train.resume, "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
+    train_command
+        .add_option("--resume", train.resume,
+                    "when the run folder has checkpoints: auto (go on from the newest), never, or fork (go on from it in a new folder)")
         ->check(CLI::IsMember({"auto", "never", "fork"}));
-    train_command.add_option("--max-time", train.max_time_s, "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h; SIGUSR1 to mpirun or to a rank does so at once")
+    train_command
+        .add_option(
+            "--max-time", train.max_time_s,
+            "stop after the step in which so much time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h; SIGUSR1 to mpirun or to a rank does so at once")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
-    train_command.add_option("--node-size", train.node_size, "ranks of a node, in place of plan.node_size: copies of a layer go to different nodes")->check(CLI::Range(1, 1024));
+    train_command.add_option("--node-size", train.node_size, "ranks of a node, in place of plan.node_size: copies of a layer go to different nodes")
+        ->check(CLI::Range(1, 1024));
     train_command.add_flag("--json", train.json, "the final report as JSON on standard output, nothing else");
 
     train_command.add_flag("--ended", train.ended, "train nothing: say how the run that this command starts has ended, with its exit code; 1 when it has not");
@@ -104,14 +118,17 @@ int main(int argc, char** argv)
     plan_command.add_option("--memory", plan.memory_mib, "MiB per rank that a compared schedule or a template may take")->check(CLI::PositiveNumber);
     plan_command.add_option("--node-size", plan.node_size, "ranks of a node: what the loss of each node leads to, and stages of several devices")
         ->check(CLI::Range(1, 64));
-    plan_command.add_option("--profile", plan.profile, "times of the layers from a file (CSV), for all planning (as plan.layer_profile) or the comparison, instead of the model's");
+    plan_command.add_option("--profile", plan.profile,
+                            "times of the layers from a file (CSV), for all planning (as plan.layer_profile) or the comparison, instead of the model's");
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 
     rheo::cli::profile_options profile;
     auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --profile");
     add_settings(profile_command, profile.config, profile.settings);
     profile_command.add_option("--out", profile.out, "the file to write, in place of standard output");
-    profile_command.add_flag("--clocks", profile.clocks, "times and energies at each clock instead, in a training under mpirun: a profile for rheo frontier and power.profile")
+    profile_command
+        .add_flag("--clocks", profile.clocks,
+                  "times and energies at each clock instead, in a training under mpirun: a profile for rheo frontier and power.profile")
         ->needs("--out");
     profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; each time is the least of them")->check(CLI::Range(1, 1000));
 
@@ -170,7 +187,10 @@ int main(int argc, char** argv)
         if (frontier_command.parsed()) {
             return rheo::cli::frontier(frontier);
         }
-        return train_command.parsed() ? rheo::cli::train(train) : plan_command.parsed() ? rheo::cli::plan(plan) : report_command.parsed() ? rheo::cli::report(report) : rheo::cli::info(info);
+        return train_command.parsed()    ? rheo::cli::train(train)
+               : plan_command.parsed()   ? rheo::cli::plan(plan)
+               : report_command.parsed() ? rheo::cli::report(report)
+                                         : rheo::cli::info(info);
     } catch (rheo::cli::refusal const& refusal) {
         return say(refusal.exit_code, refusal.what());
     } catch (rheo::config_error const& error) {

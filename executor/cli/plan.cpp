@@ -12,14 +12,14 @@
 
 #include <fmt/format.h>
 
-#include "rheo/model/model.hpp"
 #include "executor/clocks/clock_book.hpp"
 #include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/rank_device.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/clocks/rank_device.hpp"
-#include "executor/config/toml.hpp"
+#include "rheo/model/model.hpp"
 
 namespace rheo::cli {
 
@@ -56,8 +56,9 @@ int plan(plan_options const& options)
     }
     if (!options.schedule.empty()) {
         auto const compared = running_model(config);
-        return compare_schedules(compared, config, {options.schedule, ranks, options.memory_mib, options.json,
-                                                    options.profile.empty() ? config.plan.layer_profile : options.profile});
+        return compare_schedules(
+            compared, config,
+            {options.schedule, ranks, options.memory_mib, options.json, options.profile.empty() ? config.plan.layer_profile : options.profile});
     }
     if (auto const fault = check_ranks(config, ranks)) {
         throw refusal{2, read.sentence(*fault)};
@@ -82,8 +83,8 @@ int plan(plan_options const& options)
     auto const what = foresee(first.what, model, config, asked);
     std::cout << (options.json ? plan_as_json(first.what, what) : plan_for_people(first.what, model, config, what));
     if (!options.json && !clocks.clocks.empty()) {
-        fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count, clocks.energy.count,
-                   100.0 * (1.0 - clocks.energy / clocks.at_highest));
+        fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,
+                   clocks.energy.count, 100.0 * (1.0 - clocks.energy / clocks.at_highest));
     }
     return 0;
 }

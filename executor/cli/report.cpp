@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/report/html_report.hpp"
 #include "executor/records/run_folder.hpp"
+#include "executor/report/html_report.hpp"
 
 namespace rheo::cli {
 

@@ -17,15 +17,15 @@
 
 #include "executor/cli/commands.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/draw/draw.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/fifo_depth.hpp"
 #include "rheo/schedule/check/figures.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/transform/relax.hpp"
 #include "rheo/schedule/check/stuck_state.hpp"
+#include "rheo/schedule/draw/draw.hpp"
 #include "rheo/schedule/draw/svg.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/relax.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {
@@ -129,8 +129,9 @@ double peak_in_stages(rheo::program const& p, std::vector<int> const& peaks)
 
 std::string depth_for_people(std::optional<int> depth)
 {
-    return !depth ? "do not help at any depth: messages arrive in another order than they are received in"
-        : *depth == 0 ? "need no place" : fmt::format("need {} place{}", *depth, *depth == 1 ? "" : "s");
+    return !depth        ? "do not help at any depth: messages arrive in another order than they are received in"
+           : *depth == 0 ? "need no place"
+                         : fmt::format("need {} place{}", *depth, *depth == 1 ? "" : "s");
 }
 
 std::string for_people(chosen_schedule const& s, stage_costs const& costs)
@@ -150,7 +151,8 @@ std::string for_people(chosen_schedule const& s, stage_costs const& costs)
         text += draw(p, costs, seconds{least});
     }
     text += fmt::format("  makespan        {:.6g}, work of the busiest rank {:.6g}\n", f.makespan.count, f.largest_work.count);
-    text += fmt::format("  bubble          {:.6g} of the makespan; {:.6g} between a rank's first and last computation\n", f.makespan_bubble.count, f.span_bubble.count);
+    text += fmt::format("  bubble          {:.6g} of the makespan; {:.6g} between a rank's first and last computation\n", f.makespan_bubble.count,
+                        f.span_bubble.count);
     text += fmt::format("  lower bound     {:.6g}{}\n", f.lower_bound.count, f.is_shortest() ? ", met" : "");
     text += fmt::format("  activations     {:.6g} full stages at most, parameters {}\n", peak_in_stages(p, f.peaks), p.copies == 1 ? "once" : "twice");
     auto const complete_verdict = complete(p, s.microbatches);
@@ -203,13 +205,26 @@ nlohmann::ordered_json as_json(chosen_schedule const& s, stage_costs const& cost
     if (auto const found = least_fifo_depth(lower_lazily(s.program))) {
         depth = *found;
     }
-    return {{"schema", 1}, {"schedule", s.name}, {"source", s.source}, {"ranks", s.program.rows.size()}, {"microbatches", s.microbatches},
-            {"placement", s.program.placement}, {"copies", s.program.copies}, {"slices", s.program.slices},
-            {"makespan", f.makespan.count}, {"largest_work", f.largest_work.count}, {"makespan_bubble", f.makespan_bubble.count},
-            {"span_bubble", f.span_bubble.count}, {"lower_bound", f.lower_bound.count}, {"lower_bound_met", f.is_shortest()},
-            {"peak_stages", peak_in_stages(s.program, f.peaks)}, {"peak_activations", f.peaks},
-            {"deadlock_free", deadlock_free<rendezvous>(lowered).ok}, {"lazy_fifo_depth", depth},
-            {"program", lines(s.program)}, {"lowered", lines(lowered)}};
+    return {{"schema", 1},
+            {"schedule", s.name},
+            {"source", s.source},
+            {"ranks", s.program.rows.size()},
+            {"microbatches", s.microbatches},
+            {"placement", s.program.placement},
+            {"copies", s.program.copies},
+            {"slices", s.program.slices},
+            {"makespan", f.makespan.count},
+            {"largest_work", f.largest_work.count},
+            {"makespan_bubble", f.makespan_bubble.count},
+            {"span_bubble", f.span_bubble.count},
+            {"lower_bound", f.lower_bound.count},
+            {"lower_bound_met", f.is_shortest()},
+            {"peak_stages", peak_in_stages(s.program, f.peaks)},
+            {"peak_activations", f.peaks},
+            {"deadlock_free", deadlock_free<rendezvous>(lowered).ok},
+            {"lazy_fifo_depth", depth},
+            {"program", lines(s.program)},
+            {"lowered", lines(lowered)}};
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void expect_serves(frontier_input const& input, template_set_value const& ready,
             auto const fault = fault_of(input.schedule, shape);
             if (fault != shape_fault::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
                 throw refusal{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
-                                     options.schedule)};
+                                             options.schedule)};
             }
         }
     }
@@ -59,8 +59,8 @@ std::string in_words(joint_choice const& choice)
         while (end < choice.pipelines.size() && choice.pipelines[end] == choice.pipelines[k]) {
             ++end;
         }
-        text += (text.empty() ? "" : " ") + (end - k > 1 ? fmt::format("{}x", end - k) : std::string{})
-            + fmt::format("{}:{}", choice.pipelines[k].ranks, choice.pipelines[k].microbatches);
+        text += (text.empty() ? "" : " ") + (end - k > 1 ? fmt::format("{}x", end - k) : std::string{}) +
+                fmt::format("{}:{}", choice.pipelines[k].ranks, choice.pipelines[k].microbatches);
         k = end;
     }
     return text;
@@ -91,7 +91,8 @@ int survivors(frontier_options const& options)
     }
     expect_serves(input, ready, options);
     template_frontiers frontiers{ready, input.measured,
-        [&](int ranks, int microbatches) { return make_program(input.schedule, {.ranks = ranks, .microbatches = microbatches}); }, input.request};
+                                 [&](int ranks, int microbatches) { return make_program(input.schedule, {.ranks = ranks, .microbatches = microbatches}); },
+                                 input.request};
     if (auto const reason = frontiers.reason(); !reason.empty()) {
         throw refusal{4, fmt::format("{}: {}", options.profile, reason)};
     }
@@ -99,8 +100,8 @@ int survivors(frontier_options const& options)
     std::vector<survivors_choice> rows;
     progress_bar bar;
     for (int ranks = range.from; ranks <= range.to; ++ranks) {
-        rows.push_back(choose_for_survivors(ready, {.ranks = ranks, .failures = options.failures, .microbatches = options.microbatches},
-            input.request.blocking, frontiers, time_option("--deadline", options.deadline)));
+        rows.push_back(choose_for_survivors(ready, {.ranks = ranks, .failures = options.failures, .microbatches = options.microbatches}, input.request.blocking,
+                                            frontiers, time_option("--deadline", options.deadline)));
         bar.show(static_cast<double>(ranks - range.from + 1) / (range.to - range.from + 1));
     }
     bar.clear();
@@ -113,8 +114,13 @@ int survivors(frontier_options const& options)
                 all.push_back({{"ranks", row.ranks}, {"cannot", row.apart.reason}});
             }
         }
-        fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1}, {"schedule", options.schedule}, {"layers", layers.size()},
-                               {"microbatches", options.microbatches}, {"failures", options.failures}, {"survivors", all}}.dump(2));
+        fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1},
+                                                  {"schedule", options.schedule},
+                                                  {"layers", layers.size()},
+                                                  {"microbatches", options.microbatches},
+                                                  {"failures", options.failures},
+                                                  {"survivors", all}}
+                               .dump(2));
         return 0;
     }
     std::size_t width = 10;
@@ -122,7 +128,7 @@ int survivors(frontier_options const& options)
         width = std::max({width, in_words(row.apart).size(), in_words(row.together).size()});
     }
     fmt::print("{}, {} layers, {} microbatches, {} losses to survive; pipelines as ranks:microbatches\n\n", options.schedule, layers.size(),
-        options.microbatches, options.failures);
+               options.microbatches, options.failures);
     fmt::print("ranks      time s   {:<{}}    energy J   {:<{}}    energy J     less\n", "templates, then clocks", width, "together", width);
     for (auto const& row : rows) {
         if (!row.apart) {
@@ -130,7 +136,7 @@ int survivors(frontier_options const& options)
             continue;
         }
         fmt::print("{:5} {:11.6f}   {:<{}} {:11.3f}   {:<{}} {:11.3f} {:6.2f} %\n", row.ranks, row.apart.time.count, in_words(row.apart), width,
-            row.apart.energy.count, in_words(row.together), width, row.together.energy.count, 100.0 * (1.0 - row.together.energy / row.apart.energy));
+                   row.apart.energy.count, in_words(row.together), width, row.together.energy.count, 100.0 * (1.0 - row.together.energy / row.apart.energy));
     }
     return 0;
 }

@@ -3,9 +3,9 @@
 
 // What the config and the profile want of clocks, as the library takes it.
 
+#include "executor/config/config.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/planner/plan_clocks.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

@@ -67,7 +67,8 @@ void sweep_rows::add(std::span<std::int64_t const> words)
     expects(words.size() % 7 == 2, "measured rows come in seven words each, after two of waiting");
     waited({std::bit_cast<double>(words[0])}, {std::bit_cast<double>(words[1])});
     for (std::size_t i = 2; i < words.size(); i += 7) {
-        auto& here = sums_[{static_cast<int>(words[i]), static_cast<instruction_kind>(words[i + 1]), std::bit_cast<double>(words[i + 2]), static_cast<int>(words[i + 3])}];
+        auto& here = sums_[{static_cast<int>(words[i]), static_cast<instruction_kind>(words[i + 1]), std::bit_cast<double>(words[i + 2]),
+                            static_cast<int>(words[i + 3])}];
         here.count += words[i + 4];
         here.time += seconds{std::bit_cast<double>(words[i + 5])};
         here.energy += joules{std::bit_cast<double>(words[i + 6])};
@@ -82,7 +83,12 @@ profile sweep_rows::rows() const
         auto const held = k.throttled == 0 ? sums_.end() : sums_.find({k.layer, k.kind, k.below, 0});
         if (sum.count > 0 && sum.energy > joules{} && sum.time > seconds{} && held == sums_.end()) {
             auto const count = static_cast<double>(sum.count);
-            result.rows.push_back({.stage = stage_id{k.layer}, .kind = k.kind, .clock = {-k.below}, .time = sum.time / count, .energy = sum.energy / count, .throttled = k.throttled != 0});
+            result.rows.push_back({.stage = stage_id{k.layer},
+                                   .kind = k.kind,
+                                   .clock = {-k.below},
+                                   .time = sum.time / count,
+                                   .energy = sum.energy / count,
+                                   .throttled = k.throttled != 0});
         }
     }
     return result;

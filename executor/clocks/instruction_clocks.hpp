@@ -9,10 +9,10 @@
 #include <span>
 #include <thread>
 
-#include "executor/mpi/messenger.hpp"
-#include "rheo/schedule/core/instruction.hpp"
 #include "executor/clocks/clock_sweep.hpp"
 #include "executor/clocks/rank_device.hpp"
+#include "executor/mpi/messenger.hpp"
+#include "rheo/schedule/core/instruction.hpp"
 
 namespace rheo::inline v0 {
 
@@ -62,7 +62,10 @@ public:
 private:
     static constexpr seconds longest_sleep = microseconds(500);
 
-    static seconds since(std::chrono::steady_clock::time_point then) { return {std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count()}; }
+    static seconds since(std::chrono::steady_clock::time_point then)
+    {
+        return {std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count()};
+    }
 
     void wish_next()
     {

@@ -46,7 +46,8 @@ power::answer<opened_device> open_gpu(power_config const& config, int place)
     }
     auto const which = static_cast<std::size_t>(place) % to_set.size();
     auto address = to_set[which].pci_address();
-    return opened_device{std::move(to_set[which]), std::move(to_read[which]), std::move(to_watch[which]), std::move(address), static_cast<std::size_t>(place) < to_set.size()};
+    return opened_device{std::move(to_set[which]), std::move(to_read[which]), std::move(to_watch[which]), std::move(address),
+                         static_cast<std::size_t>(place) < to_set.size()};
 }
 
 power::answer<opened_device> open_processor(power_config const& config, int place)
@@ -81,7 +82,9 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     auto& d = *device;
     d.layers_ = layers;
     if (config.device == "emulated") {
-        d.emulated_.emplace(layers, power::emulated_options{.rank = me, .blocking = blocking_of(layers, {config.blocking_w}), .switch_latency = {config.switch_latency_s},
+        d.emulated_.emplace(layers, power::emulated_options{.rank = me,
+                                                            .blocking = blocking_of(layers, {config.blocking_w}),
+                                                            .switch_latency = {config.switch_latency_s},
                                                             .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});
         d.clocks_ = *d.emulated_->clocks();
         d.highest_ = d.wished_ = d.clocks_.front();
@@ -107,8 +110,10 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     d.highest_ = d.clocks_.front();
     d.watched_.emplace(std::move(opened->to_watch));
     power::setter_config setting;
-    setting.ladder = {.zeusd = config.zeusd.empty() ? power::zeusd_socket() : config.zeusd, .pci_address = opened->pci_address,
-                      .lock_line = config.lock_line, .back_line = config.back_line};
+    setting.ladder = {.zeusd = config.zeusd.empty() ? power::zeusd_socket() : config.zeusd,
+                      .pci_address = opened->pci_address,
+                      .lock_line = config.lock_line,
+                      .back_line = config.back_line};
     setting.guardian = config.guardian;
     if (!config.claims.empty()) {
         setting.claims = config.claims;
@@ -241,20 +246,22 @@ power::answer<profile> read_clock_profile(power_config const& config, int layers
         return power::refusal{refusal_cause::failed, read.reason};
     }
     if (stages_of(read.what) != layers) {
-        return power::refusal{refusal_cause::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer", config.profile,
-                                                                 stages_of(read.what), layers)};
+        return power::refusal{refusal_cause::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
+                                                                 config.profile, stages_of(read.what), layers)};
     }
     std::vector<megahertz> clocks;
     for (auto const& row : read.what.rows) {
         if (row.rank.value >= 0) {
-            return power::refusal{refusal_cause::failed, fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.profile)};
+            return power::refusal{refusal_cause::failed,
+                                  fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.profile)};
         }
         if (row.clock.count > 0.0 && !row.throttled && std::find(clocks.begin(), clocks.end(), row.clock) == clocks.end()) {
             clocks.push_back(row.clock);
         }
     }
     if (clocks.size() < 2) {
-        return power::refusal{refusal_cause::failed, fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.profile, clocks.size())};
+        return power::refusal{refusal_cause::failed,
+                              fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.profile, clocks.size())};
     }
     return with_split_backwards(std::move(read.what), 0.5);
 }

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "executor/config/config.hpp"
 #include "executor/power/clock_setter.hpp"
 #include "executor/power/devices/emulated_device.hpp"
 #include "executor/power/devices/energy_sampler.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/partition/cuts.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

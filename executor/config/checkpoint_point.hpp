@@ -23,7 +23,7 @@ enum class checkpoint_point : std::uint8_t {
     removing,       ///< an older one was renamed, its files are still there
 };
 
-inline constexpr std::string_view checkpoint_point_names[] = {"folder", "weights_torn", "weights", "state_torn", "state", "part_torn", "part",
-                                                             "manifest_torn", "manifest", "renamed", "published", "removing"};
+inline constexpr std::string_view checkpoint_point_names[] = {"folder", "weights_torn",  "weights",  "state_torn", "state",     "part_torn",
+                                                              "part",   "manifest_torn", "manifest", "renamed",    "published", "removing"};
 
 }  // namespace rheo::inline v0

@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/schedule/transform/slices.hpp"
-#include "rheo/tensor/exact_row_sum.hpp"
 #include "executor/config/config_fields.hpp"
 #include "executor/config/inject.hpp"
 #include "executor/config/schedule_file.hpp"
+#include "rheo/schedule/transform/slices.hpp"
+#include "rheo/tensor/exact_row_sum.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,8 +29,7 @@ std::string expected(field_limits const& limits)
     if (limits.most == open) {
         return fmt::format("{} {}", limits.above_least ? "above" : "at least", limits.least);
     }
-    return fmt::format("{} {} and {} {}", limits.above_least ? "above" : "at least", limits.least,
-                       limits.below_most ? "below" : "at most", limits.most);
+    return fmt::format("{} {} and {} {}", limits.above_least ? "above" : "at least", limits.least, limits.below_most ? "below" : "at most", limits.most);
 }
 
 bool within(double value, field_limits const& limits)
@@ -110,8 +109,8 @@ std::optional<config_fault> check_power(run_config const& config)
         return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
     }
     if (power.slow.well > power.slow.slow) {
-        return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well", power.slow.well,
-                                                                power.slow.slow)};
+        return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well",
+                                                                power.slow.well, power.slow.slow)};
     }
     if (!power.profile.empty() && config.plan.recompute != recomputing::never) {
         return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
@@ -130,7 +129,8 @@ std::optional<config_fault> check_device(run_config const& config)
     if (auto fault = check_word("train.sums", config.train.sums, {"int64", "int32"})) {
         return fault;
     }
-    if (constexpr int most = most_row_contributions / 2; config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
+    if (constexpr int most = most_row_contributions / 2;
+        config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
         return config_fault{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
     }
     if (config.train.dtype == "bf16" && config.run.device == "cpu") {
@@ -144,7 +144,9 @@ std::optional<config_fault> check_device(run_config const& config)
         return config_fault{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
     }
     if (attention == "cudnn" && config.model.dropout_per_mille != 0) {
-        return config_fault{"run.attention", "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
+        return config_fault{
+            "run.attention",
+            "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
     }
     if (attention == "cudnn" && config.train.microbatch.slices > 1) {
         return config_fault{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
@@ -169,7 +171,8 @@ std::optional<config_fault> check(run_config const& config)
         return config_fault{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
     }
     if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
-        return config_fault{"plan.schedule", fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
+        return config_fault{"plan.schedule",
+                            fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
     if ((plan.recompute == recomputing::as_needed || plan.recompute == recomputing::by_layers) && plan.memory_mib == 0) {
         return config_fault{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
@@ -181,8 +184,8 @@ std::optional<config_fault> check(run_config const& config)
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {
-            return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks",
-                                                              plan.pipelines, plan.min_ranks)};
+            return config_fault{"plan.pipelines",
+                                fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks", plan.pipelines, plan.min_ranks)};
         }
     }
     if (!plan.layers.empty() && plan.pipelines.empty()) {
@@ -190,12 +193,12 @@ std::optional<config_fault> check(run_config const& config)
     }
     if (!plan.shares.empty()) {
         if (plan.shares.size() != plan.pipelines.size()) {
-            return config_fault{"plan.shares", fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines",
-                                                           plan.shares, plan.pipelines)};
+            return config_fault{"plan.shares",
+                                fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines", plan.shares, plan.pipelines)};
         }
         if (auto const sum = std::accumulate(plan.shares.begin(), plan.shares.end(), std::int64_t{0}); sum != config.train.microbatches) {
-            return config_fault{"plan.shares", fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}",
-                                                           plan.shares, config.train.microbatches, sum)};
+            return config_fault{"plan.shares",
+                                fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}", plan.shares, config.train.microbatches, sum)};
         }
     }
     if (auto fault = check_device(config)) {
@@ -228,7 +231,8 @@ std::optional<config_fault> check_family(run_config const& config)
     auto const& llama = config.llama;
     if (config.family == "gpt2") {
         llama_config const none;
-        for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads}, {"model.mlp_width", llama.mlp_width != none.mlp_width},
+        for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads},
+                                         {"model.mlp_width", llama.mlp_width != none.mlp_width},
                                          {"model.rope_base", llama.rope_base != none.rope_base}}) {
             if (given) {
                 return config_fault{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
@@ -261,8 +265,8 @@ std::optional<config_fault> check_model(run_config const& config)
         return config_fault{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
     }
     if (config.train.microbatch.tokens > model.context) {
-        return config_fault{"train.microbatch.tokens", fmt::format("train.microbatch.tokens = {} must be at most model.context = {}",
-                                                                   config.train.microbatch.tokens, model.context)};
+        return config_fault{"train.microbatch.tokens",
+                            fmt::format("train.microbatch.tokens = {} must be at most model.context = {}", config.train.microbatch.tokens, model.context)};
     }
     return check_family(config);
 }
@@ -274,9 +278,15 @@ model_description model_of(run_config const& config)
         return gpt_model(s);
     }
     auto const& llama = config.llama;
-    return llama_model({.vocabulary = s.vocabulary, .context = s.context, .width = s.width, .heads = s.heads,
-                        .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads, .blocks = s.blocks,
-                        .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width, .rope_base = llama.rope_base, .tied = s.tied});
+    return llama_model({.vocabulary = s.vocabulary,
+                        .context = s.context,
+                        .width = s.width,
+                        .heads = s.heads,
+                        .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads,
+                        .blocks = s.blocks,
+                        .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width,
+                        .rope_base = llama.rope_base,
+                        .tied = s.tied});
 }
 
 model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }
@@ -287,11 +297,13 @@ std::optional<config_fault> check_ranks(run_config const& config, int ranks)
     auto const spares = config.plan.spares;
     auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{spares});
     if (!pipelines.empty() && sum != ranks) {
-        return config_fault{"plan.pipelines", fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
-                                                          spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
+        return config_fault{"plan.pipelines",
+                            fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
+                                        spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
     }
     if (spares >= ranks) {
-        return config_fault{"plan.spares", fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
+        return config_fault{"plan.spares",
+                            fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
     }
     return std::nullopt;
 }

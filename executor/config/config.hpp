@@ -67,72 +67,72 @@ struct plan_config {
     std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
-    double mtbf_h = 10'000;             ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
-    std::string layer_profile{};        ///< a file, see rheo profile, with times of the layers; empty: times as modelled
-    int node_size = 1;                  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
+    double mtbf_h = 10'000;  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
+    std::string layer_profile{};  ///< a file, see rheo profile, with times of the layers; empty: times as modelled
+    int node_size = 1;  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
 
 /// When a rank counts as hung and is ended, which makes it a loss like any other.
 struct watchdog_config {
-    double factor = 20;                 ///< deadline of an operation: times the longest one of this rank so far; 0: none
-    double least_s = 60;                ///< and never less than this
-    double start_s = 600;               ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
-    double stopped_s = 10;              ///< a process that has stood still that long is killed by others of its host; 0: never
+    double factor = 20;  ///< deadline of an operation: times the longest one of this rank so far; 0: none
+    double least_s = 60;  ///< and never less than this
+    double start_s = 600;  ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
+    double stopped_s = 10;  ///< a process that has stood still that long is killed by others of its host; 0: never
 };
 
 /// The newest checkpoint is where the same command goes on.
 struct checkpoint_config {
-    std::int64_t every_steps = 0;       ///< 0: not by steps
-    double every_minutes = 30;          ///< 0: not by time
-    int keep_last = 2;                  ///< older ones are removed; 0: all are kept
-    bool at_end = true;                 ///< also of the last state
+    std::int64_t every_steps = 0;  ///< 0: not by steps
+    double every_minutes = 30;  ///< 0: not by time
+    int keep_last = 2;  ///< older ones are removed; 0: all are kept
+    bool at_end = true;  ///< also of the last state
 };
 
 /// What a model of the Llama family has besides the shape that all have.
 struct llama_config {
-    int kv_heads = 0;                   ///< heads of keys and values; 0: as many as heads
-    int mlp_width = 0;                  ///< 0: 8/3 of the width, in whole sixteens
+    int kv_heads = 0;  ///< heads of keys and values; 0: as many as heads
+    int mlp_width = 0;  ///< 0: 8/3 of the width, in whole sixteens
     int rope_base = 10000;
 };
 
 /// The device whose clock a rank sets and whose energy it reads.
 struct power_config {
-    std::string device = "none";        ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
-    std::string profile;                ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
-    double blocking_w = 0;              ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
-    double deadline_s = 0;              ///< of a step; 0: no time is lost
-    double switch_latency_s = 0;        ///< how long a change of the clock takes
-    bool straggler = true;              ///< when a rank is slow, the others need not hurry
-    straggler_rule slow{};              ///< when it counts as slow: the keys straggler_slow, straggler_well, straggler_other, straggler_steps
-    std::string pace = "machine";       ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
+    std::string device = "none";  ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
+    std::string profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
+    double blocking_w = 0;  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
+    double deadline_s = 0;  ///< of a step; 0: no time is lost
+    double switch_latency_s = 0;  ///< how long a change of the clock takes
+    bool straggler = true;  ///< when a rank is slow, the others need not hurry
+    straggler_rule slow{};  ///< when it counts as slow: the keys straggler_slow, straggler_well, straggler_other, straggler_steps
+    std::string pace = "machine";  ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
     std::string nvml = "libnvidia-ml.so.1";  ///< the library
     std::string sysfs = "/sys";
-    std::string zeusd;                  ///< its socket; empty: where its own clients look for it
-    std::string lock_line;              ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
-    std::string back_line;              ///< the one that undoes it, with {device}
-    std::string sweep;                  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
-    std::string claims;                 ///< folder in which ranks that share a device find each other; empty: /dev/shm
-    std::string guardian;               ///< the program that puts clocks back; empty: rheo-guardian next to this one
+    std::string zeusd;  ///< its socket; empty: where its own clients look for it
+    std::string lock_line;  ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
+    std::string back_line;  ///< the one that undoes it, with {device}
+    std::string sweep;  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
+    std::string claims;  ///< folder in which ranks that share a device find each other; empty: /dev/shm
+    std::string guardian;  ///< the program that puts clocks back; empty: rheo-guardian next to this one
 };
 
 struct run_folder_config {
-    std::string folder;                 ///< empty: runs/<config stem>
+    std::string folder;  ///< empty: runs/<config stem>
     bool trace = true;
-    bool fuse = true;                   ///< run the fused operation list
-    std::string device = "cpu";         ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
-    bool graphs = true;                 ///< a device's work that comes again and again is recorded as CUDA graphs
-    std::string attention = "warp";     ///< in bf16 on a device, by the tensor cores of a warp or of a warpgroup, which compute capability 9.0 has, or by cudnn
-    bool deterministic = true;          ///< false: libraries may add in an order that differs from run to run
-    int threads = 1;                    ///< per rank
-    bool rendezvous = false;            ///< stages meet for every message: synchronous sends, one tag per direction
-    int sample_tokens = 0;              ///< tokens generated after the last step
+    bool fuse = true;  ///< run the fused operation list
+    std::string device = "cpu";  ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
+    bool graphs = true;  ///< a device's work that comes again and again is recorded as CUDA graphs
+    std::string attention = "warp";  ///< in bf16 on a device, by the tensor cores of a warp or of a warpgroup, which compute capability 9.0 has, or by cudnn
+    bool deterministic = true;  ///< false: libraries may add in an order that differs from run to run
+    int threads = 1;  ///< per rank
+    bool rendezvous = false;  ///< stages meet for every message: synchronous sends, one tag per direction
+    int sample_tokens = 0;  ///< tokens generated after the last step
     watchdog_config watchdog{};
-    std::vector<std::string> inject;    ///< faults for tests, e.g. "kill:2@3:backward"
+    std::vector<std::string> inject;  ///< faults for tests, e.g. "kill:2@3:backward"
 };
 
 struct run_config {
-    std::string family = "gpt2";        ///< of the model: gpt2 or llama
-    gpt_shape model;                    ///< its shape; a Llama has no dropout
+    std::string family = "gpt2";  ///< of the model: gpt2 or llama
+    gpt_shape model;  ///< its shape; a Llama has no dropout
     llama_config llama;
     data_config data;
     train_config train;

@@ -7,8 +7,8 @@
 #include <limits>
 #include <string_view>
 
-#include "kernels/attention/attention.hpp"
 #include "executor/config/config.hpp"
+#include "kernels/attention/attention.hpp"
 
 namespace rheo::inline v0 {
 
@@ -60,7 +60,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
     visit("train.dtype", c.train.dtype, field_limits{}, "fp32 or, on a device, bf16: parameters and activations as stages have them; the optimizer's are fp32");
-    visit("train.sums", c.train.sums, field_limits{}, "int64 or int32: the integers that gradients are summed in, exactly; int32 has a scale per row of a tensor, in half the memory");
+    visit("train.sums", c.train.sums, field_limits{},
+          "int64 or int32: the integers that gradients are summed in, exactly; int32 has a scale per row of a tensor, in half the memory");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");
 
     visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "after the warm-up");
@@ -78,11 +79,15 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
-    visit("plan.recompute", c.plan.recompute, field_limits{}, "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
+    visit(
+        "plan.recompute", c.plan.recompute, field_limits{},
+        "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
     visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
-    visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true}, "mean time between losses of one rank, in hours: the longer, the more copies a shorter step is worth after a loss");
-    visit("plan.layer_profile", c.plan.layer_profile, field_limits{}, "times of the layers, a file of rheo profile, that all planning follows; none: as modelled");
+    visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true},
+          "mean time between losses of one rank, in hours: the longer, the more copies a shorter step is worth after a loss");
+    visit("plan.layer_profile", c.plan.layer_profile, field_limits{},
+          "times of the layers, a file of rheo profile, that all planning follows; none: as modelled");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "ranks of a node: copies of a layer go to different nodes");
 
     visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "0: not by steps");
@@ -98,7 +103,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("power.straggler", c.power.straggler, field_limits{}, "when a rank is slow, the others need not hurry");
     visit("power.straggler_slow", c.power.slow.slow, field_limits{.least = 1, .above_least = true}, "times as long as the others: from here on a rank is slow");
     visit("power.straggler_well", c.power.slow.well, at_least(1), "and below this, at most the former, well again");
-    visit("power.straggler_other", c.power.slow.other, field_limits{.least = 0, .above_least = true}, "part by which a slow rank must become another to be planned anew");
+    visit("power.straggler_other", c.power.slow.other, field_limits{.least = 0, .above_least = true},
+          "part by which a slow rank must become another to be planned anew");
     visit("power.straggler_steps", c.power.slow.steps, between(1, 1 << 20), "one after the other, before it counts");
     visit("power.pace", c.power.pace, field_limits{}, "of an emulated device: machine or profile");
     visit("power.nvml", c.power.nvml, field_limits{}, "the library");
@@ -115,8 +121,10 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
     visit("run.device", c.run.device, field_limits{}, "cpu or cuda: what ranks compute with; those of a node share its devices in turn");
     visit("run.graphs", c.run.graphs, field_limits{}, "on cuda: what a stage does in a slot is recorded and launched as one CUDA graph, with the same bits");
-    visit("run.attention", c.run.attention, field_limits{}, "on cuda, in bf16: by the tensor cores of a warp or of a warpgroup (compute capability 9.0), or by cudnn; the bits are not the same");
-    visit("run.deterministic", c.run.deterministic, field_limits{}, "false: cudnn may add gradients in any order, which wants less memory; then two runs need not end with the same bits");
+    visit("run.attention", c.run.attention, field_limits{},
+          "on cuda, in bf16: by the tensor cores of a warp or of a warpgroup (compute capability 9.0), or by cudnn; the bits are not the same");
+    visit("run.deterministic", c.run.deterministic, field_limits{},
+          "false: cudnn may add gradients in any order, which wants less memory; then two runs need not end with the same bits");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
     visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");

@@ -39,8 +39,8 @@ bool skip(std::string_view& text, std::string_view prefix)
 /// Reads what follows `from` in `slow:rank@from-to:factor`.
 bool read_slowness(std::string_view text, fault& what)
 {
-    return skip(text, "-") && read_number(text, what.until.value) && skip(text, ":") && read_number(text, what.factor) && text.empty() && what.until >= what.step
-        && what.factor >= 1.0 && what.factor <= 1000.0;
+    return skip(text, "-") && read_number(text, what.until.value) && skip(text, ":") && read_number(text, what.factor) && text.empty() &&
+           what.until >= what.step && what.factor >= 1.0 && what.factor <= 1000.0;
 }
 
 void strike(fault const& what, attempt_id attempt, std::string_view where)
@@ -64,16 +64,15 @@ void strike(fault const& what, attempt_id attempt, std::string_view where)
 
 parsed_fault parse_fault(std::string_view text)
 {
-    auto const refused = [whole = std::string{text}](std::string const& why) {
-        return parsed_fault{std::nullopt, "the fault '" + whole + "' " + why};
-    };
+    auto const refused = [whole = std::string{text}](std::string const& why) { return parsed_fault{std::nullopt, "the fault '" + whole + "' " + why}; };
     fault result{{}, {}, fault_phase::forward, {}};
     for (std::size_t i = 1; i < std::size(fault_kind_names); ++i) {
         if (text.starts_with(fault_kind_names[i])) {
             result.kind = static_cast<fault_kind>(i);
         }
     }
-    if (!skip(text, fault_kind_names[static_cast<std::size_t>(result.kind)]) || !skip(text, ":") || !read_number(text, result.rank.value) || !skip(text, "@") || !read_number(text, result.step.value)) {
+    if (!skip(text, fault_kind_names[static_cast<std::size_t>(result.kind)]) || !skip(text, ":") || !read_number(text, result.rank.value) || !skip(text, "@") ||
+        !read_number(text, result.step.value)) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
     if (result.kind == fault_kind::slow) {
@@ -111,7 +110,8 @@ parsed_fault parse_fault(std::string_view text)
 void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault.kind < fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase && fault.attempt.value_or(attempt) == attempt) {
+        if (fault.kind < fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase &&
+            fault.attempt.value_or(attempt) == attempt) {
             strike(fault, attempt, fault_phase_names[static_cast<std::size_t>(phase)]);
         }
     }
@@ -119,8 +119,7 @@ void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) con
 
 bool fault_injector::leaves(step_id step) const
 {
-    return std::any_of(faults_.begin(), faults_.end(),
-                       [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == me_ && f.step <= step; });
+    return std::any_of(faults_.begin(), faults_.end(), [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == me_ && f.step <= step; });
 }
 
 double fault_injector::slowness(step_id step) const

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rheo/topology/index.hpp"
 #include "executor/config/checkpoint_point.hpp"
+#include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,7 +33,8 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "reduce",
+                                                         "decide",  "shrink",   "copy",           "commit",          "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 

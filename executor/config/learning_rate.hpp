@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <numbers>
 
-#include "rheo/topology/index.hpp"
 #include "executor/config/config.hpp"
+#include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0 {
 

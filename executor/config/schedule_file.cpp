@@ -33,8 +33,7 @@ parsed_schedule read_schedule_file(std::string const& path)
     if (!read) {
         return {std::nullopt, path + ": " + read.reason};
     }
-    if (position_count(placement_of(read.what)) != static_cast<int>(read.what.rows.size())
-        || in_order_of_stages(read.what).rows.back().empty()) {
+    if (position_count(placement_of(read.what)) != static_cast<int>(read.what.rows.size()) || in_order_of_stages(read.what).rows.back().empty()) {
         return {std::nullopt, path + ": a row has no stage, but every rank of a pipeline has one"};
     }
     auto& kept = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read.what)), read.microbatches);
@@ -52,14 +51,8 @@ parsed_schedule find_schedule(std::string const& name)
     return read_schedule_file(name);
 }
 
-parsed_schedule schedule_of(plan_config const& config)
-{
-    return config.own ? parsed_schedule{config.own, {}} : find_schedule(config.schedule);
-}
+parsed_schedule schedule_of(plan_config const& config) { return config.own ? parsed_schedule{config.own, {}} : find_schedule(config.schedule); }
 
-std::optional<any_schedule> own_schedule(plan_config const& config)
-{
-    return parse_schedule(config.schedule) ? std::nullopt : schedule_of(config).schedule;
-}
+std::optional<any_schedule> own_schedule(plan_config const& config) { return parse_schedule(config.schedule) ? std::nullopt : schedule_of(config).schedule; }
 
 }  // namespace rheo::inline v0

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "rheo/schedule/families/families.hpp"
 #include "executor/config/config.hpp"
+#include "rheo/schedule/families/families.hpp"
 
 namespace rheo::inline v0 {
 

@@ -45,7 +45,10 @@ struct writer {
     }
 
     static std::string value(bool v) { return v ? "true" : "false"; }
-    static std::string value(recomputing v) { return v == recomputing::as_needed ? "\"auto\"" : v == recomputing::by_layers ? "\"selective\"" : value(v == recomputing::always); }
+    static std::string value(recomputing v)
+    {
+        return v == recomputing::as_needed ? "\"auto\"" : v == recomputing::by_layers ? "\"selective\"" : value(v == recomputing::always);
+    }
     static std::string value(std::string const& v) { return toml_text(v); }
     static std::string value(per_mille<int const> v) { return value(v.count / 1000.0); }
 

@@ -41,8 +41,8 @@ constexpr void parser_expects(bool kept)
 #endif
 #include <toml++/toml.h>
 
-#include "rheo/units/nearest_name.hpp"
 #include "executor/config/config_fields.hpp"
+#include "rheo/units/nearest_name.hpp"
 
 namespace rheo::inline v0 {
 
@@ -57,10 +57,7 @@ struct setting {
     toml::source_index line = 0;
 };
 
-[[noreturn]] void refuse(std::string_view place, std::string_view sentence)
-{
-    throw config_error{fmt::format("{}: {}", place, sentence)};
-}
+[[noreturn]] void refuse(std::string_view place, std::string_view sentence) { throw config_error{fmt::format("{}: {}", place, sentence)}; }
 
 std::vector<std::string_view> known_keys()
 {
@@ -73,9 +70,8 @@ std::vector<std::string_view> known_keys()
 /// True for model, train, train.microbatch ...
 bool is_table(std::string_view name, std::vector<std::string_view> const& keys)
 {
-    return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
-        return key.size() > name.size() && key.starts_with(name) && key[name.size()] == '.';
-    });
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](std::string_view key) { return key.size() > name.size() && key.starts_with(name) && key[name.size()] == '.'; });
 }
 
 std::string_view nearest_table(std::string_view name, std::vector<std::string_view> const& keys)
@@ -104,18 +100,24 @@ std::string_view nearest_key(std::string_view key, std::vector<std::string_view>
 std::string_view name_of(toml::node const& value)
 {
     switch (value.type()) {
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "a list";
-    case toml::node_type::string: return "a text";
-    case toml::node_type::integer: return "a whole number";
-    case toml::node_type::floating_point: return "a number with a fraction";
-    case toml::node_type::boolean: return "true or false";
-    default: return "a date or time";
+    case toml::node_type::table:
+        return "a table";
+    case toml::node_type::array:
+        return "a list";
+    case toml::node_type::string:
+        return "a text";
+    case toml::node_type::integer:
+        return "a whole number";
+    case toml::node_type::floating_point:
+        return "a number with a fraction";
+    case toml::node_type::boolean:
+        return "true or false";
+    default:
+        return "a date or time";
     }
 }
 
-void flatten(toml::table const& table, std::string const& prefix, std::string const& name,
-             std::vector<std::string_view> const& keys, std::vector<setting>& out)
+void flatten(toml::table const& table, std::string const& prefix, std::string const& name, std::vector<std::string_view> const& keys, std::vector<setting>& out)
 {
     for (auto const& [key, value] : table) {
         auto const full = prefix + std::string{key.str()};
@@ -170,8 +172,8 @@ struct assignment {
             refuse(from.place, fmt::format("{} must be {}, not {}", from.key, expected, name_of(node)));
         }
         if (!std::in_range<T>(*value)) {
-            refuse(from.place, fmt::format("{} = {} is outside of what can be kept, {} to {}", from.key, *value,
-                                           std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max()));
+            refuse(from.place, fmt::format("{} = {} is outside of what can be kept, {} to {}", from.key, *value, std::numeric_limits<T>::lowest(),
+                                           std::numeric_limits<T>::max()));
         }
         return static_cast<T>(*value);
     }
@@ -249,8 +251,8 @@ void apply(setting const& from, read_config_result& result, std::vector<std::str
     if (from.key == "schema") {
         auto const version = from.value->value_exact<std::int64_t>();
         if (version != 1) {
-            refuse(from.place, version ? fmt::format("schema = {} is not known; this version reads schema = 1", *version)
-                                       : std::string{"schema must be the number 1"});
+            refuse(from.place,
+                   version ? fmt::format("schema = {} is not known; this version reads schema = 1", *version) : std::string{"schema must be the number 1"});
         }
         return;
     }

@@ -8,14 +8,14 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "executor/cuda/product_table.hpp"
 #include "executor/cuda/queue.hpp"
 #include "executor/cuda/stage.hpp"
-#include "executor/cuda/product_table.hpp"
+#include "executor/state/resident_state.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cuda/error.hpp"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
-#include "executor/state/resident_state.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -50,8 +50,10 @@ private:
     char const* call_;
 };
 
-using memory_of_the_device = device_memory<+[](void** place, std::size_t size) { return cudaMalloc(place, size); }, +[](void* place) { return cudaFree(place); }, false>;
-using page_locked_memory = device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }, true>;
+using memory_of_the_device =
+    device_memory<+[](void** place, std::size_t size) { return cudaMalloc(place, size); }, +[](void* place) { return cudaFree(place); }, false>;
+using page_locked_memory =
+    device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }, true>;
 
 template <dtype_policy Policy>
 class device_back_end final : public back_end {
@@ -64,16 +66,19 @@ public:
     {
         cudaDeviceProp properties{};
         check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
-        return fmt::format("CUDA {}.{}, {} (sm_{}{}), {}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, properties.name, properties.major, properties.minor,
-                           RHEO_VERSION);
+        return fmt::format("CUDA {}.{}, {} (sm_{}{}), {}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, properties.name, properties.major,
+                           properties.minor, RHEO_VERSION);
     }
 
     std::string attention() const override
     {
         switch (ways_.attention) {
-        case attention_by::warps: break;
-        case attention_by::warpgroups: return "warpgroups";
-        case attention_by::cudnn: return fmt::format("cuDNN {}, gradients added in {}", cudnn_attention::version(), ways_.deterministic ? "one order" : "any order");
+        case attention_by::warps:
+            break;
+        case attention_by::warpgroups:
+            return "warpgroups";
+        case attention_by::cudnn:
+            return fmt::format("cuDNN {}, gradients added in {}", cudnn_attention::version(), ways_.deterministic ? "one order" : "any order");
         }
         return {};
     }
@@ -135,7 +140,11 @@ public:
         std::vector<adamw_tensor<plain>> list;
         std::vector<std::int64_t> counts;
         for (auto const& t : tensors) {
-            list.push_back({.count = t.count, .master = t.master, .first_moment = t.first_moment, .second_moment = t.second_moment, .gradient = t.gradient,
+            list.push_back({.count = t.count,
+                            .master = t.master,
+                            .first_moment = t.first_moment,
+                            .second_moment = t.second_moment,
+                            .gradient = t.gradient,
                             .weight_decay = static_cast<float>(t.weight_decay)});
             if constexpr (Policy.storage == dtype::bf16) {
                 list.back().parameter = t.parameter;
@@ -144,9 +153,11 @@ public:
         }
         auto const first = first_blocks(counts);
         auto const factors = definition::factors_of<float>(tensors.front());
-        adamw_list<plain>(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
-                                               .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
-                                               .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
+        adamw_list<plain>(queue_.in_order(), {.tensor_count = std::ssize(list),
+                                              .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                              .first_block = queue_.copied(device_queue::place::blocks, std::span{first}),
+                                              .blocks = first.back(),
+                                              .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
     }
 
     void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
@@ -169,8 +180,10 @@ public:
         if (list.size() == 1) {  // nothing is copied for it, and nothing waited for
             sums_of_squares_by_block(queue_.in_order(), list.front(), block_sums_.data() + before);
         } else {
-            sums_of_squares_by_block(queue_.in_order(), {.tensor_count = std::ssize(list), .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
-                                                         .first_block = queue_.copied(device_queue::place::blocks, std::span{first}), .blocks = first.back(),
+            sums_of_squares_by_block(queue_.in_order(), {.tensor_count = std::ssize(list),
+                                                         .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                                         .first_block = queue_.copied(device_queue::place::blocks, std::span{first}),
+                                                         .blocks = first.back(),
                                                          .block_sums = block_sums_.data() + before});
         }
         for (std::size_t n = 1; n < first.size(); ++n) {
@@ -191,8 +204,10 @@ private:
             return;
         }
         sums_.resize(std::max(sums_.size(), count));
-        sums_of_blocks(queue_.in_order(), {.count = static_cast<std::int64_t>(count), .first_block = queue_.copied(device_queue::place::blocks, std::span{std::as_const(first_block_)}),
-                                           .block_sums = block_sums_.data(), .sums = sums_.data()});
+        sums_of_blocks(queue_.in_order(), {.count = static_cast<std::int64_t>(count),
+                                           .first_block = queue_.copied(device_queue::place::blocks, std::span{std::as_const(first_block_)}),
+                                           .block_sums = block_sums_.data(),
+                                           .sums = sums_.data()});
         first_block_.resize(1);
         auto const more = copied_from(*this, sums_.data(), count);
         fetched_.insert(fetched_.end(), more.begin(), more.end());
@@ -200,7 +215,10 @@ private:
 
     static constexpr dtype_policy plain = policy_storing<storage_t<Policy>>;  ///< of what adds to no sums
 
-    static tensor_cores cores_of(device_ways const& ways) { return ways.attention == attention_by::warpgroups ? tensor_cores::of_warpgroups : tensor_cores::of_warps; }
+    static tensor_cores cores_of(device_ways const& ways)
+    {
+        return ways.attention == attention_by::warpgroups ? tensor_cores::of_warpgroups : tensor_cores::of_warps;
+    }
     static std::optional<order_of_sums> order_of(device_ways const& ways)
     {
         return ways.attention == attention_by::cudnn ? std::optional{ways.deterministic ? order_of_sums::fixed : order_of_sums::any} : std::nullopt;
@@ -241,8 +259,9 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, d
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
     if (ways.attention == attention_by::warpgroups && !has(tensor_cores::of_warpgroups)) {
-        throw back_end_error{fmt::format("run.attention is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
-                                         found.names[static_cast<std::size_t>(device)])};
+        throw back_end_error{
+            fmt::format("run.attention is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
+                        found.names[static_cast<std::size_t>(device)])};
     }
     if (ways.attention == attention_by::cudnn) {
         if (auto const cudnn = find_cudnn(); cudnn.version.empty()) {

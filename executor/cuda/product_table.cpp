@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "executor/device/back_end.hpp"
 #include "kernels/linear/linear_products.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "executor/device/back_end.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -33,15 +33,23 @@ std::uint64_t word_of(product_shape const& s)
 product_shape shape_from(std::span<std::uint64_t const> words)
 {
     auto const bit = [&](int place) { return (words[3] >> place & 1) != 0; };
-    return {.rows = static_cast<std::int64_t>(words[0]), .columns = static_cast<std::int64_t>(words[1]), .terms = static_cast<std::int64_t>(words[2]),
-            .left_transposed = bit(6), .right_transposed = bit(5), .element = elements[bit(1) ? 1 : 0], .result = elements[bit(0) ? 1 : 0],
-            .has_bias = bit(4), .adds = bit(3), .gelu = bit(2)};
+    return {.rows = static_cast<std::int64_t>(words[0]),
+            .columns = static_cast<std::int64_t>(words[1]),
+            .terms = static_cast<std::int64_t>(words[2]),
+            .left_transposed = bit(6),
+            .right_transposed = bit(5),
+            .element = elements[bit(1) ? 1 : 0],
+            .result = elements[bit(0) ? 1 : 0],
+            .has_bias = bit(4),
+            .adds = bit(3),
+            .gelu = bit(2)};
 }
 
 /// Whether a backward adds to the gradient of this slot: an operation above has read it, too, and gave its part.
 bool is_read_above(layer_description const& layer, std::size_t index, int slot)
 {
-    return std::any_of(layer.ops.begin() + static_cast<std::ptrdiff_t>(index) + 1, layer.ops.end(), [&](op const& o) { return o.x[0] == slot || o.x[1] == slot; });
+    return std::any_of(layer.ops.begin() + static_cast<std::ptrdiff_t>(index) + 1, layer.ops.end(),
+                       [&](op const& o) { return o.x[0] == slot || o.x[1] == slot; });
 }
 
 }  // namespace
@@ -75,8 +83,9 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
                 continue;
             }
             if (o.dropout_per_mille != 0 || shape.slices > 1) {
-                throw back_end_error{fmt::format("run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
-                                                 shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices) : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
+                throw back_end_error{fmt::format(
+                    "run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
+                    shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices) : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
             }
             all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
         }

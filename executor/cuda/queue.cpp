@@ -25,7 +25,14 @@ stream made_stream()
 }  // namespace
 
 device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attention, std::optional<order_of_sums> by_cudnn)
-    : stream_{made_stream()}, attention_{attention}, cudnn_{by_cudnn ? std::optional{cudnn_attention{*by_cudnn}} : std::nullopt}, room_{own}, ways_{make_ways(own, page_locked)}, states_{own}, loss_{own, 1}, losses_at_host_{page_locked, most_losses}
+    : stream_{made_stream()},
+      attention_{attention},
+      cudnn_{by_cudnn ? std::optional{cudnn_attention{*by_cudnn}} : std::nullopt},
+      room_{own},
+      ways_{make_ways(own, page_locked)},
+      states_{own},
+      loss_{own, 1},
+      losses_at_host_{page_locked, most_losses}
 {
 }
 
@@ -127,9 +134,11 @@ void device_queue::begin_item(item_values const& values)
     auto const order_tokens = add(std::span{order.tokens}, segments, 0);
     auto const* const begin = static_cast<std::byte const*>(copied(place::item, item_at_host_.data(), item_at_host_.size()));
     auto const numbers = [begin](std::size_t offset) { return reinterpret_cast<std::int32_t const*>(begin + offset); };
-    item_ = {.tokens = numbers(tokens), .targets = numbers(targets),
-             .order = {.segments = static_cast<std::int64_t>(segments), .rows = numbers(order_rows), .first = numbers(order_first), .tokens = numbers(order_tokens)},
-             .streams = reinterpret_cast<random_stream const*>(begin + streams)};
+    item_ = {
+        .tokens = numbers(tokens),
+        .targets = numbers(targets),
+        .order = {.segments = static_cast<std::int64_t>(segments), .rows = numbers(order_rows), .first = numbers(order_first), .tokens = numbers(order_tokens)},
+        .streams = reinterpret_cast<random_stream const*>(begin + streams)};
 }
 
 void device_queue::adds_to(std::span<accumulator_state> states)

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "executor/data/item_values.hpp"
+#include "executor/device/memory.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/attention/attention_cudnn.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
@@ -19,8 +21,6 @@
 #include "kernels/cuda/workspace.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/exact/exact.hpp"
-#include "executor/data/item_values.hpp"
-#include "executor/device/memory.hpp"
 
 namespace rheo::inline v0::cuda {
 

@@ -11,16 +11,16 @@ std::unique_ptr<stage> make_device_stage(std::span<layer_description const> laye
                                          resident_state& state, back_end& on, device_queue& queue, std::span<made_again const> again, bool records)
 {
     return std::make_unique<stage_on<stage_kernels<Policy>>>(layers, first, shape, microbatches, state, on,
-                                                           stage_kernels<Policy>{queue, records ? std::make_shared<recordings>(queue) : nullptr}, again);
+                                                             stage_kernels<Policy>{queue, records ? std::make_shared<recordings>(queue) : nullptr}, again);
 }
 
-template std::unique_ptr<stage> make_device_stage<fp32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&,
-                                                       std::span<made_again const>, bool);
-template std::unique_ptr<stage> make_device_stage<bf16>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&,
-                                                       std::span<made_again const>, bool);
-template std::unique_ptr<stage> make_device_stage<fp32_i32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&,
-                                                       std::span<made_again const>, bool);
-template std::unique_ptr<stage> make_device_stage<bf16_i32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&, device_queue&,
-                                                       std::span<made_again const>, bool);
+template std::unique_ptr<stage> make_device_stage<fp32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&,
+                                                        device_queue&, std::span<made_again const>, bool);
+template std::unique_ptr<stage> make_device_stage<bf16>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&,
+                                                        device_queue&, std::span<made_again const>, bool);
+template std::unique_ptr<stage> make_device_stage<fp32_i32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&,
+                                                            device_queue&, std::span<made_again const>, bool);
+template std::unique_ptr<stage> make_device_stage<bf16_i32>(std::span<layer_description const>, layer_id, microbatch_shape, int, resident_state&, back_end&,
+                                                            device_queue&, std::span<made_again const>, bool);
 
 }  // namespace rheo::inline v0::cuda

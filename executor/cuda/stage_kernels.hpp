@@ -9,6 +9,7 @@
 
 #include "executor/cuda/queue.hpp"
 #include "executor/cuda/recordings.hpp"
+#include "executor/stage/stage.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/cuda/policy.hpp"
@@ -23,7 +24,6 @@
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
 #include "kernels/swiglu/swiglu.hpp"
-#include "executor/stage/stage.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -127,7 +127,8 @@ public:
     void linear_backward_parameters(linear_backward_weight_arguments<Policy> a, gradient_target bias) const
     {
         a.weight_gradient = queue_->in_device(a.weight_gradient);
-        cuda::linear_backward_parameters<Policy>(in_order(), queue_->room(linear_backward_parameters_room(a.rows, a.in, a.out)), queue_->by(), a, queue_->in_device(bias));
+        cuda::linear_backward_parameters<Policy>(in_order(), queue_->room(linear_backward_parameters_room(a.rows, a.in, a.out)), queue_->by(), a,
+                                                 queue_->in_device(bias));
     }
 
     void gelu_forward(gelu_forward_arguments<plain> const& a) const { cuda::gelu_forward<plain>(in_order(), a); }
@@ -157,14 +158,8 @@ public:
         cuda::attention_backward<plain>(in_order(), queue_->room(attention_backward_room(a.batch, a.heads, a.length)), a, queue_->attention());
     }
 
-    void cross_entropy_forward(cross_entropy_forward_arguments<plain> a) const
-    {
-        cuda::cross_entropy_forward<plain>(in_order(), counting_loss(a));
-    }
-    void cross_entropy_fused(cross_entropy_fused_arguments<plain> a) const
-    {
-        cuda::cross_entropy_fused<plain>(in_order(), counting_loss(a));
-    }
+    void cross_entropy_forward(cross_entropy_forward_arguments<plain> a) const { cuda::cross_entropy_forward<plain>(in_order(), counting_loss(a)); }
+    void cross_entropy_fused(cross_entropy_fused_arguments<plain> a) const { cuda::cross_entropy_fused<plain>(in_order(), counting_loss(a)); }
     void cross_entropy_backward(cross_entropy_backward_arguments<plain> a) const
     {
         a.targets = queue_->item().targets;

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "executor/os/mapped_copy.hpp"
 #include "rheo/tensor/random.hpp"
 #include "rheo/units/expects.hpp"
-#include "executor/os/mapped_copy.hpp"
 
 namespace rheo::inline v0 {
 
@@ -88,7 +88,8 @@ struct dataset::impl {
             for (std::int64_t i = 0; i < p.count; ++i) {
                 auto const token = files.token(p, i);
                 if (token >= vocabulary) {
-                    refuse(fmt::format("'{}' has the token {} at position {}, but model.vocabulary = {} ends before it", p.path, token, before + i, vocabulary));
+                    refuse(
+                        fmt::format("'{}' has the token {} at position {}, but model.vocabulary = {} ends before it", p.path, token, before + i, vocabulary));
                 }
                 if (p.first + i < training) {
                     ++counts[static_cast<std::size_t>(token)];
@@ -144,8 +145,8 @@ dataset::dataset(data_config const& config, int vocabulary, microbatch_shape sha
     impl_ = made;
 }
 
-void dataset::training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch, std::span<std::int32_t> tokens,
-                                  std::span<std::int32_t> targets, int slice) const
+void dataset::training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets,
+                                  int slice) const
 {
     // No operation of a model has layer -1, so dropout never draws from this stream.
     auto const stream = stream_of({.seed = seed, .step = step, .microbatch = microbatch, .layer = layer_id{-1}, .op = op_id{-1}});
@@ -159,7 +160,8 @@ void dataset::validation_microbatch(microbatch_id microbatch, std::span<std::int
 {
     // Multiples of the golden ratio: the first n of them are evenly spread for every n.
     impl_->fill(impl_->training, impl_->files.count(), slice, tokens, targets, [&](int sequence) {
-        auto const nth = static_cast<std::uint64_t>(microbatch.value) * static_cast<std::uint64_t>(impl_->shape.sequences) + static_cast<std::uint64_t>(sequence);
+        auto const nth =
+            static_cast<std::uint64_t>(microbatch.value) * static_cast<std::uint64_t>(impl_->shape.sequences) + static_cast<std::uint64_t>(sequence);
         return nth * 0x9e3779b97f4a7c15U;
     });
 }
@@ -176,8 +178,8 @@ bool dataset::is_text() const { return impl_->files.is_text(); }
 std::string dataset::description() const
 {
     auto const& d = *impl_;
-    return fmt::format("{} {} file{}, {} {} to train on and {} to validate", d.files.pieces().size(), d.files.is_text() ? "text" : "token", d.files.pieces().size() == 1 ? "" : "s",
-                       d.training, d.files.is_text() ? "bytes" : "tokens", d.files.count() - d.training);
+    return fmt::format("{} {} file{}, {} {} to train on and {} to validate", d.files.pieces().size(), d.files.is_text() ? "text" : "token",
+                       d.files.pieces().size() == 1 ? "" : "s", d.training, d.files.is_text() ? "bytes" : "tokens", d.files.count() - d.training);
 }
 
 }  // namespace rheo::inline v0

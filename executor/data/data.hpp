@@ -10,11 +10,11 @@
 #include <span>
 #include <string>
 
+#include "executor/config/config.hpp"
+#include "executor/data/token_files.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/shape.hpp"
 #include "rheo/topology/index.hpp"
-#include "executor/config/config.hpp"
-#include "executor/data/token_files.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,12 +26,11 @@ public:
 
     /// Tokens and next tokens of training microbatch `microbatch` of `step`, or of a slice of each of its sequences; both have
     /// rows(shape) elements.
-    void training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch,
-                             std::span<std::int32_t> tokens, std::span<std::int32_t> targets, int slice = 0) const;
+    void training_microbatch(std::uint64_t seed, step_id step, microbatch_id microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets,
+                             int slice = 0) const;
 
     /// The same of the validation split; the same ones at every evaluation.
-    void validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens,
-                               std::span<std::int32_t> targets, int slice = 0) const;
+    void validation_microbatch(microbatch_id microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets, int slice = 0) const;
 
     /// The first file that was changed in place since it was opened, on this rank. Cost: a look at each mapped file's status
     std::optional<token_files::changed_file> change() const;

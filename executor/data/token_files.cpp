@@ -33,10 +33,7 @@ constexpr std::int64_t mapped_from_bytes = 1 << 20;
 
 [[noreturn]] void refuse(std::string const& sentence) { throw data_error{"data: " + sentence}; }
 
-[[noreturn]] void refuse_call(std::string const& path, int code)
-{
-    refuse(fmt::format("'{}' cannot be read: {}", path, std::strerror(code)));
-}
+[[noreturn]] void refuse_call(std::string const& path, int code) { refuse(fmt::format("'{}' cannot be read: {}", path, std::strerror(code))); }
 
 bool is_token_file(std::string_view path) { return path.ends_with(".bin"); }
 
@@ -65,8 +62,8 @@ std::string moment(std::int64_t ns)
     std::time_t const s = ns / 1'000'000'000;
     std::tm parts{};
     ::gmtime_r(&s, &parts);
-    return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                       ns / 1'000'000 % 1000);
+    return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
+                       parts.tm_sec, ns / 1'000'000 % 1000);
 }
 
 /// Checks the header of a token file. Returns its number of tokens.
@@ -88,7 +85,8 @@ std::int64_t check_token_file(file_bytes const& file, std::string const& path)
     }
     auto const expected = header_bytes + 2 * std::int64_t{header[2]};
     if (file.size() != expected) {
-        refuse(fmt::format("'{}' says that it holds {} tokens, which are {} bytes with the header, but it has {} bytes", path, header[2], expected, file.size()));
+        refuse(
+            fmt::format("'{}' says that it holds {} tokens, which are {} bytes with the header, but it has {} bytes", path, header[2], expected, file.size()));
     }
     return header[2];
 }
@@ -146,7 +144,7 @@ std::vector<std::string> list_files(std::vector<std::string> const& paths)
 file_bytes::file_bytes(std::string const& path) : path_{path}
 {
     file_handle const file(path);
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file.get(), &status) != 0) {
         refuse_call(path, errno);
     }
@@ -189,7 +187,7 @@ file_bytes::~file_bytes()
 
 std::optional<std::string> file_bytes::change() const
 {
-    struct stat now {};
+    struct stat now{};
     if (mapped_ == nullptr || ::stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.device || now.st_ino != opened_.number) {
         return std::nullopt;  // what is mapped has lost its name at most
     }
@@ -208,8 +206,8 @@ token_files::token_files(std::vector<std::string> const& paths)
     for (auto const& path : files) {
         auto const is_tokens = is_token_file(path);
         if (!pieces_.empty() && is_tokens == text_) {
-            refuse(fmt::format("'{}' is a {} file, but '{}' is a {} file; a run takes one kind", path, is_tokens ? "token" : "text",
-                               pieces_.front().path, text_ ? "text" : "token"));
+            refuse(fmt::format("'{}' is a {} file, but '{}' is a {} file; a run takes one kind", path, is_tokens ? "token" : "text", pieces_.front().path,
+                               text_ ? "text" : "token"));
         }
         auto const& file = files_.emplace_back(path);
         if (is_tokens) {
@@ -246,8 +244,9 @@ std::optional<token_files::changed_file> token_files::change() const
 {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         if (auto const what = files_[i].change()) {
-            return changed_file{i, fmt::format("data: '{}' was changed in place while the run reads it: {}; data must stay as they are (a new version belongs in a new file)",
-                                               pieces_[i].path, *what)};
+            return changed_file{
+                i, fmt::format("data: '{}' was changed in place while the run reads it: {}; data must stay as they are (a new version belongs in a new file)",
+                               pieces_[i].path, *what)};
         }
     }
     return std::nullopt;

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/device/memory.hpp"
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/exact_rows/exact_rows.hpp"
@@ -22,7 +23,6 @@
 #include "rheo/model/layer.hpp"
 #include "rheo/model/made_again.hpp"
 #include "rheo/tensor/dtype.hpp"
-#include "executor/device/memory.hpp"
 
 namespace rheo::inline v0 {
 

@@ -40,7 +40,10 @@ public:
     bool empty() const { return here_.empty(); }
 
     void* here() { return here_.data(); }
-    std::span<std::byte> in_message() { return on_->has_one_memory() ? std::span{here_.data(), here_.size()} : std::span{in_message_.data(), in_message_.size()}; }
+    std::span<std::byte> in_message()
+    {
+        return on_->has_one_memory() ? std::span{here_.data(), here_.size()} : std::span{in_message_.data(), in_message_.size()};
+    }
 
     /// What a message brought goes where kernels use it.
     void has_come()

@@ -61,8 +61,8 @@ void remove_unlinked(std::filesystem::path const& folder, link_generation const&
         };
         std::int32_t of = 0;
         std::int32_t rank = 0;
-        if ((number_behind(".after-", of, '.') && of < now.ended.value)
-            || (number_behind(".after.", rank, '\0') && !std::binary_search(now.members.begin(), now.members.end(), rank_id{rank}))) {
+        if ((number_behind(".after-", of, '.') && of < now.ended.value) ||
+            (number_behind(".after.", rank, '\0') && !std::binary_search(now.members.begin(), now.members.end(), rank_id{rank}))) {
             old.push_back(entry->path());
         }
     }
@@ -86,7 +86,7 @@ bool write_all(int descriptor, std::string const& text)
 
 [[noreturn]] void cannot(std::filesystem::path const& path, int descriptor, int reason)
 {
-    struct stat information {};
+    struct stat information{};
     if (reason == ENOENT && ::fstat(descriptor, &information) == 0 && information.st_nlink == 0) {
         throw folder_error{"the run folder " + path.parent_path().string() + " was removed"};
     }
@@ -191,9 +191,6 @@ generation_id last_generation(std::filesystem::path const& folder)
     return last;
 }
 
-bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me)
-{
-    return fence{folder, me}.link(what);
-}
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me) { return fence{folder, me}.link(what); }
 
 }  // namespace rheo::inline v0

@@ -29,8 +29,8 @@ struct watchdog::slot {
     std::atomic<double> counted;         ///< joules of its device
     std::atomic<bool> shows;             ///< it has written them
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free && std::atomic<double>::is_always_lock_free
-              && std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free && std::atomic<double>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
 namespace {
 
@@ -161,11 +161,13 @@ void watchdog::look_at_own(seconds passed)
         own_.forgive();
         auto const code = code_of_end_.load(std::memory_order_relaxed);
         if (config_.factor > 0 && code >= 0 && blocked > deadline) {
-            say(fmt::format("rank {}: the other ranks have not ended within {:.1f} s: the rank ends without them; all that it had to write is written", me_.value, blocked.count));
+            say(fmt::format("rank {}: the other ranks have not ended within {:.1f} s: the rank ends without them; all that it had to write is written",
+                            me_.value, blocked.count));
             ::_exit(code);
         }
         if (config_.factor > 0 && blocked > longest_wait_of(deadline)) {
-            say(fmt::format("rank {}: an agreement with the other ranks has taken {:.1f} s, which none can take as long as ranks live: the rank ends itself", me_.value, blocked.count));
+            say(fmt::format("rank {}: an agreement with the other ranks has taken {:.1f} s, which none can take as long as ranks live: the rank ends itself",
+                            me_.value, blocked.count));
             ::kill(::getpid(), SIGKILL);
         }
         return;

@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
+#include "executor/config/config.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

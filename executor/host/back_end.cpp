@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "kernels/blas.hpp"
 #include "executor/host/stage.hpp"
+#include "kernels/blas.hpp"
 
 namespace rheo::inline v0 {
 
@@ -48,9 +48,18 @@ void host_back_end::update(std::span<adamw_arguments<bf16> const> tensors)
 {
     for (auto const& t : tensors) {
         expects(t.parameter == nullptr, "the host stores parameters as they are");
-        host::adamw(pool_, {.count = t.count, .master = t.master, .first_moment = t.first_moment, .second_moment = t.second_moment, .gradient = t.gradient,
-                            .gradient_multiplier = t.gradient_multiplier, .learning_rate = t.learning_rate, .beta1 = t.beta1, .beta2 = t.beta2,
-                            .epsilon = t.epsilon, .weight_decay = t.weight_decay, .step = t.step});
+        host::adamw(pool_, {.count = t.count,
+                            .master = t.master,
+                            .first_moment = t.first_moment,
+                            .second_moment = t.second_moment,
+                            .gradient = t.gradient,
+                            .gradient_multiplier = t.gradient_multiplier,
+                            .learning_rate = t.learning_rate,
+                            .beta1 = t.beta1,
+                            .beta2 = t.beta2,
+                            .epsilon = t.epsilon,
+                            .weight_decay = t.weight_decay,
+                            .step = t.step});
     }
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/tiles.hpp"
 #include "executor/device/back_end.hpp"
+#include "kernels/tiles.hpp"
 
 namespace rheo::inline v0 {
 

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "executor/host/back_end.hpp"
+#include "executor/stage/stage_on.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/embedding/embedding.hpp"
@@ -18,8 +20,6 @@
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
 #include "kernels/swiglu/swiglu.hpp"
-#include "executor/host/back_end.hpp"
-#include "executor/stage/stage_on.hpp"
 
 namespace rheo::inline v0 {
 

@@ -44,7 +44,8 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     next.rest = std::move(last.rest);
     next.with = next.rest.take();
     // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
-    auto const lives = agree_on_survivors(known_to_live(next.recovery(), next.with.crew, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
+    auto const lives =
+        agree_on_survivors(known_to_live(next.recovery(), next.with.crew, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
     for (std::size_t position = 0; position < lives.size(); ++position) {
         if (lives[position]) {
             next.members.push_back(next.with.crew[position]);
@@ -82,9 +83,6 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
     return {std::none_of(lives.begin(), lives.end(), [](bool one) { return one; }), lowest == pair.recovery.rank()};
 }
 
-communicator survivors_of(generation last)
-{
-    return last.members == last.with.crew ? std::move(last.with.data) : shrink(last.data());
-}
+communicator survivors_of(generation last) { return last.members == last.with.crew ? std::move(last.with.data) : shrink(last.data()); }
 
 }  // namespace rheo::inline v0::mpi

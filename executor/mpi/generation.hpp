@@ -25,15 +25,9 @@ struct generation {
     communicator const& data() const { return with.data; }
 
     /// Its number in the two communicators.
-    int address_of(rank_id rank) const
-    {
-        return static_cast<int>(std::lower_bound(with.crew.begin(), with.crew.end(), rank) - with.crew.begin());
-    }
+    int address_of(rank_id rank) const { return static_cast<int>(std::lower_bound(with.crew.begin(), with.crew.end(), rank) - with.crew.begin()); }
     /// Its number among those who live.
-    int position_of(rank_id rank) const
-    {
-        return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
-    }
+    int position_of(rank_id rank) const { return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin()); }
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
     /// How many communicators this rank has open.
     std::size_t communicators() const { return 2 + rest.communicators(); }

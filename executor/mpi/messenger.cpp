@@ -64,9 +64,9 @@ messenger::ticket messenger::start_receive(rank_id from, int tag, void* data, st
 {
     auto const which = fresh();
     in_pieces(size, pending_[which].requests, [&](std::size_t offset, int count, MPI_Request& request) {
-        expect_success(MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->address_of(from), tag,
-                        generation_->data().handle(), &request),
-                       "MPI_Irecv");
+        expect_success(
+            MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, generation_->address_of(from), tag, generation_->data().handle(), &request),
+            "MPI_Irecv");
     });
     return which;
 }

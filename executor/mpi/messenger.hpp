@@ -32,10 +32,7 @@ public:
 
     /// @param signs_of_life counted up while a wait polls, and by alive()
     /// @pre the generation outlives the messenger
-    explicit messenger(generation const& members, std::atomic<std::uint64_t>* signs_of_life = nullptr)
-        : generation_{&members}, signs_of_life_{signs_of_life}
-    {
-    }
+    explicit messenger(generation const& members, std::atomic<std::uint64_t>* signs_of_life = nullptr) : generation_{&members}, signs_of_life_{signs_of_life} {}
     ~messenger() { drain(); }
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;

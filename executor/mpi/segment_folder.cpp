@@ -56,7 +56,7 @@ std::string job_name()
     std::error_code unknown;
     auto key = fs::read_symlink("/proc/self/ns/pid", unknown).string() + ' ' + from_environment("PMIX_NAMESPACE") + ' ' + from_environment("PMIX_SERVER_URI41");
     if (from_environment("PMIX_NAMESPACE").empty()) {
-        struct stat self {};
+        struct stat self{};
         ::stat("/proc/self", &self);  // as old as the process: with its number it names one for ever
         key += fmt::format("{} {}.{}", ::getpid(), self.st_ctim.tv_sec, self.st_ctim.tv_nsec);
     }
@@ -77,10 +77,10 @@ int join(fs::path const& folder)
             }
             return -1;
         }
-        struct stat opened {};
-        struct stat named {};
-        if (::flock(descriptor, LOCK_SH) == 0 && ::fstat(descriptor, &opened) == 0 && opened.st_uid == ::geteuid() && ::stat(folder.c_str(), &named) == 0
-            && is_same_file(opened, named)) {
+        struct stat opened{};
+        struct stat named{};
+        if (::flock(descriptor, LOCK_SH) == 0 && ::fstat(descriptor, &opened) == 0 && opened.st_uid == ::geteuid() && ::stat(folder.c_str(), &named) == 0 &&
+            is_same_file(opened, named)) {
             return descriptor;
         }
         ::close(descriptor);

@@ -13,7 +13,7 @@ namespace {
 
 thread_local sigjmp_buf before_the_copy;
 thread_local volatile std::sig_atomic_t copies = 0;
-struct sigaction others {};  // what was there before: the signal is theirs when no copy runs
+struct sigaction others{};  // what was there before: the signal is theirs when no copy runs
 
 void on_bus_error(int)
 {
@@ -26,7 +26,7 @@ void on_bus_error(int)
 
 bool take_signal()
 {
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_handler = on_bus_error;
     ours.sa_flags = SA_NODEFER;  // it is left by a jump
     sigemptyset(&ours.sa_mask);

@@ -21,10 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Whether a process was started with this entry in its environment.
-bool has_entry(pid_t pid, std::string const& entry)
-{
-    return ('\0' + process_file(pid, "environ")).find('\0' + entry + '\0') != std::string::npos;
-}
+bool has_entry(pid_t pid, std::string const& entry) { return ('\0' + process_file(pid, "environ")).find('\0' + entry + '\0') != std::string::npos; }
 
 }  // namespace
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/plan_report.hpp"
+#include "executor/plan/planning.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/recover/replan.hpp"
-#include "executor/plan/plan_report.hpp"
-#include "executor/plan/job_templates.hpp"
-#include "executor/plan/planning.hpp"
 
 namespace rheo::inline v0 {
 
@@ -130,7 +130,10 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
         shares.push_back(static_cast<int>(work.size()));
     }
 
-    foreseen result{.microbatches = even_share(config), .node_size = rules.node_size, .profile = config.plan.layer_profile, .step = step_of(p.pipelines, shares, known.ready)};
+    foreseen result{.microbatches = even_share(config),
+                    .node_size = rules.node_size,
+                    .profile = config.plan.layer_profile,
+                    .step = step_of(p.pipelines, shares, known.ready)};
     auto const device_memory = options.device_memory ? options.device_memory : memory_limit(config);
     result.templates = templates_for(layers, config, {smallest, all}, 1, device_memory);
     if (options.node_size > 1 && all >= options.node_size) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/config/config.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
@@ -18,7 +19,6 @@
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 
@@ -59,12 +59,12 @@ struct foreseen {
     std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
-    std::vector<instantiation> instantiations{};      ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
-    std::vector<rank_memory> memory{};                ///< of every rank that has a place
+    std::vector<instantiation> instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
+    std::vector<rank_memory> memory{};  ///< of every rank that has a place
     survivability as_it_stands{};
-    std::vector<loss_outcome> ranks{};                ///< each one alone
-    std::vector<loss_outcome> nodes{};                ///< each one alone; none when a node is a rank
-    std::optional<pair_outcomes> pairs{};             ///< not looked at for many ranks
+    std::vector<loss_outcome> ranks{};  ///< each one alone
+    std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank
+    std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks
 };
 
 /// All ranks of a plan, ascending.

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/schedule_file.hpp"
+#include "executor/plan/layer_profile_file.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/units/expects.hpp"
-#include "executor/plan/layer_profile_file.hpp"
-#include "executor/config/schedule_file.hpp"
 
 namespace rheo::inline v0 {
 
@@ -25,8 +25,9 @@ std::string why_no_layers(model_description const& model, run_config const& conf
     if (!read) {
         return read.reason;
     }
-    return read.layers.size() == model.layers.size() ? std::string{}
-                                                     : fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), model.layers.size());
+    return read.layers.size() == model.layers.size()
+               ? std::string{}
+               : fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), model.layers.size());
 }
 
 std::vector<layer_profile> planned_layers(model_description const& model, run_config const& config, int devices_per_node, int pipelines)
@@ -34,11 +35,14 @@ std::vector<layer_profile> planned_layers(model_description const& model, run_co
     auto const policy = policy_of(config);
     auto const shape = config.train.microbatch;
     auto layers = config.plan.layer_profile.empty()
-        ? profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy)
-        : find_layer_profile(config.plan.layer_profile, policy).layers;
+                      ? profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy)
+                      : find_layer_profile(config.plan.layer_profile, policy).layers;
     expects(layers.size() == model.layers.size(), "plan.layer_profile is a profile of the model's layers");
     bool const by_layers = config.plan.recompute == recomputing::by_layers;
-    set_memory(layers, model, terms_of_ranks(shape, policy, pipelines), !by_layers ? made_again::nothing : shape.slices == 1 ? made_again::all : made_again::cheap);
+    set_memory(layers, model, terms_of_ranks(shape, policy, pipelines),
+               !by_layers          ? made_again::nothing
+               : shape.slices == 1 ? made_again::all
+                                   : made_again::cheap);
     return layers;
 }
 
@@ -63,16 +67,17 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
     if (nodes.to < nodes.from) {
         return {};
     }
-    return plan_makespan_templates(make_stage_prices(layers, link_between_ranks, devices_per_node),
-                                   {.schedule = *schedule.schedule,
-                                    .nodes = nodes,
-                                    .microbatches = even_share(config),
-                                    .most_microbatches = config.train.microbatches,
-                                    .device_memory = device_memory,
-                                    .effort = effort,
-                                    .otherwise = one_f_one_b{},
-                                    .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
-                                    .slices = config.train.microbatch.slices});
+    return plan_makespan_templates(
+        make_stage_prices(layers, link_between_ranks, devices_per_node),
+        {.schedule = *schedule.schedule,
+         .nodes = nodes,
+         .microbatches = even_share(config),
+         .most_microbatches = config.train.microbatches,
+         .device_memory = device_memory,
+         .effort = effort,
+         .otherwise = one_f_one_b{},
+         .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
+         .slices = config.train.microbatch.slices});
 }
 
 template_set_value ready_templates(model_description const& model, run_config const& config, int ranks, std::optional<bytes> device_memory, int pipelines)

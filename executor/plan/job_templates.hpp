@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "executor/config/config.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

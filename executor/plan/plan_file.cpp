@@ -11,11 +11,11 @@
 
 #include <fmt/format.h>
 
-#include "rheo/plan/json.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "executor/config/config.hpp"
 #include "executor/config/schedule_file.hpp"
 #include "executor/config/strict_json.hpp"
+#include "rheo/plan/json.hpp"
+#include "rheo/schedule/families/families.hpp"
 
 namespace rheo::inline v0 {
 

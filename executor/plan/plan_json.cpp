@@ -30,8 +30,13 @@ json to_json(makespan_template const& one, char const* counted_in)
     if (!one.split) {
         return {{counted_in, one.nodes}, {"cannot", one.split.cannot}};
     }
-    json object{{counted_in, one.nodes}, {"cuts", numbers_of(one.split.cuts)}, {"devices", one.split.devices}, {"makespan_s", one.split.makespan.count},
-                {"bound_s", one.split.bound.count}, {"proved", one.split.is_optimal()}, {"fullest_bytes", one.fullest.count}};
+    json object{{counted_in, one.nodes},
+                {"cuts", numbers_of(one.split.cuts)},
+                {"devices", one.split.devices},
+                {"makespan_s", one.split.makespan.count},
+                {"bound_s", one.split.bound.count},
+                {"proved", one.split.is_optimal()},
+                {"fullest_bytes", one.fullest.count}};
     if (one.most_microbatches > 0) {
         object["fitting_microbatches"] = one.most_microbatches;
     }
@@ -55,8 +60,12 @@ json to_json(instantiation const& chosen, int ranks)
     if (!chosen) {
         return {{"ranks", ranks}, {"cannot", chosen.cannot}};
     }
-    return {{"ranks", ranks}, {"pipelines", chosen.sizes}, {"microbatches", chosen.shares}, {"spares", chosen.spares},
-            {"step_s", chosen.time.count > 0.0 ? json(chosen.time.count) : json(nullptr)}, {"degraded", chosen.degraded}};
+    return {{"ranks", ranks},
+            {"pipelines", chosen.sizes},
+            {"microbatches", chosen.shares},
+            {"spares", chosen.spares},
+            {"step_s", chosen.time.count > 0.0 ? json(chosen.time.count) : json(nullptr)},
+            {"degraded", chosen.degraded}};
 }
 
 json to_json(loss_outcome const& outcome)
@@ -109,7 +118,9 @@ json to_json(rank_memory const& of)
 
 json to_json(foreseen const& what)
 {
-    json object{{"template_microbatches", what.microbatches}, {"times", what.profile.empty() ? "modelled" : what.profile}, {"templates", to_json(what.templates, "ranks")}};
+    json object{{"template_microbatches", what.microbatches},
+                {"times", what.profile.empty() ? "modelled" : what.profile},
+                {"templates", to_json(what.templates, "ranks")}};
     if (!what.node_templates.empty()) {
         object["node_templates"] = to_json(what.node_templates, "nodes");
     }
@@ -122,7 +133,10 @@ json to_json(foreseen const& what)
         memory.push_back(to_json(one));
     }
     auto const& now = what.as_it_stands;
-    object["survivable"] = {{"ranks", now.ranks}, {"nodes", now.nodes}, {"only_ranks", numbers_of(now.only_ranks)}, {"only_nodes", numbers_of(now.only_nodes)},
+    object["survivable"] = {{"ranks", now.ranks},
+                            {"nodes", now.nodes},
+                            {"only_ranks", numbers_of(now.only_ranks)},
+                            {"only_nodes", numbers_of(now.only_nodes)},
                             {"sentence", to_string(now)}};
     object["after_loss_of_rank"] = to_json(what.ranks);
     if (what.node_size > 1) {
@@ -130,9 +144,9 @@ json to_json(foreseen const& what)
         object["after_loss_of_node"] = to_json(what.nodes);
     }
     if (what.pairs) {
-        object["after_loss_of_two_ranks"] = {{"pairs", what.pairs->pairs}, {"as_wanted", what.pairs->as_wanted}, {"fewer_pipelines", what.pairs->fewer},
-                                             {"too_few_ranks", what.pairs->too_few}, {"state_lost", what.pairs->state_lost},
-                                             {"most_copied_bytes", what.pairs->most_copied.count}};
+        object["after_loss_of_two_ranks"] = {{"pairs", what.pairs->pairs},           {"as_wanted", what.pairs->as_wanted},
+                                             {"fewer_pipelines", what.pairs->fewer}, {"too_few_ranks", what.pairs->too_few},
+                                             {"state_lost", what.pairs->state_lost}, {"most_copied_bytes", what.pairs->most_copied.count}};
     }
     return object;
 }

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rheo/plan/plan.hpp"
 #include "executor/plan/foreseen.hpp"
+#include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {
 

@@ -11,14 +11,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/plan/plan_tables.hpp"
+#include "executor/plan/planning.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/draw/draw.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "executor/plan/plan_tables.hpp"
-#include "executor/plan/planning.hpp"
 
 namespace rheo::inline v0 {
 
@@ -189,12 +189,14 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
         text += fmt::format("  rank {} is a spare\n", rank.value);
     }
 
-    auto const verdict = deadlock_free<rendezvous>(programs_of(p, reduction_units(state, static_cast<int>(model.layers.size())), static_cast<int>(model.layers.size())));
+    auto const verdict =
+        deadlock_free<rendezvous>(programs_of(p, reduction_units(state, static_cast<int>(model.layers.size())), static_cast<int>(model.layers.size())));
     text += verdict ? "  checked: with all transfers and reductions, no rank waits for ever, even if every send waits for its receive\n"
                     : fmt::format("  {}\n", verdict.sentence());
 
     text += "\n" + drawing_of(p);
-    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
+    text +=
+        fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
     text += outcomes_for_people(what);
     return text + (what.pairs ? pairs_for_people(*what.pairs) : "");
 }

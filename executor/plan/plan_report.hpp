@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "executor/config/config.hpp"
+#include "executor/plan/foreseen.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
-#include "executor/plan/foreseen.hpp"
 
 namespace rheo::inline v0 {
 

@@ -81,8 +81,9 @@ std::string after_one_loss(foreseen const& what)
     if (same) {
         return {};
     }
-    return !modelled ? "after a loss as below" : shortest == longest ? fmt::format("after a loss {}, as below", milliseconds_for_people(*longest))
-                                                                     : fmt::format("after a loss {} to {}, as below", milliseconds_for_people(*shortest), milliseconds_for_people(*longest));
+    return !modelled             ? "after a loss as below"
+           : shortest == longest ? fmt::format("after a loss {}, as below", milliseconds_for_people(*longest))
+                                 : fmt::format("after a loss {} to {}, as below", milliseconds_for_people(*shortest), milliseconds_for_people(*longest));
 }
 
 }  // namespace
@@ -117,7 +118,9 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
             cuts += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
         }
         cuts += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
-        rows.push_back({{fmt::format("{}", one.nodes), milliseconds_for_people(one.split.makespan), gap_of(one.split), fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit}, cuts});
+        rows.push_back({{fmt::format("{}", one.nodes), milliseconds_for_people(one.split.makespan), gap_of(one.split),
+                         fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit},
+                        cuts});
     }
     return to_text({{std::move(counted_in)}, {"makespan", true}, {"optimum", true}, {"fullest", true}, {"fit", true}, {"cuts before layers"}}, rows);
 }
@@ -144,7 +147,8 @@ std::string instantiations_for_people(foreseen const& what)
                 notes.push_back(std::move(note));
             }
         }
-        rows.push_back({{number, sum_for_people(chosen.sizes), sum_for_people(chosen.shares), step_for_people(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
+        rows.push_back({{number, sum_for_people(chosen.sizes), sum_for_people(chosen.shares),
+                         step_for_people(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
                         fmt::format("{}", fmt::join(notes, ", "))});
     }
     return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
@@ -156,8 +160,8 @@ std::string sentence_of(loss_outcome const& outcome)
         return end;
     }
     auto const& next = outcome.next;
-    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "), step_for_people(outcome.step),
-                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
+    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
+                       step_for_people(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
                        next.degraded ? "; " + next.sentence : "");
 }
 
@@ -173,7 +177,8 @@ std::string outcomes_for_people(foreseen const& what)
         auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
         rest += next.degraded ? (rest.empty() ? "" : "; ") + next.sentence : "";
         rows.push_back({{std::move(lost), sum_for_people(next.pipelines), sum_for_people(next.shares), step_for_people(outcome.step),
-                         fmt::format("{:.2f} MiB", in_mebibytes(next.moved))}, std::move(rest)});
+                         fmt::format("{:.2f} MiB", in_mebibytes(next.moved))},
+                        std::move(rest)});
     };
     for (auto const& outcome : what.ranks) {
         add(fmt::format("rank {}", outcome.lost.front().value), outcome);

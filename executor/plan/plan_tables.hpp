@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "executor/plan/foreseen.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/plan/foreseen.hpp"
 
 namespace rheo::inline v0 {
 

@@ -8,16 +8,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/config/schedule_file.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/plan_report.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
-#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/topology/microbatch_set.hpp"
-#include "executor/plan/job_templates.hpp"
-#include "executor/plan/plan_report.hpp"
-#include "executor/config/schedule_file.hpp"
 
 namespace rheo::inline v0 {
 
@@ -57,14 +57,15 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
             auto const again = made_again_at(p, place);
             memory_plan const as_planned{.parts = parts, .again = {again.begin(), again.end()}, .available = *limit};
             if (!as_planned.fits()) {
-                return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", sentence_of(as_planned, fmt::format("rank {}", rank)), config.plan.memory_mib);
+                return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", sentence_of(as_planned, fmt::format("rank {}", rank)),
+                                   config.plan.memory_mib);
             }
             continue;
         }
         if (auto const needed = total(parts); needed > *limit) {
             auto const largest = largest_of(parts);
-            return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}; the largest part is {:.2f} MiB of {}", rank,
-                               in_mebibytes(needed), config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "",
+            return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}; the largest part is {:.2f} MiB of {}",
+                               rank, in_mebibytes(needed), config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "",
                                config.plan.memory_mib, in_mebibytes(largest.size), largest.name);
         }
     }
@@ -115,7 +116,13 @@ std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& read
 
 first_plan make_first_plan(model_description const& model, run_config const& config, int ranks)
 {
-    first_plan result{.what = {.schedule = config.plan.schedule, .pipelines = {}, .work = {}, .spares = {}, .recompute = config.plan.recompute == recomputing::always, .own = own_schedule(config.plan), .slices = config.train.microbatch.slices}};
+    first_plan result{.what = {.schedule = config.plan.schedule,
+                               .pipelines = {},
+                               .work = {},
+                               .spares = {},
+                               .recompute = config.plan.recompute == recomputing::always,
+                               .own = own_schedule(config.plan),
+                               .slices = config.train.microbatch.slices}};
     if (result.cannot = why_no_layers(model, config); !result) {
         return result;
     }
@@ -128,11 +135,12 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     if (sizes.empty()) {
         auto const chosen = instantiate(ready, {ranks - config.plan.spares, config.plan.failures, config.train.microbatches});
         if (!chosen) {
-            result.cannot = config.plan.min_ranks > layers
-                ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
+            result.cannot =
+                config.plan.min_ranks > layers
+                    ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
                 : ready.templates.empty() && memory_limit(config)
-                ? fmt::format("no pipeline of at most {} rank{} keeps within plan.memory_mib = {:g}", ranks, ranks == 1 ? "" : "s", config.plan.memory_mib)
-                : chosen.cannot;
+                    ? fmt::format("no pipeline of at most {} rank{} keeps within plan.memory_mib = {:g}", ranks, ranks == 1 ? "" : "s", config.plan.memory_mib)
+                    : chosen.cannot;
             return result;
         }
         sizes = chosen.sizes;
@@ -260,14 +268,13 @@ std::string over_device(plan const& p, model_description const& model, run_confi
         return {};
     }
     auto const largest = largest_of(parts);
-    return fmt::format("rank {} would hold {:.0f} MiB, but its device has {:.0f} MiB free; the largest part is {:.0f} MiB of {}. Plans keep within plan.memory_mib, "
-                       "where it is said", rank.value, in_mebibytes(total(parts)), in_mebibytes(free), in_mebibytes(largest.size), largest.name);
+    return fmt::format(
+        "rank {} would hold {:.0f} MiB, but its device has {:.0f} MiB free; the largest part is {:.0f} MiB of {}. Plans keep within plan.memory_mib, "
+        "where it is said",
+        rank.value, in_mebibytes(total(parts)), in_mebibytes(free), in_mebibytes(largest.size), largest.name);
 }
 
-membership_rules rules_of(run_config const& config)
-{
-    return {.node_size = config.plan.node_size, .kept_waiting = config.plan.spares};
-}
+membership_rules rules_of(run_config const& config) { return {.node_size = config.plan.node_size, .kept_waiting = config.plan.spares}; }
 
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks)
 {
@@ -300,9 +307,7 @@ std::string why_not(plan const& p, model_description const& model, run_config co
         return "a plan needs at least one pipeline";
     }
     std::vector<int> seen(static_cast<std::size_t>(ranks));
-    auto const place = [&](rank_id rank) {
-        return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1;
-    };
+    auto const place = [&](rank_id rank) { return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1; };
     for (auto const& pipeline : p.pipelines) {
         if (!are_cuts(pipeline.cuts) || pipeline.cuts.back() != layer_id{layers}) {
             return fmt::format("the cuts of a pipeline must ascend from 0 to the {} layers of the model", layers);

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "executor/config/config.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "rheo/pipeline/instantiate.hpp"
 #include "executor/plan/planning.hpp"
+#include "rheo/pipeline/instantiate.hpp"
 
 namespace rheo::inline v0 {
 
 plans_ahead::plans_ahead(plan like, membership_plan in_force, replanning known, membership_rules rules)
-    : like_{std::move(like)}, in_force_{std::move(in_force)}, known_{std::move(known)}, rules_{rules}, ranks_{static_cast<int>(in_force_.salvage.after.size()) - 1}
+    : like_{std::move(like)},
+      in_force_{std::move(in_force)},
+      known_{std::move(known)},
+      rules_{rules},
+      ranks_{static_cast<int>(in_force_.salvage.after.size()) - 1}
 {
     auto const& members = in_force_.salvage.after;
     for (auto const& member : members) {

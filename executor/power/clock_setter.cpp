@@ -9,17 +9,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "rheo/units/expects.hpp"
 #include "executor/os/background_thread.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::power {
 
 namespace {
 
-std::int64_t now_in_nanoseconds()
-{
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t now_in_nanoseconds() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "executor/power/descriptor.hpp"
-#include "executor/power/permission/device_claim.hpp"
 #include "executor/power/guardian/guardian.hpp"
+#include "executor/power/permission/device_claim.hpp"
 #include "executor/power/permission/ladder.hpp"
 
 namespace rheo::inline v0::power {

@@ -12,11 +12,11 @@
 
 #include <fmt/format.h>
 
-#include "rheo/recover/outcome.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
+#include "executor/config/strict_json.hpp"
 #include "executor/records/record_line.hpp"
 #include "executor/records/run_folder.hpp"
-#include "executor/config/strict_json.hpp"
+#include "rheo/recover/outcome.hpp"
 
 namespace rheo::inline v0 {
 
@@ -75,16 +75,14 @@ earlier_state find_earlier_state(fs::path const& folder)
         for (auto const& sentence : result.skipped) {
             result.refusal += sentence + "; restore it from a copy, or wait until it can be read, and start the same command again\n";
         }
-        result.refusal += fmt::format("run folder '{}': no checkpoint can be read, so the run neither goes on nor begins again, and nothing was changed: restore one of them, {}",
-                                      folder.string(), begin_again(folder));
+        result.refusal += fmt::format(
+            "run folder '{}': no checkpoint can be read, so the run neither goes on nor begins again, and nothing was changed: restore one of them, {}",
+            folder.string(), begin_again(folder));
     }
     return result;
 }
 
-std::vector<std::int64_t> steps_so_far::words() const
-{
-    return {loss ? 1 : 0, std::bit_cast<std::int64_t>(loss.value_or(0)), skipped, evaluations_not_finite};
-}
+std::vector<std::int64_t> steps_so_far::words() const { return {loss ? 1 : 0, std::bit_cast<std::int64_t>(loss.value_or(0)), skipped, evaluations_not_finite}; }
 
 steps_so_far steps_so_far::of(std::vector<std::int64_t> const& words, std::size_t first)
 {

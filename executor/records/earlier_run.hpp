@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "rheo/topology/index.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/records/records.hpp"
+#include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "rheo/units/expects.hpp"
-#include "executor/records/record_line.hpp"
 #include "executor/config/strict_json.hpp"
+#include "executor/records/record_line.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 

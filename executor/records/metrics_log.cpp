@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/records/record_line.hpp"
 #include "executor/config/strict_json.hpp"
+#include "executor/records/record_line.hpp"
 
 namespace rheo::inline v0 {
 
@@ -83,7 +83,8 @@ void metrics_log::start(nlohmann::ordered_json const& record, step_id from)
 void metrics_log::keep(line kept)
 {
     kept_.push_back(std::move(kept));
-    if (writes_ && !file_ && std::chrono::steady_clock::now() - opened_ > std::chrono::seconds{10}) {  // there may be room, or the folder may have its name again
+    if (writes_ && !file_ &&
+        std::chrono::steady_clock::now() - opened_ > std::chrono::seconds{10}) {  // there may be room, or the folder may have its name again
         writes_ = false;
         begin_to_write();
     } else if (writes_) {

@@ -20,8 +20,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rheo/topology/index.hpp"
 #include "executor/records/record_files.hpp"
+#include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -16,7 +16,8 @@ namespace {
 using json = nlohmann::json;
 
 constexpr std::string_view texts[] = {"kind", "was", "sentence", "host", "sample", "plan"};
-constexpr std::string_view whole_numbers[] = {"step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps", "steps_skipped", "evaluations_not_finite"};
+constexpr std::string_view whole_numbers[] = {
+    "step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps", "steps_skipped", "evaluations_not_finite"};
 constexpr std::string_view lists_of_ranks[] = {"lost", "left"};
 constexpr std::string_view numbers[] = {"loss", "gradient_norm", "learning_rate", "validation_loss", "unigram_entropy"};
 

@@ -17,11 +17,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "rheo/trace/json_lines.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/records/metrics_log.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/report.hpp"
-#include "executor/config/toml.hpp"
+#include "rheo/trace/json_lines.hpp"
 
 namespace rheo::inline v0 {
 
@@ -212,15 +212,9 @@ void records::recovery(recovery_record const& record)
     impl_->write(to_json(record), recovery_line(record));
 }
 
-void records::note(std::string_view sentence)
-{
-    impl_->write({{"kind", "note"}, {"sentence", sentence}}, std::string{sentence});
-}
+void records::note(std::string_view sentence) { impl_->write({{"kind", "note"}, {"sentence", sentence}}, std::string{sentence}); }
 
-void records::checkpoint(checkpoint_record const& record)
-{
-    impl_->write(to_json(record), checkpoint_line(record));
-}
+void records::checkpoint(checkpoint_record const& record) { impl_->write(to_json(record), checkpoint_line(record)); }
 
 void records::alone(std::string_view sentence)
 {

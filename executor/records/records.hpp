@@ -21,12 +21,12 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/config/config.hpp"
+#include "executor/records/record_files.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
-#include "executor/records/record_files.hpp"
 
 namespace rheo::inline v0 {
 

@@ -19,20 +19,15 @@ using json = nlohmann::ordered_json;
 
 struct phase {
     std::string_view name;
-    seconds recovery_record::*duration;
+    seconds recovery_record::* duration;
 };
 
 constexpr phase phases[] = {
-    {"detect", &recovery_record::detect},
-    {"revoke", &recovery_record::revoke},
-    {"decide", &recovery_record::decide},
-    {"shrink", &recovery_record::shrink},
-    {"link", &recovery_record::link},
-    {"tell", &recovery_record::tell},
-    {"plan", &recovery_record::plan},
-    {"copy", &recovery_record::copy},
-    {"merge", &recovery_record::merge},
-    {"first_instruction", &recovery_record::first_instruction},
+    {"detect", &recovery_record::detect}, {"revoke", &recovery_record::revoke},
+    {"decide", &recovery_record::decide}, {"shrink", &recovery_record::shrink},
+    {"link", &recovery_record::link},     {"tell", &recovery_record::tell},
+    {"plan", &recovery_record::plan},     {"copy", &recovery_record::copy},
+    {"merge", &recovery_record::merge},   {"first_instruction", &recovery_record::first_instruction},
 };
 
 std::vector<int> numbers(std::vector<rank_id> const& ranks)
@@ -199,10 +194,19 @@ json to_json(start_record const& r)
 
 json to_json(step_record const& r)
 {
-    json object{{"kind", r.redone ? "redo" : "step"}, {"step", r.step.value}, {"attempt", r.attempt.value}, {"loss", number(r.loss)},
-            {"gradient_norm", number(r.gradient_norm)}, {"learning_rate", r.learning_rate}, {"tokens", r.tokens},
-            {"duration_s", r.duration.count}, {"tokens_per_s", static_cast<double>(r.tokens) / r.duration.count},
-            {"ranks", r.ranks}, {"recoveries", r.recoveries}, {"skipped", r.skipped}, {"pairs_computed", r.pairs_computed}};
+    json object{{"kind", r.redone ? "redo" : "step"},
+                {"step", r.step.value},
+                {"attempt", r.attempt.value},
+                {"loss", number(r.loss)},
+                {"gradient_norm", number(r.gradient_norm)},
+                {"learning_rate", r.learning_rate},
+                {"tokens", r.tokens},
+                {"duration_s", r.duration.count},
+                {"tokens_per_s", static_cast<double>(r.tokens) / r.duration.count},
+                {"ranks", r.ranks},
+                {"recoveries", r.recoveries},
+                {"skipped", r.skipped},
+                {"pairs_computed", r.pairs_computed}};
     if (r.energy.count > 0) {
         object["energy_J"] = r.energy.count;
         object["energy_J_per_token"] = r.energy.count / static_cast<double>(r.tokens);
@@ -214,15 +218,12 @@ json to_json(step_record const& r)
     return object;
 }
 
-json to_json(evaluation_record const& r)
-{
-    return {{"kind", "evaluation"}, {"step", r.step.value}, {"loss", number(r.loss)}};
-}
+json to_json(evaluation_record const& r) { return {{"kind", "evaluation"}, {"step", r.step.value}, {"loss", number(r.loss)}}; }
 
 json to_json(recovery_record const& r)
 {
-    json object{{"kind", "recovery"}, {"generation", r.generation.value}, {"step", r.step.value}, {"attempt", r.attempt.value},
-                {"lost", numbers(r.lost)}, {"left", numbers(r.left)}, {"ranks", r.ranks}, {"pipelines", r.pipelines}};
+    json object{{"kind", "recovery"},      {"generation", r.generation.value}, {"step", r.step.value}, {"attempt", r.attempt.value},
+                {"lost", numbers(r.lost)}, {"left", numbers(r.left)},          {"ranks", r.ranks},     {"pipelines", r.pipelines}};
     for (auto const& p : phases) {
         object[fmt::format("{}_s", p.name)] = (r.*p.duration).count;
     }
@@ -240,7 +241,10 @@ json to_json(recovery_record const& r)
 
 json to_json(checkpoint_record const& r)
 {
-    return {{"kind", "checkpoint"}, {"step", r.step.value}, {"bytes", r.size.count}, {"duration_s", r.duration.count},
+    return {{"kind", "checkpoint"},
+            {"step", r.step.value},
+            {"bytes", r.size.count},
+            {"duration_s", r.duration.count},
             {"bytes_per_s", static_cast<double>(r.size.count) / r.duration.count}};
 }
 
@@ -253,9 +257,14 @@ json to_json(final_record const& r, std::span<recovery_record const> recoveries)
     if (r.validation_loss) {
         object["validation_loss"] = number(*r.validation_loss);
     }
-    object.update(json{{"unigram_entropy", r.unigram_entropy}, {"digest", r.digest_known ? json(to_string(r.digest)) : json(nullptr)},
-                       {"steps_skipped", r.steps_skipped}, {"evaluations_not_finite", r.evaluations_not_finite}, {"pairs_by_survivors", r.pairs_by_survivors},
-                       {"sample", r.sample}, {"plan", r.plan_drawing}, {"recoveries", json::array()}});
+    object.update(json{{"unigram_entropy", r.unigram_entropy},
+                       {"digest", r.digest_known ? json(to_string(r.digest)) : json(nullptr)},
+                       {"steps_skipped", r.steps_skipped},
+                       {"evaluations_not_finite", r.evaluations_not_finite},
+                       {"pairs_by_survivors", r.pairs_by_survivors},
+                       {"sample", r.sample},
+                       {"plan", r.plan_drawing},
+                       {"recoveries", json::array()}});
     for (auto const& recovery : recoveries) {
         object["recoveries"].push_back(to_json(recovery));
     }
@@ -274,7 +283,8 @@ std::string progress_line(step_record const& r)
 {
     auto const of = r.of_steps > 0 ? fmt::format("/{}", r.of_steps) : std::string{};
     auto const per_second = r.duration.count > 0 ? static_cast<double>(r.tokens) / r.duration.count : 0;
-    auto const energy = r.energy.count > 0 ? fmt::format("  {:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)) : std::string{};
+    auto const energy =
+        r.energy.count > 0 ? fmt::format("  {:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)) : std::string{};
     return fmt::format("step {}{}  loss {}  {:.0f} tokens/s{}  {} rank{}  {} recover{}{}", r.step.value + 1, of, loss_text(r.loss), per_second, energy, r.ranks,
                        plural(r.ranks), r.recoveries, r.recoveries == 1 ? "y" : "ies", r.skipped ? "  skipped: not finite" : "");
 }
@@ -291,7 +301,8 @@ std::string recovery_line(recovery_record const& r)
 std::string checkpoint_line(checkpoint_record const& r)
 {
     auto const size = in_mebibytes(r.size);
-    return fmt::format("checkpoint of step {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, size, in_milliseconds(r.duration), size / r.duration.count);
+    return fmt::format("checkpoint of step {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, size, in_milliseconds(r.duration),
+                       size / r.duration.count);
 }
 
 std::string final_table(final_record const& r, std::span<recovery_record const> recoveries)
@@ -332,7 +343,8 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         text += fmt::format("  {:<20}{} {} not finite\n", "evaluations", r.evaluations_not_finite, r.evaluations_not_finite == 1 ? "was" : "were");
     }
     if (r.energy.count > 0) {
-        text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count, r.energy_per_token.count);
+        text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count,
+                            r.energy_per_token.count);
         for (auto const rank : r.energy_missing) {
             text += fmt::format("  {:<20}what rank {} drew at last is not among it: nobody saw its meter\n", "", rank.value);
         }

@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 
-#include "rheo/trace/json_lines.hpp"
+#include "executor/config/strict_json.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/records/record_line.hpp"
 #include "executor/records/records.hpp"
 #include "executor/records/report.hpp"
-#include "executor/config/strict_json.hpp"
-#include "executor/config/toml.hpp"
+#include "rheo/trace/json_lines.hpp"
 
 namespace rheo::inline v0 {
 
@@ -130,9 +130,8 @@ run_folder read_run_folder(std::string const& folder)
     for (auto const& file : files_of(path / "trace", ".jsonl")) {
         read_trace(file, run);
     }
-    std::stable_sort(run.events.begin(), run.events.end(), [](trace_event const& a, trace_event const& b) {
-        return std::pair{a.rank, a.start} < std::pair{b.rank, b.start};
-    });
+    std::stable_sort(run.events.begin(), run.events.end(),
+                     [](trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; });
     if (fs::exists(path / "plan.json")) {
         run.first = read_plan_file((path / "plan.json").string());
     }

@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rheo/plan/plan.hpp"
-#include "rheo/trace/event.hpp"
 #include "executor/config/config.hpp"
 #include "executor/records/records.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/trace/event.hpp"
 
 namespace rheo::inline v0 {
 

@@ -33,7 +33,7 @@ int opened(std::string const& folder)
 /// 0 when it has the lock, else errno.
 int locked(int descriptor, short type)
 {
-    struct flock all {};
+    struct flock all{};
     all.l_type = type;
     all.l_whence = SEEK_SET;
     int code = 0;
@@ -88,7 +88,8 @@ lock_answer run_lock::take(std::string const& folder, seconds patience)
         auto const other = about_the_other(descriptor_);
         release();
         return {false, fmt::format("run folder {0}: another launch is at work in it{1}; {0}/ranks has the processes of its ranks. SIGTERM to one of them ends "
-                                   "it after a step, with a checkpoint, and then the same command goes on", folder, other)};
+                                   "it after a step, with a checkpoint, and then the same command goes on",
+                                   folder, other)};
     }
     if (reason != 0) {
         release();

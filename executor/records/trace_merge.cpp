@@ -42,8 +42,8 @@ std::vector<std::pair<int, fs::path>> files_of(fs::path const& folder)
         auto const name = entry->path().filename().string();
         constexpr std::string_view before = "rank-";
         int rank = 0;
-        if (entry->path().extension() == ".jsonl" && name.starts_with(before)
-            && std::from_chars(name.data() + before.size(), name.data() + name.size(), rank).ec == std::errc{}) {
+        if (entry->path().extension() == ".jsonl" && name.starts_with(before) &&
+            std::from_chars(name.data() + before.size(), name.data() + name.size(), rank).ec == std::errc{}) {
             files.emplace_back(rank, entry->path());
         }
     }

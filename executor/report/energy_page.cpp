@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "rheo/trace/svg_curves.hpp"
 #include "executor/report/html_parts.hpp"
+#include "rheo/trace/svg_curves.hpp"
 
 namespace rheo::inline v0 {
 

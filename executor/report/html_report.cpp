@@ -10,16 +10,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rheo/trace/svg_curves.hpp"
-#include "rheo/trace/svg_lanes.hpp"
-#include "executor/report/energy_page.hpp"
-#include "executor/report/html_parts.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/records.hpp"
 #include "executor/records/run_folder.hpp"
+#include "executor/report/energy_page.hpp"
+#include "executor/report/html_parts.hpp"
 #include "executor/report/step_page.hpp"
-#include "executor/config/toml.hpp"
+#include "rheo/trace/svg_curves.hpp"
+#include "rheo/trace/svg_lanes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -153,14 +153,15 @@ std::optional<model_description> model_of(run_folder const& run)
 
 std::string recovery_table(std::vector<json const*> const& recoveries)
 {
-    std::string text = "<div class=\"wide\"><table>\n<tr><th>lost</th><th>in step</th><th>ranks, pipelines after</th><th>total</th><th>copied</th>"
-                       "<th>contributions kept</th></tr>\n";
+    std::string text =
+        "<div class=\"wide\"><table>\n<tr><th>lost</th><th>in step</th><th>ranks, pipelines after</th><th>total</th><th>copied</th>"
+        "<th>contributions kept</th></tr>\n";
     for (auto const* r : recoveries) {
-        text += fmt::format("<tr><td>{}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
-                            "<td class=\"number\">{:.2f} MiB</td><td class=\"number\">{} of {}</td></tr>\n",
-                            gone(*r), count_of(*r, "step") + 1, count_of(*r, "ranks"), count_of(*r, "pipelines"),
-                            in_milliseconds(duration_of(*r, "total_s")), in_mebibytes({count_of(*r, "copied_bytes")}),
-                            count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"));
+        text += fmt::format(
+            "<tr><td>{}</td><td class=\"number\">{}</td><td>{}, {}</td><td class=\"number\">{:.1f} ms</td>"
+            "<td class=\"number\">{:.2f} MiB</td><td class=\"number\">{} of {}</td></tr>\n",
+            gone(*r), count_of(*r, "step") + 1, count_of(*r, "ranks"), count_of(*r, "pipelines"), in_milliseconds(duration_of(*r, "total_s")),
+            in_mebibytes({count_of(*r, "copied_bytes")}), count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"));
     }
     return text + "</table></div>\n";
 }
@@ -215,18 +216,22 @@ std::string memory(run_folder const& run)
         held.emplace_back(planned, measured);
         most = std::max({most, planned, measured});
     }
-    std::string text = "<h2>Memory per rank</h2>\n<div class=\"wide\"><table>\n<tr><th>rank</th><th>host</th><th>planned</th><th>measured peak</th><th></th></tr>\n";
+    std::string text =
+        "<h2>Memory per rank</h2>\n<div class=\"wide\"><table>\n<tr><th>rank</th><th>host</th><th>planned</th><th>measured peak</th><th></th></tr>\n";
     auto const bar = [&](bytes size, char const* kind) {
-        return fmt::format("<span class=\"bar {}\" style=\"width:{:.0f}px\"></span>", kind, 280.0 * static_cast<double>(size.count) / static_cast<double>(most.count));
+        return fmt::format("<span class=\"bar {}\" style=\"width:{:.0f}px\"></span>", kind,
+                           280.0 * static_cast<double>(size.count) / static_cast<double>(most.count));
     };
     auto const amount = [](bytes size) { return size.count > 0 ? fmt::format("{:.1f} MiB", in_mebibytes(size)) : std::string{"not known"}; };
     for (std::size_t i = 0; i < held.size(); ++i) {
         auto const [planned, measured] = held[i];
-        text += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}<br>{}</td></tr>\n", run.ranks[i].value("rank", 0),
-                            escaped(run.ranks[i].value("host", "")), amount(planned), amount(measured), bar(planned, ""), bar(measured, "peak"));
+        text += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}<br>{}</td></tr>\n",
+                            run.ranks[i].value("rank", 0), escaped(run.ranks[i].value("host", "")), amount(planned), amount(measured), bar(planned, ""),
+                            bar(measured, "peak"));
     }
-    return text + "</table></div>\n<p class=\"note\">Planned (blue): parameters, moments, accumulators, reduced gradients and the activations in flight, by the "
-                  "first plan. Measured (orange): the whole process with its libraries and the data; a rank that was killed has left no number.</p>\n";
+    return text +
+           "</table></div>\n<p class=\"note\">Planned (blue): parameters, moments, accumulators, reduced gradients and the activations in flight, by the "
+           "first plan. Measured (orange): the whole process with its libraries and the data; a rank that was killed has left no number.</p>\n";
 }
 
 }  // namespace
@@ -235,16 +240,15 @@ std::string html_report(std::string const& folder)
 {
     auto const run = read_run_folder(folder);
     auto const name = escaped(std::filesystem::path(folder).lexically_normal().string());
-    auto text = fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                            "<title>rheo: {}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n", name, style, name);
+    auto text = fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<title>rheo: {}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+        name, style, name);
     text += summary(run) + curves(run) + step_section(run, model_of(run)) + recoveries(run) + energy_section(run) + memory(run);
     text += "<h2>Config</h2>\n<pre>" + escaped(to_toml(run.config)) + "</pre>\n";
     return text + "</body>\n</html>\n";
 }
 
-void write_html_report(std::string const& folder, std::string const& file)
-{
-    write_whole(file, html_report(folder));
-}
+void write_html_report(std::string const& folder, std::string const& file) { write_whole(file, html_report(folder)); }
 
 }  // namespace rheo::inline v0

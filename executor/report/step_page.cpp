@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "executor/plan/job_templates.hpp"
+#include "executor/report/html_parts.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/simulate/plan_step.hpp"
 #include "rheo/trace/svg_lanes.hpp"
-#include "executor/report/html_parts.hpp"
-#include "executor/plan/job_templates.hpp"
 
 namespace rheo::inline v0 {
 
@@ -80,8 +80,10 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
         work += forward_flops(layer, config.train.microbatch) + backward_flops(layer, config.train.microbatch);
     }
     work = work * (std::int64_t{config.train.microbatches} * config.train.microbatch.slices);
-    modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)}, .memory = {10e9},
-                                   .link = link_between_ranks, .decide = microseconds(20)};
+    modelled_machine const machine{.compute = {static_cast<double>(work.count) / std::max(measured.computing.count, 1e-9)},
+                                   .memory = {10e9},
+                                   .link = link_between_ranks,
+                                   .decide = microseconds(20)};
     auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine, policy_of(config)));
     chosen_step result{{}, measured.lanes, measured.computing};
     for (auto const& e : rehearsed.events) {
@@ -109,8 +111,8 @@ std::string side_by_side(chosen_step planned, chosen_step measured)
     auto const step_says = one(measured, "Measured: {:.3g} ms, " + step_sentence(measured));
     planned.lanes.end = planned.lanes.begin + longest;
     measured.lanes.end = measured.lanes.begin + longest;
-    return "<div class=\"pair\">\n" + plan_says + picture(draw_lanes(planned.events, planned.lanes)) + "</div>\n"
-           + step_says + picture(draw_lanes(measured.events, measured.lanes)) + "</div>\n</div>\n";
+    return "<div class=\"pair\">\n" + plan_says + picture(draw_lanes(planned.events, planned.lanes)) + "</div>\n" + step_says +
+           picture(draw_lanes(measured.events, measured.lanes)) + "</div>\n</div>\n";
 }
 
 /// The colours of what the steps show.

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "rheo/model/model.hpp"
 #include "executor/records/run_folder.hpp"
+#include "rheo/model/model.hpp"
 
 namespace rheo::inline v0 {
 

@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "executor/device/memory.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
 #include "rheo/model/made_again.hpp"
 #include "rheo/tensor/dtype.hpp"
-#include "executor/device/memory.hpp"
 
 namespace rheo::inline v0 {
 
@@ -48,7 +48,13 @@ struct activation_layout {
 
 struct activation {
     explicit activation(activation_layout const& layout)
-        : input{*layout.where, layout.input_bytes}, memory{*layout.where}, gradients{*layout.where}, tokens(static_cast<std::size_t>(layout.rows)), targets(tokens.size()) {}
+        : input{*layout.where, layout.input_bytes},
+          memory{*layout.where},
+          gradients{*layout.where},
+          tokens(static_cast<std::size_t>(layout.rows)),
+          targets(tokens.size())
+    {
+    }
 
     array<std::byte> input;
     array<std::byte> memory;             ///< lent from the forward to the end of the backward, not while evicted

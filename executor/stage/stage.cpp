@@ -17,10 +17,17 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 
 }  // namespace
 
-stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-             resident_state& state, back_end& on, std::span<made_again const> again)
-    : layers_{layers}, first_{first}, shape_{shape}, microbatches_{microbatches}, state_{&state}, on_{&on},
-      layout_{layers, shape, on.policy(), on.own(), again}, gradients_{on.own()}, boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
+stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+             std::span<made_again const> again)
+    : layers_{layers},
+      first_{first},
+      shape_{shape},
+      microbatches_{microbatches},
+      state_{&state},
+      on_{&on},
+      layout_{layers, shape, on.policy(), on.own(), again},
+      gradients_{on.own()},
+      boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
@@ -86,10 +93,7 @@ std::size_t stage::slot_bytes(std::size_t layer, std::size_t slot) const
     return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, on_->policy().storage).count);
 }
 
-void* stage::input(activation& a) const
-{
-    return layers_.front().in_width == 0 ? nullptr : a.input.data();
-}
+void* stage::input(activation& a) const { return layers_.front().in_width == 0 ? nullptr : a.input.data(); }
 
 void const* stage::output(activation const& a) const
 {

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "executor/stage/activation.hpp"
+#include "executor/state/resident_state.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/tiles.hpp"
 #include "rheo/model/layer.hpp"
-#include "executor/stage/activation.hpp"
-#include "executor/state/resident_state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -62,8 +62,7 @@ public:
     /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
     /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when nobody wants it.
     /// A use contributes when `adds(use)`.
-    void backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                  std::function<bool(use_id)> const& adds);
+    void backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient, std::function<bool(use_id)> const& adds);
 
     /// The backward in two halves, with the bits of the whole one: first the gradients of all inputs down to `lowest`, arguments
     /// as there; what the weights need is kept in the activation.

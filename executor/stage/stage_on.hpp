@@ -14,19 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "executor/stage/stage.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/dropout/dropout.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/linear/linear.hpp"
-#include "executor/stage/stage.hpp"
 
 namespace rheo::inline v0 {
 
 template <class Kernels>
 class stage_on : public stage {
 public:
-    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
-             back_end& on, Kernels kernels, std::span<made_again const> again = {})
+    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+             Kernels kernels, std::span<made_again const> again = {})
         : stage{layers, first, shape, microbatches, state, on, again}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -49,7 +49,8 @@ private:
     void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
 
     /// What descend puts into the queue.
-    void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient, std::function<bool(use_id)> const* adds);
+    void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+                   std::function<bool(use_id)> const* adds);
 
     void begin_adding()
     {
@@ -66,8 +67,10 @@ private:
             for (auto const use : uses_) {
                 auto& sums = state_->accumulator(use);
                 auto const tensor = state_->info().uses[at(use)].tensor;
-                kernels_.judge({.rows = static_cast<std::int64_t>(sums.rows.size()), .states = sums.rows.data(),
-                                .contributions = state_->contributions(tensor, microbatches_ * shape_.slices), .verdict = &sums.state});
+                kernels_.judge({.rows = static_cast<std::int64_t>(sums.rows.size()),
+                                .states = sums.rows.data(),
+                                .contributions = state_->contributions(tensor, microbatches_ * shape_.slices),
+                                .verdict = &sums.state});
             }
         }
         if constexpr (Kernels::has_states) {
@@ -108,7 +111,10 @@ struct stage_on<Kernels>::pass {
 
     layer_description const& description() const { return self.layers_[layer]; }
     template <class T>
-    static T* at_offset(array<std::byte>& region, std::ptrdiff_t offset) { return reinterpret_cast<T*>(region.data() + offset); }
+    static T* at_offset(array<std::byte>& region, std::ptrdiff_t offset)
+    {
+        return reinterpret_cast<T*>(region.data() + offset);
+    }
 
     storage* slot(int s) const
     {

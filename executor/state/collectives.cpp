@@ -113,7 +113,8 @@ void all_reduce(mpi::messenger& messages, step_scalars& scalars)
     for (auto const ticket : sends) {
         messages.wait(ticket);
     }
-    std::transform(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(maxima), scalars.maxima.begin(), [](std::int64_t bits) { return std::bit_cast<double>(bits); });
+    std::transform(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(maxima), scalars.maxima.begin(),
+                   [](std::int64_t bits) { return std::bit_cast<double>(bits); });
     std::copy(all.begin() + static_cast<std::ptrdiff_t>(maxima), all.end(), scalars.sums.begin());
 }
 
@@ -166,9 +167,6 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
     return result;
 }
 
-void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words)
-{
-    pass_down(messages, tree{messages}, words);
-}
+void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words) { pass_down(messages, tree{messages}, words); }
 
 }  // namespace rheo::inline v0

@@ -15,9 +15,18 @@ std::int64_t tied_piece(back_end const& on) { return on.has_one_memory() ? 1 << 
 }  // namespace
 
 reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
-    : id_{id}, unit_{&unit}, holders_{std::move(holders)}, state_{&state}, on_{&state.on()},
-      in_rows_{on_->policy().accumulate == dtype::i32}, size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)}, mine_{on_->own()}, total_{on_->own()}, values_{on_->own()},
-      outgoing_{on_->messages()}, values_in_messages_{on_->messages()}
+    : id_{id},
+      unit_{&unit},
+      holders_{std::move(holders)},
+      state_{&state},
+      on_{&state.on()},
+      in_rows_{on_->policy().accumulate == dtype::i32},
+      size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)},
+      mine_{on_->own()},
+      total_{on_->own()},
+      values_{on_->own()},
+      outgoing_{on_->messages()},
+      values_in_messages_{on_->messages()}
 {
     std::int64_t next = 0;
     for (auto const t : unit.tensors) {
@@ -25,8 +34,8 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
         next += elements(state.info(t).shape);
     }
     offsets_.push_back(next);
-    in_place_ = in_rows_ && holders_.size() == 1
-                && std::all_of(unit.tensors.begin(), unit.tensors.end(), [&](tensor_id t) { return state.info(t).uses.size() == 1; });
+    in_place_ =
+        in_rows_ && holders_.size() == 1 && std::all_of(unit.tensors.begin(), unit.tensors.end(), [&](tensor_id t) { return state.info(t).uses.size() == 1; });
     values_.resize(in_place_ ? 0 : static_cast<std::size_t>(next));
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         incoming_.emplace_back(on_->messages());
@@ -126,7 +135,8 @@ void reduction::add(std::byte const* source, std::byte* target, std::int64_t cou
             }
         }
     } else {
-        on_->add(exact_add_arguments{.count = count, .source = reinterpret_cast<std::int64_t const*>(source), .target = reinterpret_cast<std::int64_t*>(target)});
+        on_->add(
+            exact_add_arguments{.count = count, .source = reinterpret_cast<std::int64_t const*>(source), .target = reinterpret_cast<std::int64_t*>(target)});
     }
 }
 
@@ -140,8 +150,10 @@ void reduction::convert(std::byte const* sums, slice part)
         if (begin < end && in_rows_) {
             convert_rows(t, reinterpret_cast<std::int32_t const*>(from), begin - offsets_[i], end - begin, values_.data() + begin);
         } else if (begin < end) {
-            on_->convert(exact_convert_arguments{.count = end - begin, .sums = reinterpret_cast<std::int64_t const*>(from),
-                                                 .scale_log2 = state_->scales_of(t).front(), .gradient = values_.data() + begin});
+            on_->convert(exact_convert_arguments{.count = end - begin,
+                                                 .sums = reinterpret_cast<std::int64_t const*>(from),
+                                                 .scale_log2 = state_->scales_of(t).front(),
+                                                 .gradient = values_.data() + begin});
         }
     }
 }
@@ -154,9 +166,10 @@ void reduction::convert_rows(tensor_id tensor, std::int32_t const* sums, std::in
     while (count > 0) {
         bool const whole = first % width == 0 && count >= width;
         auto const run = whole ? count / width * width : std::min(count, width - first % width);
-        on_->convert(exact_rows_convert_arguments{.rows = whole ? run / width : 1,
-                                                  .source = {.sums = const_cast<std::int32_t*>(sums), .states = states.data() + first / width, .width = whole ? width : run},
-                                                  .gradient = to});
+        on_->convert(exact_rows_convert_arguments{
+            .rows = whole ? run / width : 1,
+            .source = {.sums = const_cast<std::int32_t*>(sums), .states = states.data() + first / width, .width = whole ? width : run},
+            .gradient = to});
         sums += run;
         to += run;
         first += run;

@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/tiles.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "rheo/plan/reduction_units.hpp"
 #include "executor/state/resident_state.hpp"
+#include "kernels/tiles.hpp"
+#include "rheo/plan/reduction_units.hpp"
 
 namespace rheo::inline v0 {
 
@@ -62,7 +62,10 @@ private:
     void convert_alone();
     void add(std::byte const* source, std::byte* target, std::int64_t count);
     void convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const;
-    std::span<float> values_for_messages() { return on_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()}; }
+    std::span<float> values_for_messages()
+    {
+        return on_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()};
+    }
     void convert(std::byte const* sums, slice part);
     enum class direction : std::uint8_t { to_messages, from_messages };
     void copy_values(slice part, direction way);

@@ -86,7 +86,8 @@ gradient_accumulator& resident_state::accumulator(use_id use)
         auto const count = static_cast<std::size_t>(elements(info(t).shape));
         bool const in_rows = sums_in_rows(info(t));
         auto& where = info(t).is_parameter ? on_->own() : on_->messages();
-        entry.reset(new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? scales_of(t).size() : 0}, states_[at(use)]});
+        entry.reset(
+            new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? scales_of(t).size() : 0}, states_[at(use)]});
         row_states sources;
         begin(*entry, t, sources);
         on_->wait();
@@ -136,7 +137,9 @@ void resident_state::merge(use_id use, gradient_accumulator const& arrived)
     auto& target = accumulator(use);
     auto const t = info_->uses[at(use)].tensor;
     if (sums_in_rows(info(t))) {
-        on_->add(exact_rows_add_arguments{.rows = info(t).shape.rows, .source = arrived.sums_in_32.data(), .source_states = arrived.rows.data(),
+        on_->add(exact_rows_add_arguments{.rows = info(t).shape.rows,
+                                          .source = arrived.sums_in_32.data(),
+                                          .source_states = arrived.rows.data(),
                                           .target = {.sums = target.sums_in_32.data(), .states = target.rows.data(), .width = info(t).shape.columns}});
     } else {
         on_->add(exact_add_arguments{.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
@@ -203,8 +206,8 @@ void initialise(resident_state& state, tensor_id t, std::uint64_t seed)
     if (initial.deviation == 0) {
         state.on().initialise(initialise_constant_arguments<>{.count = count, .value = initial.mean, .values = storage.parameter.data()});
     } else {
-        state.on().initialise(initialise_normal_arguments<>{.seed = seed, .tensor = t, .count = count, .mean = initial.mean, .deviation = initial.deviation,
-                               .values = storage.parameter.data()});
+        state.on().initialise(initialise_normal_arguments<>{
+            .seed = seed, .tensor = t, .count = count, .mean = initial.mean, .deviation = initial.deviation, .values = storage.parameter.data()});
     }
     state.stored(t);
 }

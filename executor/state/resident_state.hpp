@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/device/back_end.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/exact_sum.hpp"
-#include "executor/device/back_end.hpp"
 
 namespace rheo::inline v0 {
 
@@ -88,10 +88,7 @@ public:
     void clear_accumulators();
 
     /// Contributions to a tensor's exact sum per step.
-    int contributions(tensor_id t, int microbatches) const
-    {
-        return microbatches * static_cast<int>(info(t).uses.size());
-    }
+    int contributions(tensor_id t, int microbatches) const { return microbatches * static_cast<int>(info(t).uses.size()); }
 
     /// Where the scales of a tensor's sums are among all: one, or one for each row.
     std::size_t first_scale(tensor_id t) const { return first_scale_[at(t)]; }

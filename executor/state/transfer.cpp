@@ -9,8 +9,8 @@
 #include <span>
 #include <utility>
 
-#include "executor/state/collectives.hpp"
 #include "executor/device/passage.hpp"
+#include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
 
@@ -68,8 +68,10 @@ packed_state packed(gradient_accumulator const& from)
 
 void unpack(packed_state const& words, gradient_accumulator& into)
 {
-    into.state = {.scale_log2 = static_cast<int>(words[0]), .max_abs = std::bit_cast<float>(static_cast<std::int32_t>(words[1])),
-                  .overflow = words[2] != 0, .not_finite = words[3] != 0};
+    into.state = {.scale_log2 = static_cast<int>(words[0]),
+                  .max_abs = std::bit_cast<float>(static_cast<std::int32_t>(words[1])),
+                  .overflow = words[2] != 0,
+                  .not_finite = words[3] != 0};
     into.not_finite_at.value = static_cast<std::int32_t>(words[4]);
 }
 
@@ -81,10 +83,7 @@ constexpr std::size_t digest_bytes = 16;
 bool is_small(std::int64_t elements) { return elements <= small_elements; }
 
 /// Bytes of a tensor in a bundle.
-std::size_t bundled_bytes(std::int64_t elements)
-{
-    return digest_bytes + (is_small(elements) ? 3 * sizeof(float) * static_cast<std::size_t>(elements) : 0);
-}
+std::size_t bundled_bytes(std::int64_t elements) { return digest_bytes + (is_small(elements) ? 3 * sizeof(float) * static_cast<std::size_t>(elements) : 0); }
 
 struct bundle {
     rank_id peer;
@@ -125,8 +124,8 @@ std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings
     return all;
 }
 
-std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state,
-                                         std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived)
+std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
+                                         std::function<void(tensor_id)> const& arrived)
 {
     auto const me = messages.members().me;
     std::vector<mpi::messenger::ticket> sends;
@@ -237,10 +236,12 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             bool const in_rows = state.sums_in_rows(state.info(t));
             auto& s = staged.emplace_back(staged_accumulator{move.use});
             auto& where = state.on().messages();
-            s.sums.reset(new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? state.scales_of(t).size() : 0}, *s.state});
+            s.sums.reset(new gradient_accumulator{
+                {where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? state.scales_of(t).size() : 0}, *s.state});
             if (in_rows) {
                 receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int32_t>{s.sums->sums_in_32}));
-                receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 2), std::as_writable_bytes(std::span{s.sums->rows.data(), s.sums->rows.size()})));
+                receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 2),
+                                                    std::as_writable_bytes(std::span{s.sums->rows.data(), s.sums->rows.size()})));
             } else {
                 receipts.push_back(messages.receive(move.from, mpi::channel::move, move_item(move.use, 0), std::span<std::int64_t>{s.sums->sums}));
             }

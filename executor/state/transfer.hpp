@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
+#include "executor/state/resident_state.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/topology/holdings.hpp"
-#include "executor/state/resident_state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,7 +34,7 @@ struct staged_accumulator {
 /// Performs the copies and moves of a recovery plan that touch this rank. Copied tensors stay in `state`;
 /// `begun` is called after the first transfer was started, `arrived` when a tensor is here and checked.
 /// @throws mpi::peer_lost, transfer_error
-std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state,
-                                         std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived);
+std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
+                                         std::function<void(tensor_id)> const& arrived);
 
 }  // namespace rheo::inline v0

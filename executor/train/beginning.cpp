@@ -11,19 +11,16 @@
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint_resume.hpp"
-#include "executor/state/collectives.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/faults/fence.hpp"
 #include "executor/records/records.hpp"
-#include "executor/config/toml.hpp"
+#include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch)
-{
-    return folder / fmt::format(".launch-{}", launch.value);
-}
+std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch) { return folder / fmt::format(".launch-{}", launch.value); }
 
 /// All ranks compare what must be the same; a mixture is refused with the line that differs.
 refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
@@ -37,13 +34,14 @@ refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> co
     for (std::size_t r = 0; r < all.size(); ++r) {
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (all[r].size() != lines.size() || all[0].size() != lines.size()) {
-                return {5, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits", members[r].value, members[0].value)};
+                return {5, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits", members[r].value,
+                                       members[0].value)};
             }
             if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
                 auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
                 auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
-                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0),
-                                       members[0].value, value(r), members[r].value)};
+                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0), members[0].value,
+                                       value(r), members[r].value)};
             }
         }
     }
@@ -122,10 +120,7 @@ refusal first_refusal(mpi::messenger& messages, refusal const& mine)
 std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
 
 /// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
-seconds patience_with_the_last_launch(watchdog_config const& watch)
-{
-    return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0};
-}
+seconds patience_with_the_last_launch(watchdog_config const& watch) { return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0}; }
 
 /// Everybody gets the first member's text.
 void broadcast_text(mpi::messenger& messages, std::string& text)
@@ -191,7 +186,8 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
     start.step = newest.step().value;
     if (start.step > config.train.steps) {
         return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
-                               "which begins with the first step again", start.step, folder, config.train.steps)};
+                               "which begins with the first step again",
+                               start.step, folder, config.train.steps)};
     }
     auto const differs = differences(began, fingerprint);
     auto const* const chosen = line_in(began, algorithms_line);
@@ -228,8 +224,8 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
 
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
 /// Where state is there that cannot be read, nothing but the lock is touched.
-refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start,
-                     run_lock& lock, std::vector<std::string>& notes)
+refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
+                     std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
     try {
@@ -309,8 +305,8 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
 
 }  // namespace
 
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
-                       resume_mode mode, collection const& state, refusal& mine, beginning& begun)
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
+                       collection const& state, refusal& mine, beginning& begun)
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
@@ -360,7 +356,8 @@ refusal begin_together(mpi::messenger& messages, run_config const& config, std::
     }
     if (start.ended && mine.exit_code == 0) {
         begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
-        mine = begun.ended ? refusal{} : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
+        mine = begun.ended ? refusal{}
+                           : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);
 }

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "executor/mpi/messenger.hpp"
-#include "rheo/recover/action.hpp"
-#include "rheo/tensor/collection.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/fingerprint_line.hpp"
 #include "executor/config/config.hpp"
+#include "executor/mpi/messenger.hpp"
 #include "executor/records/earlier_run.hpp"
 #include "executor/records/energy_account.hpp"
-#include "executor/checkpoint/fingerprint_line.hpp"
-#include "executor/train/run.hpp"
 #include "executor/records/run_lock.hpp"
+#include "executor/train/run.hpp"
+#include "rheo/recover/action.hpp"
+#include "rheo/tensor/collection.hpp"
 
 namespace rheo::inline v0 {
 
@@ -56,7 +56,7 @@ struct beginning {
 /// @param planned digest of the first plan and of its programs, which all must have
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 /// @returns the refusal, the same exit code on all ranks. @throws mpi::peer_lost
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
-                       resume_mode mode, collection const& state, refusal& mine, beginning& begun);
+refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
+                       collection const& state, refusal& mine, beginning& begun);
 
 }  // namespace rheo::inline v0

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "rheo/pipeline/instance.hpp"
 #include "executor/config/toml.hpp"
+#include "rheo/pipeline/instance.hpp"
 
 namespace rheo::inline v0 {
 
@@ -50,8 +50,11 @@ tensor_holders holders_of(collection const& state, std::span<rank_holdings const
 }
 
 checkpointing::checkpointing(job const& about, rank_id me, std::optional<step_id> from)
-    : job_{&about}, me_{me},
-      writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }}, published_{from}, begun_at_{about.clock.now()}
+    : job_{&about},
+      me_{me},
+      writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }},
+      published_{from},
+      begun_at_{about.clock.now()}
 {
 }
 
@@ -61,8 +64,7 @@ bool checkpointing::wants_one() const
     return minutes > 0 && job_->clock.now().count - begun_at_.count > 60 * minutes;
 }
 
-void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines,
-                              resident_state const& state)
+void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
 {
     auto const every = job_->config.checkpoint.every_steps;
     bool const due = wanted || (every > 0 && step.value % every == 0);
@@ -122,8 +124,13 @@ std::vector<rank_id> checkpointing::parts() const
 
 void checkpointing::publish()
 {
-    writer_.publish({.step = step_, .generation = generation_, .parts = parts(), .tensors = tensors_, .fingerprint = job_->fingerprint,
-                     .config = to_toml(job_->config), .data_digest = to_string(job_->data->digest()),
+    writer_.publish({.step = step_,
+                     .generation = generation_,
+                     .parts = parts(),
+                     .tensors = tensors_,
+                     .fingerprint = job_->fingerprint,
+                     .config = to_toml(job_->config),
+                     .data_digest = to_string(job_->data->digest()),
                      .keep_last = job_->config.checkpoint.keep_last});
 }
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "rheo/pipeline/instance.hpp"
-#include "rheo/topology/holdings.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/train/job.hpp"
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/topology/holdings.hpp"
 
 namespace rheo::inline v0 {
 

@@ -13,13 +13,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "executor/mpi/messenger.hpp"
-#include "executor/mpi/segment_folder.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/data/data.hpp"
-#include "executor/os/end_alone.hpp"
 #include "executor/faults/fence.hpp"
 #include "executor/faults/time_limit.hpp"
+#include "executor/mpi/messenger.hpp"
+#include "executor/mpi/segment_folder.hpp"
+#include "executor/os/end_alone.hpp"
 #include "executor/records/trace_merge.hpp"
 
 namespace rheo::inline v0 {

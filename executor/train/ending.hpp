@@ -9,12 +9,12 @@
 #include <exception>
 #include <memory>
 
-#include "executor/mpi/generation.hpp"
-#include "rheo/recover/action.hpp"
 #include "executor/config/config.hpp"
+#include "executor/faults/watchdog.hpp"
+#include "executor/mpi/generation.hpp"
 #include "executor/records/records.hpp"
 #include "executor/train/run.hpp"
-#include "executor/faults/watchdog.hpp"
+#include "rheo/recover/action.hpp"
 
 namespace rheo::inline v0 {
 

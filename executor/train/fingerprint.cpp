@@ -26,8 +26,8 @@ std::string operations_of(model_description const& model)
             mix(p.decays ? 1 : 0);
         }
         for (auto const& o : layer.ops) {
-            for (std::int64_t const value : {static_cast<int>(o.kind), o.id.value, o.x[0], o.x[1], o.z[0], o.z[1], o.parameters[0],
-                                             o.parameters[1], o.in_width, o.out_width, o.heads, o.dropout_per_mille}) {
+            for (std::int64_t const value : {static_cast<int>(o.kind), o.id.value, o.x[0], o.x[1], o.z[0], o.z[1], o.parameters[0], o.parameters[1], o.in_width,
+                                             o.out_width, o.heads, o.dropout_per_mille}) {
                 mix(value);
             }
             if (o.kv_heads != 0 || o.rope_base != 0) {
@@ -52,12 +52,13 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
         {"microbatches per step", std::to_string(train.microbatches)},
         {"microbatch", fmt::format("{} sequences of {} tokens{}", train.microbatch.sequences, train.microbatch.tokens,
                                    train.microbatch.slices > 1 ? fmt::format(" in {} slices", train.microbatch.slices) : "")},
-        {"optimizer", fmt::format("AdamW lr {} to {} over {} steps, warm-up {}, betas {} {}, epsilon {}, decay {}, clip {}",
-                                  optimizer.learning_rate, optimizer.final_learning_rate, train.steps, optimizer.warmup_steps,
-                                  optimizer.beta1, optimizer.beta2, optimizer.epsilon, optimizer.weight_decay, optimizer.clip_norm)},
+        {"optimizer", fmt::format("AdamW lr {} to {} over {} steps, warm-up {}, betas {} {}, epsilon {}, decay {}, clip {}", optimizer.learning_rate,
+                                  optimizer.final_learning_rate, train.steps, optimizer.warmup_steps, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
+                                  optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
-        {"dtypes", fmt::format("{}, exact {} sums{}", about.on->policy().storage == dtype::f32 ? "fp32" : "bf16", about.on->policy().accumulate == dtype::i32 ? "int32" : "int64",
-                              about.on->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
+        {"dtypes", fmt::format("{}, exact {} sums{}", about.on->policy().storage == dtype::f32 ? "fp32" : "bf16",
+                               about.on->policy().accumulate == dtype::i32 ? "int32" : "int64",
+                               about.on->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
         {"BLAS", about.on->products()},
         {"kernels", about.on->kernels()},
     };

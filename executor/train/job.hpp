@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/rank_device.hpp"
+#include "executor/config/config.hpp"
+#include "executor/config/inject.hpp"
+#include "executor/data/data.hpp"
+#include "executor/device/back_end.hpp"
+#include "executor/faults/watchdog.hpp"
+#include "executor/records/energy_account.hpp"
+#include "executor/records/records.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/device/back_end.hpp"
-#include "executor/clocks/clock_book.hpp"
-#include "executor/config/config.hpp"
-#include "executor/data/data.hpp"
-#include "executor/records/energy_account.hpp"
-#include "executor/checkpoint/fingerprint_line.hpp"
-#include "executor/config/inject.hpp"
-#include "executor/clocks/rank_device.hpp"
-#include "executor/records/records.hpp"
-#include "executor/faults/watchdog.hpp"
 
 namespace rheo::inline v0 {
 

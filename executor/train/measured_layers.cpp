@@ -7,11 +7,11 @@
 #include <span>
 #include <utility>
 
+#include "executor/stage/stage.hpp"
+#include "executor/state/resident_state.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/units/expects.hpp"
-#include "executor/state/resident_state.hpp"
-#include "executor/stage/stage.hpp"
 
 namespace rheo::inline v0 {
 
@@ -28,10 +28,7 @@ double seconds_of(back_end& on, Call const& call)
 }
 
 /// The least of the times but the first, which also pays for memory that is touched for the first time.
-seconds least(std::vector<double> const& times)
-{
-    return {*std::min_element(times.begin() + 1, times.end())};
-}
+seconds least(std::vector<double> const& times) { return {*std::min_element(times.begin() + 1, times.end())}; }
 
 }  // namespace
 
@@ -80,8 +77,12 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
     }
     std::vector<layer_profile> result;
     for (std::size_t l = 0; l < stages.size(); ++l) {
-        result.push_back({least(forward[l]), least(backward[l]), persistent_bytes(model.layers[l], on.policy()),
-                          activation_bytes(model.layers[l], shape, on.policy()), boundary_bytes(model.layers[l], shape, on.policy()), {}});
+        result.push_back({least(forward[l]),
+                          least(backward[l]),
+                          persistent_bytes(model.layers[l], on.policy()),
+                          activation_bytes(model.layers[l], shape, on.policy()),
+                          boundary_bytes(model.layers[l], shape, on.policy()),
+                          {}});
     }
     return result;
 }

@@ -6,10 +6,10 @@
 
 #include <vector>
 
+#include "executor/config/config.hpp"
+#include "executor/device/back_end.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/layer_profile.hpp"
-#include "executor/device/back_end.hpp"
-#include "executor/config/config.hpp"
 
 namespace rheo::inline v0 {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/train/opened_back_end.hpp"
 
+#include "executor/clocks/rank_device.hpp"
 #include "executor/cuda/back_end.hpp"
 #include "executor/host/back_end.hpp"
-#include "executor/clocks/rank_device.hpp"
 
 namespace rheo::inline v0 {
 
@@ -13,7 +13,9 @@ std::unique_ptr<back_end> open_back_end(run_config const& config)
         auto const& by = config.run.attention;
         return cuda::make_back_end(policy_of(config), place_on_host(),
                                    {.graphs = config.run.graphs,
-                                    .attention = by == "cudnn" ? cuda::attention_by::cudnn : by == "warpgroup" ? cuda::attention_by::warpgroups : cuda::attention_by::warps,
+                                    .attention = by == "cudnn"       ? cuda::attention_by::cudnn
+                                                 : by == "warpgroup" ? cuda::attention_by::warpgroups
+                                                                     : cuda::attention_by::warps,
                                     .deterministic = config.run.deterministic});
     }
     return std::make_unique<host_back_end>(config.run.threads, policy_of(config));

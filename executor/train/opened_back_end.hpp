@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "executor/device/back_end.hpp"
 #include "executor/config/config.hpp"
+#include "executor/device/back_end.hpp"
 
 namespace rheo::inline v0 {
 

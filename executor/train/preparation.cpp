@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/schedule_file.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "rheo/model/fusion.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/plan/job_templates.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/config/schedule_file.hpp"
+#include "rheo/model/fusion.hpp"
+#include "rheo/model/state.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,7 +26,8 @@ std::string longer_than_positions(model_description const& model, int tokens)
     for (auto const& o : layer.ops) {
         if (o.kind == op_kind::embedding && o.parameters[1] != no_parameter) {
             if (auto const& table = layer.parameters[static_cast<std::size_t>(o.parameters[1])]; table.shape.rows < tokens) {
-                return fmt::format("train.microbatch.tokens = {} must be at most {}, the rows of '{}' of the model's first layer", tokens, table.shape.rows, table.name);
+                return fmt::format("train.microbatch.tokens = {} must be at most {}, the rows of '{}' of the model's first layer", tokens, table.shape.rows,
+                                   table.name);
             }
         }
     }
@@ -83,10 +84,12 @@ preparation prepare(model_description const& model, run_config const& given, run
     }
     // Messages name an item of a stage, or a part of a tensor or of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
-    auto const items = std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
+    auto const items =
+        std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
-                                 "transport of the MPI", items, mpi::messenger::largest_item()));
+                                 "transport of the MPI",
+                                 items, mpi::messenger::largest_item()));
     }
     return p;
 }

@@ -5,14 +5,14 @@
 
 #include <vector>
 
+#include "executor/config/config.hpp"
+#include "executor/config/inject.hpp"
+#include "executor/train/beginning.hpp"
+#include "executor/train/run.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/collection.hpp"
-#include "executor/train/beginning.hpp"
-#include "executor/config/config.hpp"
-#include "executor/config/inject.hpp"
-#include "executor/train/run.hpp"
 
 namespace rheo::inline v0 {
 

@@ -11,25 +11,25 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 
-#include "kernels/blas.hpp"
-#include "executor/mpi/messenger.hpp"
-#include "rheo/plan/json.hpp"
-#include "rheo/plan/programs.hpp"
-#include "executor/train/beginning.hpp"
 #include "executor/clocks/clock_book.hpp"
 #include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/rank_device.hpp"
+#include "executor/faults/time_limit.hpp"
+#include "executor/host/back_end.hpp"
+#include "executor/mpi/messenger.hpp"
 #include "executor/os/end_alone.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/records/report.hpp"
+#include "executor/train/beginning.hpp"
 #include "executor/train/ending.hpp"
 #include "executor/train/fingerprint.hpp"
-#include "executor/host/back_end.hpp"
 #include "executor/train/opened_back_end.hpp"
-#include "executor/plan/planning.hpp"
 #include "executor/train/preparation.hpp"
-#include "executor/clocks/rank_device.hpp"
-#include "executor/records/report.hpp"
 #include "executor/train/same_command.hpp"
-#include "executor/faults/time_limit.hpp"
 #include "executor/train/trainer.hpp"
+#include "kernels/blas.hpp"
+#include "rheo/plan/json.hpp"
+#include "rheo/plan/programs.hpp"
 
 namespace rheo::inline v0 {
 
@@ -76,8 +76,8 @@ run_result refused(refusal const& why, bool speaks)
 }
 
 /// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
-void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members,
-               std::vector<std::string> const& notes, bool stops_on_signals)
+void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members, std::vector<std::string> const& notes,
+               bool stops_on_signals)
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
@@ -313,10 +313,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<trainer> training;
     try {
         record.emplace(config.run.folder, me, config.run.trace, options.quiet);
-        about.emplace(job{runs,   state,  units,       config,
-                        &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me},
-                        on.get(), &watch, fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(), power.clocks.get(),
-                        energies ? &*energies : nullptr});
+        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me}, on.get(), &watch,
+                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(),
+                          power.clocks.get(), energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         training_end end;
         for (;;) {

@@ -12,12 +12,12 @@
 
 #include <mpi.h>
 
+#include "executor/config/config.hpp"
+#include "executor/records/records.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/units/units.hpp"
-#include "executor/config/config.hpp"
-#include "executor/records/records.hpp"
 
 namespace rheo::inline v0 {
 
@@ -41,9 +41,9 @@ struct run_result {
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
     bool speaks = false;                 ///< this is the rank that prints for the job
-    std::string merges{};                ///< the run folder whose traces this rank has still to merge: leave_job does it when nobody waits any more; empty: none
-    seconds patience{};                  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
-    bool drained = false;                ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize
+    std::string merges{};  ///< the run folder whose traces this rank has still to merge: leave_job does it when nobody waits any more; empty: none
+    seconds patience{};  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
+    bool drained = false;  ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize
 };
 
 /// Trains the model. All ranks of the communicator call it with the same arguments.

@@ -90,14 +90,12 @@ std::string same_command(int ranks)
 std::string how_to_stop(int ranks)
 {
     if (auto const above = launcher(); above != 0) {
-        return fmt::format("to stop with a checkpoint: kill -USR1 {} (the launcher, which passes it on; SIGTERM to the launcher kills the ranks within half a second)", above);
+        return fmt::format(
+            "to stop with a checkpoint: kill -USR1 {} (the launcher, which passes it on; SIGTERM to the launcher kills the ranks within half a second)", above);
     }
     return ranks > 1 ? "to stop with a checkpoint: SIGUSR1 to any rank" : fmt::format("to stop with a checkpoint: kill -USR1 {}", ::getpid());
 }
 
-void keep_command(std::string const& folder, std::string const& line)
-{
-    write_whole(folder + "/command", line + '\n');
-}
+void keep_command(std::string const& folder, std::string const& line) { write_whole(folder + "/command", line + '\n'); }
 
 }  // namespace rheo::inline v0

@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "rheo/plan/programs.hpp"
-#include "rheo/schedule/check/deadlock.hpp"
 #include "executor/os/end_alone.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/schedule/check/deadlock.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,19 +29,29 @@ std::vector<layer_id> all_layers(int count)
 
 }  // namespace
 
-trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known,
-                 std::optional<checkpoint> from, steps_so_far so_far)
-    : job_{&about}, me_{begins->me}, first_{std::move(first)}, known_{std::move(known)},
-      rules_{rules_of(about.config)}, fence_{about.config.run.folder, me_}, resident_{about.state, *about.on},
-      room_{about.on->own()}, so_far_{so_far}, from_{std::move(from)}, checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
+trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known, std::optional<checkpoint> from,
+                 steps_so_far so_far)
+    : job_{&about},
+      me_{begins->me},
+      first_{std::move(first)},
+      known_{std::move(known)},
+      rules_{rules_of(about.config)},
+      fence_{about.config.run.folder, me_},
+      resident_{about.state, *about.on},
+      room_{about.on->own()},
+      so_far_{so_far},
+      from_{std::move(from)},
+      checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.begin_scales(about.items());
     if (from_) {
         from_->read_scales(resident_, about.items());
     }
-    auto began = start_protocol<membership_plan>({.launch = launch, .ended = generation_id{begins->id.value - 1},
-                                                .last = step_id{about.config.train.steps}, .members = begins->members,
-                                                .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
+    auto began = start_protocol<membership_plan>({.launch = launch,
+                                                  .ended = generation_id{begins->id.value - 1},
+                                                  .last = step_id{about.config.train.steps},
+                                                  .members = begins->members,
+                                                  .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     auto const version = from_ ? from_->step() : step_id{0};
@@ -59,8 +69,10 @@ training_end trainer::run()
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
                 auto const ended = generation_->id.value - 1;
-                end_alone(fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
-                                      "more, and ends itself", me_.value, ended, job_->config.run.folder, ended));
+                end_alone(
+                    fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
+                                "more, and ends itself",
+                                me_.value, ended, job_->config.run.folder, ended));
             }
             if (end->reason == leave_reason::drained) {
                 checkpoints_.depart(generation_->members);
@@ -102,8 +114,13 @@ std::unique_ptr<mpi::generation> trainer::abandon()
 
 void trainer::trace(activity what, seconds start)
 {
-    job_->record->event({.rank = me_, .what = what, .generation = state_.now.generation, .step = state_.now.step,
-                         .attempt = state_.now.attempt, .start = start, .end = job_->clock.now()});
+    job_->record->event({.rank = me_,
+                         .what = what,
+                         .generation = state_.now.generation,
+                         .step = state_.now.step,
+                         .attempt = state_.now.attempt,
+                         .start = start,
+                         .end = job_->clock.now()});
 }
 
 membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing)

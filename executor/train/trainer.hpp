@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "executor/clocks/clock_sweep.hpp"
+#include "executor/faults/fence.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/records/earlier_run.hpp"
+#include "executor/state/resident_state.hpp"
+#include "executor/state/transfer.hpp"
+#include "executor/train/checkpointing.hpp"
+#include "executor/train/job.hpp"
+#include "executor/train/worker.hpp"
 #include "rheo/frequency/carried_clocks.hpp"
 #include "rheo/frequency/straggler.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
-#include "executor/train/checkpointing.hpp"
-#include "executor/clocks/clock_sweep.hpp"
-#include "executor/records/earlier_run.hpp"
-#include "executor/faults/fence.hpp"
-#include "executor/train/job.hpp"
-#include "executor/state/resident_state.hpp"
-#include "executor/state/transfer.hpp"
-#include "executor/train/worker.hpp"
 
 namespace rheo::inline v0 {
 
@@ -41,8 +41,8 @@ public:
     /// @param first the plan to begin with, for all ranks at launch
     /// @param from the state to begin with; none: that of the seed  @param so_far what its steps were like
     /// @param begins moved from when it returns, and not when it throws
-    trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known,
-            std::optional<checkpoint> from, steps_so_far so_far);
+    trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known, std::optional<checkpoint> from,
+            steps_so_far so_far);
 
     /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
     training_end run();

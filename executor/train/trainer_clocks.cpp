@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "rheo/frequency/profile_csv.hpp"
-#include "rheo/plan/pipeline_schedule.hpp"
-#include "executor/state/collectives.hpp"
 #include "executor/plan/job_templates.hpp"
 #include "executor/plan/plans_ahead.hpp"
 #include "executor/records/record_files.hpp"
+#include "executor/state/collectives.hpp"
+#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
 
 namespace rheo::inline v0 {
 
@@ -24,7 +24,8 @@ chosen_clocks trainer::clocks_for(plan const& whole)
     auto const begun = job_->clock.now();
     auto chosen = job_->clocks->choose(whole, slow_ranks(stragglers_));
     if (auto const made = job_->clocks->made_at_once() - before; recovery_ && made > 0 && speaks()) {
-        job_->record->note(fmt::format("of {} frontiers of clocks {} had not been made ahead; that took {:.3g} ms", whole.pipelines.size(), made, in_milliseconds(since(begun))));
+        job_->record->note(fmt::format("of {} frontiers of clocks {} had not been made ahead; that took {:.3g} ms", whole.pipelines.size(), made,
+                                       in_milliseconds(since(begun))));
     }
     return chosen;
 }
@@ -44,8 +45,8 @@ void trainer::choose_clocks()
         auto const& clocks = chosen_.clocks[at(place.pipeline)][position];
         carried_ = highest_clocks(schedule_of(whole, at(place.pipeline)).compute.rows[position], clocks, stage_count(whole.pipelines[at(place.pipeline)].cuts));
     }
-    auto sentence = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count, chosen_.energy.count,
-                                          100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
+    auto sentence = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
+                                          chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
                             : "all clocks are the highest: " + chosen_.reason;
     for (auto const& s : slow) {
         sentence += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
@@ -73,7 +74,8 @@ void trainer::tell_of_clocks_ahead()
         return;
     }
     if (auto const done = job_->clocks->done_ahead(); done && speaks()) {
-        job_->record->note(fmt::format("clocks made ahead for {} plans after losses: {} frontiers in {:.3g} ms", done->plans, done->frontiers, in_milliseconds(done->took)));
+        job_->record->note(
+            fmt::format("clocks made ahead for {} plans after losses: {} frontiers in {:.3g} ms", done->plans, done->frontiers, in_milliseconds(done->took)));
     }
 }
 
@@ -106,7 +108,8 @@ std::span<megahertz const> trainer::clocks_of_row(plan_position place)
 /// For a row that is not a whole step's, on the same stages; none: the highest.
 std::span<megahertz const> trainer::carried_to(plan_position place, std::vector<instruction> const& row)
 {
-    carried_row_ = sweeps() || !place.found ? std::vector<megahertz>{} : carried_clocks(carried_, row, stage_count(state_.plan.pipelines[at(place.pipeline)].cuts));
+    carried_row_ =
+        sweeps() || !place.found ? std::vector<megahertz>{} : carried_clocks(carried_, row, stage_count(state_.plan.pipelines[at(place.pipeline)].cuts));
     return carried_row_;
 }
 
@@ -158,9 +161,12 @@ void trainer::write_sweep()
         auto const measured = gathered_->rows();
         try {
             write_whole(file, to_csv(measured));
-            job_->record->note(fmt::format("{}: {} rows of a profile by layer; a device that waits draws {:.2f} W", file, measured.rows.size(), measured.blocking.count));
-            if (auto const marked = std::count_if(measured.rows.begin(), measured.rows.end(), [](profile_row const& row) { return row.throttled; }); marked > 0) {
-                job_->record->note(fmt::format("{} of them are marked as throttled: the device did not hold that clock, and no plan will have it there", marked));
+            job_->record->note(
+                fmt::format("{}: {} rows of a profile by layer; a device that waits draws {:.2f} W", file, measured.rows.size(), measured.blocking.count));
+            if (auto const marked = std::count_if(measured.rows.begin(), measured.rows.end(), [](profile_row const& row) { return row.throttled; });
+                marked > 0) {
+                job_->record->note(
+                    fmt::format("{} of them are marked as throttled: the device did not hold that clock, and no plan will have it there", marked));
             }
         } catch (records_error const& error) {
             job_->record->note(fmt::format("the profile is lost: {}", error.what()));

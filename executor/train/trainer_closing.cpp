@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "executor/state/collectives.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/tensor/random.hpp"
-#include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
 
@@ -35,8 +35,8 @@ void trainer::evaluate(step_id step)
         auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
         worker_->computed = [](instruction, seconds) {};
         worker_->run(
-            row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_to(place, row)}, *messages_, [](use_id, microbatch_id) { return false; },
-            [](std::span<use_id const>, microbatch_id) {}, mine);
+            row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_to(place, row)}, *messages_,
+            [](use_id, microbatch_id) { return false; }, [](std::span<use_id const>, microbatch_id) {}, mine);
     }
     step_scalars scalars{{}, {mine.fixed, mine.targets, mine.not_finite ? 1 : 0}};
     all_reduce(*messages_, scalars);
@@ -100,7 +100,8 @@ void trainer::end_finished()
 void trainer::close()
 {
     auto const reason = *state_.reason;
-    if (job_->device != nullptr && !job_->config.power.sweep.empty() && !sweep_written_ && (reason == leave_reason::finished || reason == leave_reason::stopped)) {
+    if (job_->device != nullptr && !job_->config.power.sweep.empty() && !sweep_written_ &&
+        (reason == leave_reason::finished || reason == leave_reason::stopped)) {
         gather_sweep();  // as far as it came
         write_sweep();
     }
@@ -126,13 +127,17 @@ void trainer::close()
             end_.exit_code = 5;
         }
         break;
-    case leave_reason::not_finite: end_.sentence = not_finite_; break;
-    case leave_reason::bad_data: end_.sentence = data_changed_; break;
+    case leave_reason::not_finite:
+        end_.sentence = not_finite_;
+        break;
+    case leave_reason::bad_data:
+        end_.sentence = data_changed_;
+        break;
     case leave_reason::state_lost: {
         end_.sentence = "state lost: no survivor holds a copy of";
         for (auto const layer : state_.plan.salvage.lost) {
-            end_.sentence += fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value,
-                                         job_->model.layers[at(layer)].name);
+            end_.sentence +=
+                fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
         }
         if (error_of_lost_ != 0) {  // that is what has to change before the job can go on
             end_.exit_code = error_of_lost_;
@@ -163,7 +168,8 @@ void trainer::close()
         break;
     }
     case leave_reason::drained:
-    case leave_reason::fenced: break;
+    case leave_reason::fenced:
+        break;
     }
     end_.steps_skipped = so_far_.skipped;
     end_.evaluations_not_finite = so_far_.evaluations_not_finite;
@@ -249,7 +255,8 @@ std::string trainer::sample()
     for (int s = 0; s < stages; ++s) {
         if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == me_) {
             auto& here = mine[static_cast<std::size_t>(s)];
-            here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident_);
+            here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape,
+                                               1, resident_);
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }

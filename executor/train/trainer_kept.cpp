@@ -24,8 +24,8 @@ void trainer::book_received(tensor_id arrived)
     auto const has_all = [&](layer_id layer) {
         for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
             auto const& tensor = job_->state.tensors[t];
-            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer)
-                && !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
+            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer) &&
+                !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
                 return false;
             }
         }
@@ -71,7 +71,8 @@ void trainer::pass_gradients_on()
                         auto& copy = sent.emplace_back(job_->on->messages(), count);
                         for (std::size_t first = 0; first < count; first += gradient_piece) {
                             auto const size = std::min<std::size_t>(gradient_piece, count - first);
-                            job_->on->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_), size * sizeof(float));
+                            job_->on->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_),
+                                           size * sizeof(float));
                         }
                         job_->on->wait();
                         values = copy;

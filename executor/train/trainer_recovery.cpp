@@ -17,8 +17,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "executor/state/collectives.hpp"
 #include "executor/faults/fence.hpp"
+#include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
 
@@ -89,8 +89,10 @@ bool trainer::link_when_possible(link_generation const& action)
             }
             if (speaks() && waited.count - reported_s >= repeated_s) {
                 reported_s = waited.count;
-                fmt::print(stderr, "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank goes on before generation {} is recorded there; "
-                                   "no state is lost meanwhile\n", waited.count, error.what(), action.ended.value + 1);
+                fmt::print(stderr,
+                           "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank goes on before generation {} is recorded there; "
+                           "no state is lost meanwhile\n",
+                           waited.count, error.what(), action.ended.value + 1);
             }
         }
         job_->progress();

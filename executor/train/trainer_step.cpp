@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "kernels/adamw/adamw.hpp"
-#include "executor/state/collectives.hpp"
 #include "executor/config/learning_rate.hpp"
+#include "executor/state/collectives.hpp"
+#include "kernels/adamw/adamw.hpp"
 
 namespace rheo::inline v0 {
 
@@ -65,8 +65,7 @@ protocol_event trainer::perform(run_section const& action)
         loss_sum unused;
         worker_->run(
             programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], plan_.work[at(place.pipeline)],
-            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place),
-             action.work == section_work::remainder}, *messages_,
+            {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place), action.work == section_work::remainder}, *messages_,
             [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
             [this](std::span<use_id const> uses, microbatch_id m) { note(state_, uses, m); }, unused);
     }
@@ -165,7 +164,9 @@ outcome trainer::reduce_scalars(run_section const& action)
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
     for (std::size_t k = 0; k < metered.size(); ++k) {
-        auto const count = metered[k] == me_ ? std::optional{energy} : generation_->has(metered[k]) || job_->watch == nullptr ? std::nullopt : job_->watch->shown_by(metered[k]);
+        auto const count = metered[k] == me_                                        ? std::optional{energy}
+                           : generation_->has(metered[k]) || job_->watch == nullptr ? std::nullopt
+                                                                                    : job_->watch->shown_by(metered[k]);
         seen[k] = count ? 1 : 0;
         counts[k] = count ? count->count : 0.0;
     }
@@ -200,14 +201,14 @@ outcome trainer::reduce_scalars(run_section const& action)
     not_finite_.clear();
     if (place != no_place) {
         auto const [microbatch, layer] = unpack_place(place);
-        not_finite_ = fmt::format("step {}: a loss or gradient of layer {} ({}), microbatch {}, is not finite", action.stamp.step.value,
-                                  layer.value, job_->model.layers[at(layer)].name, microbatch.value);
+        not_finite_ = fmt::format("step {}: a loss or gradient of layer {} ({}), microbatch {}, is not finite", action.stamp.step.value, layer.value,
+                                  job_->model.layers[at(layer)].name, microbatch.value);
     }
     if (changed != 0) {
         auto const piece = static_cast<std::size_t>(changed) - 1;
         data_changed_ = changed_here && changed_here->piece == piece
-            ? changed_here->sentence
-            : fmt::format("data: '{}' was changed in place while the run reads it, as the host of another rank shows", job_->data->path(piece));
+                            ? changed_here->sentence
+                            : fmt::format("data: '{}' was changed in place while the run reads it, as the host of another rank shows", job_->data->path(piece));
     }
     bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
     return outcome_of({.data_changed = changed != 0, .not_finite = place != no_place, .overflow = first || overflow != 0, .stop_requested = stop != 0},
@@ -231,13 +232,19 @@ void trainer::update_parameters(step_id step)
     std::vector<adamw_arguments<bf16>> all;
     auto const update = [&](tensor_id t, float const* gradient) {
         auto& storage = resident_.tensor(t);
-        all.push_back({.count = static_cast<std::int64_t>(storage.parameter.size()), .master = storage.parameter.data(),
-                       .first_moment = storage.first_moment.data(), .second_moment = storage.second_moment.data(),
-                       .gradient = gradient, .parameter = storage.stored.data(),
+        all.push_back({.count = static_cast<std::int64_t>(storage.parameter.size()),
+                       .master = storage.parameter.data(),
+                       .first_moment = storage.first_moment.data(),
+                       .second_moment = storage.second_moment.data(),
+                       .gradient = gradient,
+                       .parameter = storage.stored.data(),
                        .gradient_multiplier = clip_factor(gradient_norm_, o.clip_norm) / targets,
-                       .learning_rate = learning_rate(o, job_->config.train.steps, step), .beta1 = o.beta1,
-                       .beta2 = o.beta2, .epsilon = o.epsilon,
-                       .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0, .step = step.value + 1});
+                       .learning_rate = learning_rate(o, job_->config.train.steps, step),
+                       .beta1 = o.beta1,
+                       .beta2 = o.beta2,
+                       .epsilon = o.epsilon,
+                       .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0,
+                       .step = step.value + 1});
     };
     for (auto& r : worker_->reductions()) {
         for (auto const t : r.unit().tensors) {
@@ -278,13 +285,22 @@ protocol_event trainer::perform(update_state const& action)
         so_far_.loss = mean_loss(loss_);
         so_far_.skipped += action.found == outcome::skip ? 1 : 0;
     }
-    job_->record->step({.step = step, .of_steps = job_->config.train.steps, .attempt = state_.now.attempt, .loss = mean_loss(loss_),
+    job_->record->step({.step = step,
+                        .of_steps = job_->config.train.steps,
+                        .attempt = state_.now.attempt,
+                        .loss = mean_loss(loss_),
                         .gradient_norm = gradient_norm_,
                         .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, step),
-                        .tokens = tokens, .duration = since(section_began_),
-                        .ranks = static_cast<int>(generation_->members.size()), .recoveries = recoveries_,
-                        .skipped = action.found == outcome::skip, .redone = redone, .pairs_computed = pairs_of_section_, .energy = energy_,
-                        .planned_time = plan_.clocks.empty() || sweeps() ? seconds{} : chosen_.time, .planned_energy = plan_.clocks.empty() || sweeps() ? joules{} : chosen_.energy});
+                        .tokens = tokens,
+                        .duration = since(section_began_),
+                        .ranks = static_cast<int>(generation_->members.size()),
+                        .recoveries = recoveries_,
+                        .skipped = action.found == outcome::skip,
+                        .redone = redone,
+                        .pairs_computed = pairs_of_section_,
+                        .energy = energy_,
+                        .planned_time = plan_.clocks.empty() || sweeps() ? seconds{} : chosen_.time,
+                        .planned_energy = plan_.clocks.empty() || sweeps() ? joules{} : chosen_.energy});
     if (!redone) {
         checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
     }

@@ -7,8 +7,7 @@
 
 namespace rheo::inline v0 {
 
-worker::worker(job const& about, plan const& where, rank_id me, resident_state& state)
-    : job_{&about}, place_{position_of(where, me)}, state_{&state}, me_{me}
+worker::worker(job const& about, plan const& where, rank_id me, resident_state& state) : job_{&about}, place_{position_of(where, me)}, state_{&state}, me_{me}
 {
     if (!place_.found) {
         return;
@@ -21,9 +20,9 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
-        place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
-                                                  layers.begin, about.shape(), about.microbatches(), state,
-                                                  again.empty() ? again : again.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
+        place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin,
+                                                 about.shape(), about.microbatches(), state,
+                                                 again.empty() ? again : again.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
             here.before_is_mine = here.before == me;
@@ -171,8 +170,8 @@ void worker::begin_row(std::span<instruction const> row, std::span<microbatch_wo
 }
 
 void worker::run(std::vector<instruction> const& row, std::span<microbatch_work const> work, section_context const& context, mpi::messenger& messages,
-                 std::function<bool(use_id, microbatch_id)> const& wanted,
-                 std::function<void(std::span<use_id const>, microbatch_id)> const& contributed, loss_sum& evaluation)
+                 std::function<bool(use_id, microbatch_id)> const& wanted, std::function<void(std::span<use_id const>, microbatch_id)> const& contributed,
+                 loss_sum& evaluation)
 {
     begin_row(row, work);
     meter_.reset_peak();
@@ -213,9 +212,18 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         job_->progress();
         for (auto const& each : done) {
             auto const drew = clocks_.ended(each, job_->clock.now() - began_, device_computes);
-            job_->record->event({.rank = me_, .what = activity_of(each.kind), .pipeline = place_.pipeline, .stage = rheo::stage_of(each), .item = each.item,
-                                 .generation = context.generation, .step = context.step, .attempt = context.attempt, .start = began_,
-                                 .end = job_->clock.now(), .clock = drew.clock, .energy = drew.energy});
+            job_->record->event({.rank = me_,
+                                 .what = activity_of(each.kind),
+                                 .pipeline = place_.pipeline,
+                                 .stage = rheo::stage_of(each),
+                                 .item = each.item,
+                                 .generation = context.generation,
+                                 .step = context.step,
+                                 .attempt = context.attempt,
+                                 .start = began_,
+                                 .end = job_->clock.now(),
+                                 .clock = drew.clock,
+                                 .energy = drew.energy});
         }
         show_energy();
         sums_go_on();

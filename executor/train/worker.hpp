@@ -15,15 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "executor/clocks/instruction_clocks.hpp"
+#include "executor/device/passage.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/stage/stage.hpp"
+#include "executor/state/reduction.hpp"
+#include "executor/train/job.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/trace/event.hpp"
-#include "executor/clocks/instruction_clocks.hpp"
-#include "executor/train/job.hpp"
-#include "executor/device/passage.hpp"
-#include "executor/state/reduction.hpp"
-#include "executor/stage/stage.hpp"
 
 namespace rheo::inline v0 {
 
@@ -66,16 +66,16 @@ public:
 private:
     /// Of an item on a stage in the row at hand.
     struct todo {
-        int instructions = 0;    ///< that still name it, the forward of the next stage when that is here, and that of the last slice
-        bool backward = false;   ///< its input gradient is to be computed
+        int instructions = 0;  ///< that still name it, the forward of the next stage when that is here, and that of the last slice
+        bool backward = false;  ///< its input gradient is to be computed
     };
 
     /// A stage of the pipeline that lives here, and where its neighbours do.
     struct place_of_stage {
         std::unique_ptr<stage> layers;
-        rank_id before{-1}, after{-1};            ///< ranks of the stages beside it; none at the ends of a copy of the model
+        rank_id before{-1}, after{-1};  ///< ranks of the stages beside it; none at the ends of a copy of the model
         bool before_is_mine = false, after_is_mine = false;
-        std::vector<todo> items = {};             ///< item -> what the row at hand has for it
+        std::vector<todo> items = {};  ///< item -> what the row at hand has for it
     };
 
     using item_key = std::pair<int, int>;  ///< stage, item
@@ -85,7 +85,7 @@ private:
         explicit flight(back_end& on) : input{on.messages()}, output{on.messages()}, gradient_in{on}, gradient_out{on} {}
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
-        array<std::byte> input, output;     ///< in messages; the output only where there is more than one memory
+        array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory
         passage gradient_in, gradient_out;
         mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
@@ -136,22 +136,22 @@ private:
 
     job const* job_;
     plan_position place_;
-    int stages_per_copy_ = 1;                   ///< of the pipeline
-    std::map<int, place_of_stage> stages_;      ///< number in the program -> stage, those that live here
+    int stages_per_copy_ = 1;  ///< of the pipeline
+    std::map<int, place_of_stage> stages_;  ///< number in the program -> stage, those that live here
     resident_state* state_;
     rank_id me_;
-    activation_meter meter_;                    ///< of all stages that live here
-    again_regions again_;                       ///< of all of them, too
-    std::unique_ptr<tile_pool> halves_[2];      ///< of the threads, for a forward and a backward at once; made when they are needed
+    activation_meter meter_;  ///< of all stages that live here
+    again_regions again_;  ///< of all of them, too
+    std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed
     std::map<item_key, flight> flights_;
     std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, flight>> leaving_;  ///< with their stage: done but for their sends
-    std::deque<reduction> reductions_;          ///< of the units that this rank holds
+    std::deque<reduction> reductions_;  ///< of the units that this rank holds
     std::vector<reduction*> by_unit_;
-    std::vector<layer_id> deepest_;             ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
+    std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
     std::int64_t contributions_ = 0;
-    std::vector<use_id> added_;      ///< by the operation that has just been completed
-    instruction_clocks clocks_;      ///< of the row at hand
+    std::vector<use_id> added_;  ///< by the operation that has just been completed
+    instruction_clocks clocks_;  ///< of the row at hand
     seconds began_;  ///< the instruction in progress, what it waited for not counted
 };
 

@@ -6,7 +6,7 @@
 #include "rheo/units/csv.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/fixed_text.hpp"
+#include "rheo/units/in_quotes.hpp"
 #include "rheo/units/nearest_name.hpp"
 #include "rheo/units/quantity.hpp"
-#include "rheo/units/in_quotes.hpp"
 #include "rheo/units/units.hpp"

@@ -80,8 +80,11 @@ __global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_stor
     auto const factors = *a.factors;
     auto const block = blockIdx.x - a.first_block[n];
     // the pointers are known on the device alone, so the choice is made here, by all threads of the block alike
-    bool const whole = t.count % chunk_size<float> == 0 && (reinterpret_cast<std::uintptr_t>(t.master) | reinterpret_cast<std::uintptr_t>(t.first_moment) |
-                                                            reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) % 16 == 0 &&
+    bool const whole = t.count % chunk_size<float> == 0 &&
+                       (reinterpret_cast<std::uintptr_t>(t.master) | reinterpret_cast<std::uintptr_t>(t.first_moment) |
+                        reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) %
+                               16 ==
+                           0 &&
                        reinterpret_cast<std::uintptr_t>(t.parameter) % (4 * sizeof(T)) == 0;
     if (whole) {
         update<T, true>(t, factors, block);

@@ -85,10 +85,7 @@ inline std::vector<std::int64_t> first_blocks(std::span<std::int64_t const> coun
 }
 
 /// The factor that brings a gradient of this norm down to the limit; 1 when it is within, or limit is 0.
-constexpr double clip_factor(double norm, double limit)
-{
-    return limit > 0 && norm > limit ? limit / norm : 1.0;
-}
+constexpr double clip_factor(double norm, double limit) { return limit > 0 && norm > limit ? limit / norm : 1.0; }
 
 namespace definition {
 

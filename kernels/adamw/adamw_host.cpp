@@ -25,8 +25,7 @@ void adamw(tile_pool& pool, adamw_arguments<> const& a)
                           .rate = static_cast<float>(a.learning_rate)};
     pool.run(tiles_in(a.count, element_tile), [&](std::int64_t t, int) {
         auto const range = range_of(t, element_tile, a.count);
-        loops().adamw(range.count, step, a.gradient + range.begin, a.first_moment + range.begin,
-                      a.second_moment + range.begin, a.master + range.begin);
+        loops().adamw(range.count, step, a.gradient + range.begin, a.first_moment + range.begin, a.second_moment + range.begin, a.master + range.begin);
         if (a.parameter != nullptr && a.parameter != a.master) {
             std::memcpy(a.parameter + range.begin, a.master + range.begin, static_cast<std::size_t>(range.count) * sizeof(float));
         }

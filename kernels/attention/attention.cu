@@ -55,8 +55,10 @@ template <class Cores, int Width>
 void backward_on_tiles(stream queue, backward_heads const& heads, float* means)
 {
     auto const& a = heads.a;
-    launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads, query_tiles::shared_bytes<Width>};
-    launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads, key_tiles::shared_bytes<Width>};
+    launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads,
+                                  query_tiles::shared_bytes<Width>};
+    launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads,
+                               key_tiles::shared_bytes<Width>};
     choose(drops(a.drop), [&](auto dropping) {
         launch(queue, of_queries, attention_backward_queries<Cores, Width, dropping()>, heads, means);
         launch(queue, of_keys, attention_backward_keys<Cores, Width, dropping()>, heads, means);
@@ -104,7 +106,10 @@ void attention_forward(stream queue, attention_forward_arguments<Policy> const& 
     choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_plain<T, dropping(), attention_forward_arguments<Policy>>, heads); });
 }
 
-std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length) { return workspace::counter_bytes + batch * heads * length * 4; }
+std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length)
+{
+    return workspace::counter_bytes + batch * heads * length * 4;
+}
 
 template <dtype_policy Policy>
 void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& a, [[maybe_unused]] tensor_cores by)

@@ -206,8 +206,7 @@ void attention_backward(attention_backward_arguments<Policy> const& a)
                     auto* dk = j < first ? a.kv_gradient_before.of[static_cast<std::size_t>(j / a.length)] + key * 2 * in.kv_width + in.pair(h)
                                          : a.qkv_gradient + key * in.floats() + in.key(h);
                     auto* dv = dk + in.kv_width;
-                    compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) -
-                                               a.log_sum_exp[(b * a.heads + h) * a.length + i - first]);
+                    compute const p = std::exp(attention_score<Policy>(a, b, h, i, j) - a.log_sum_exp[(b * a.heads + h) * a.length + i - first]);
                     compute dp = 0;
                     for (std::int64_t c = 0; c < d; ++c) {
                         dp += compute(dout[c]) * compute(v[c]);

@@ -74,7 +74,8 @@ __device__ void set_product_transposed(warp_sums<Rows, Columns>& sums, shared_ro
 /// Two tiles of sums side by side as a left tile of the next product.
 __device__ inline left_tile rounded(sum_tile const& low, sum_tile const& high)
 {
-    return {{two_bfloat16(low.at[0], low.at[1]), two_bfloat16(low.at[2], low.at[3]), two_bfloat16(high.at[0], high.at[1]), two_bfloat16(high.at[2], high.at[3])}};
+    return {
+        {two_bfloat16(low.at[0], low.at[1]), two_bfloat16(low.at[2], low.at[3]), two_bfloat16(high.at[0], high.at[1]), two_bfloat16(high.at[2], high.at[3])}};
 }
 
 /// sums += weights rows, the weights rounded to bfloat16: [16 Rows, 8 Terms] x [8 Terms, Width].

@@ -30,7 +30,8 @@ void open_library()
 {
     static auto* const opened = [] {
         std::string const what = "attention by cuDNN is computed by";
-        opened_library("libcudart.so." + std::to_string(CUDART_VERSION / 1000), RHEO_CUDART_FILE, what);  // found by the frontend, which asks for it by its name
+        opened_library("libcudart.so." + std::to_string(CUDART_VERSION / 1000), RHEO_CUDART_FILE,
+                       what);  // found by the frontend, which asks for it by its name
         if (fe::cudnn_dlhandle == nullptr) {
             fe::cudnn_dlhandle = opened_library("libcudnn.so." + std::to_string(CUDNN_MAJOR), RHEO_CUDNN_FILE, what);
         }
@@ -81,7 +82,11 @@ void draw_forward(fe::graph::Graph& graph, attention_shape const& s)
         fe::graph::Tensor_attributes t;
         return graph.tensor(place(t, which, s));
     };
-    auto how = fe::graph::SDPA_attributes{}.set_generate_stats(true).set_attn_scale(scale_of(s)).set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+    auto how = fe::graph::SDPA_attributes{}
+                   .set_generate_stats(true)
+                   .set_attn_scale(scale_of(s))
+                   .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
+                   .set_diagonal_band_right_bound(0);
     auto const [result, statistics] = graph.sdpa(in(queries), in(keys), in(values), how);
     give(result, output, s);
     give(statistics, log_sum_exp, s);
@@ -93,7 +98,10 @@ void draw_backward(fe::graph::Graph& graph, attention_shape const& s, order_of_s
         fe::graph::Tensor_attributes t;
         return graph.tensor(place(t, which, s));
     };
-    auto how = fe::graph::SDPA_backward_attributes{}.set_attn_scale(scale_of(s)).set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0)
+    auto how = fe::graph::SDPA_backward_attributes{}
+                   .set_attn_scale(scale_of(s))
+                   .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
+                   .set_diagonal_band_right_bound(0)
                    .set_deterministic_algorithm(order == order_of_sums::fixed);
     auto const [of_queries, of_keys, of_values] = graph.sdpa_backward(in(queries), in(keys), in(values), in(output), in(output_gradient), in(log_sum_exp), how);
     give(of_queries, query_gradient, s);
@@ -124,8 +132,9 @@ struct cudnn_attention::impl {
     std::int64_t plan(fe::graph::Graph& graph, attention_shape const& s, char const* pass, std::vector<fe::NumericalNote_t> const& not_these) const
     {
         auto const what = [&] {
-            return "has no plan for the " + std::string{pass} + " of attention in bfloat16 over " + std::to_string(s.batch) + " x " + std::to_string(s.length) + " tokens with " +
-                std::to_string(s.heads) + " heads of " + std::to_string(s.head_width) + " elements, " + std::to_string(s.kv_heads) + " of keys and values";
+            return "has no plan for the " + std::string{pass} + " of attention in bfloat16 over " + std::to_string(s.batch) + " x " + std::to_string(s.length) +
+                   " tokens with " + std::to_string(s.heads) + " heads of " + std::to_string(s.head_width) + " elements, " + std::to_string(s.kv_heads) +
+                   " of keys and values";
         }();
         std::int64_t room = 0;
         ask([&] { return graph.validate(); }, what);
@@ -162,14 +171,27 @@ struct cudnn_attention::impl {
     void execute(fe::graph::Graph const& graph, stream queue, workspace room, std::int64_t wanted, std::unordered_map<std::int64_t, void*> tensors)
     {
         expects(room.bytes >= wanted, "the workspace is too small for cuDNN's attention");
-        expects(std::ranges::all_of(tensors, [](auto const& t) { return reinterpret_cast<std::uintptr_t>(t.second) % 16 == 0; }), "what cuDNN's attention reads and writes is aligned to 16 bytes");
+        expects(std::ranges::all_of(tensors, [](auto const& t) { return reinterpret_cast<std::uintptr_t>(t.second) % 16 == 0; }),
+                "what cuDNN's attention reads and writes is aligned to 16 bytes");
         if (handle == nullptr) {
             cudnnHandle_t made = nullptr;
-            ask([&] { return fe::error_t{fe::detail::create_handle(&made) == CUDNN_STATUS_SUCCESS ? fe::error_code_t::OK : fe::error_code_t::HANDLE_ERROR, "cudnnCreate"}; }, "does not begin");
+            ask(
+                [&] {
+                    return fe::error_t{fe::detail::create_handle(&made) == CUDNN_STATUS_SUCCESS ? fe::error_code_t::OK : fe::error_code_t::HANDLE_ERROR,
+                                       "cudnnCreate"};
+                },
+                "does not begin");
             handle.reset(made);
         }
         auto const failed = "failed in attention";
-        ask([&] { return fe::error_t{fe::detail::set_stream(handle.get(), static_cast<cudaStream_t>(queue.handle)) == CUDNN_STATUS_SUCCESS ? fe::error_code_t::OK : fe::error_code_t::HANDLE_ERROR, "cudnnSetStream"}; }, failed);
+        ask(
+            [&] {
+                return fe::error_t{fe::detail::set_stream(handle.get(), static_cast<cudaStream_t>(queue.handle)) == CUDNN_STATUS_SUCCESS
+                                       ? fe::error_code_t::OK
+                                       : fe::error_code_t::HANDLE_ERROR,
+                                   "cudnnSetStream"};
+            },
+            failed);
         ask([&] { return graph.execute(handle.get(), tensors, static_cast<std::byte*>(room.memory) + workspace::counter_bytes); }, failed);
     }
 };
@@ -216,7 +238,10 @@ std::array<void*, 3> parts_of(T* rows, attention_shape const& s)
 }
 
 template <class T>
-void* plain(T* pointer) { return const_cast<std::remove_const_t<T>*>(pointer); }
+void* plain(T* pointer)
+{
+    return const_cast<std::remove_const_t<T>*>(pointer);
+}
 
 template <class Arguments>
 void expect_whole(Arguments const& a)
@@ -244,8 +269,15 @@ void cudnn_attention::backward(stream queue, workspace room, attention_backward_
     auto const [q, k, v] = parts_of(a.qkv, s);
     auto const [dq, dk, dv] = parts_of(a.qkv_gradient, s);
     impl_->execute(plans.backward, queue, room, plans.room,
-                   {{queries, q}, {keys, k}, {values, v}, {output, plain(a.output)}, {log_sum_exp, plain(a.log_sum_exp)}, {output_gradient, plain(a.output_gradient)},
-                    {query_gradient, dq}, {key_gradient, dk}, {value_gradient, dv}});
+                   {{queries, q},
+                    {keys, k},
+                    {values, v},
+                    {output, plain(a.output)},
+                    {log_sum_exp, plain(a.log_sum_exp)},
+                    {output_gradient, plain(a.output_gradient)},
+                    {query_gradient, dq},
+                    {key_gradient, dk},
+                    {value_gradient, dv}});
 }
 
 }  // namespace rheo::inline v0::cuda

@@ -55,14 +55,24 @@ struct attention_heads {
     float scale;            ///< the same, times log2(e)
 
     explicit attention_heads(Arguments const& arguments)
-        : a{arguments}, drop{rule_of(a.drop)}, head_width{a.width / a.heads}, group{qkv_row{a}.group}, row{qkv_row{a}.floats()}, kv_width{qkv_row{a}.kv_width},
-          whole{a.whole == 0 ? a.length : a.whole}, inverse_root{1.0F / std::sqrt(static_cast<float>(head_width))}, scale{inverse_root * 1.44269504F}
+        : a{arguments},
+          drop{rule_of(a.drop)},
+          head_width{a.width / a.heads},
+          group{qkv_row{a}.group},
+          row{qkv_row{a}.floats()},
+          kv_width{qkv_row{a}.kv_width},
+          whole{a.whole == 0 ? a.length : a.whole},
+          inverse_root{1.0F / std::sqrt(static_cast<float>(head_width))},
+          scale{inverse_root * 1.44269504F}
     {
     }
 
     __host__ __device__ std::int64_t before() const { return a.before.count * a.length; }  ///< tokens of the slices before
 
-    __device__ auto queries(std::int64_t b, std::int64_t h) const { return head_rows<std::remove_pointer_t<decltype(a.qkv)>>{a.qkv + b * a.length * row + h * head_width, row}; }
+    __device__ auto queries(std::int64_t b, std::int64_t h) const
+    {
+        return head_rows<std::remove_pointer_t<decltype(a.qkv)>>{a.qkv + b * a.length * row + h * head_width, row};
+    }
 
     __device__ auto keys(std::int64_t b, std::int64_t kv_head, std::int64_t slice) const
     {
@@ -85,7 +95,10 @@ struct attention_heads {
     __device__ std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t i) const { return ((b * a.heads + h) * whole + before() + i) * whole; }
 
     /// What the probability of that number is multiplied by.
-    __device__ float factor(std::int64_t number) const { return random_word(drop.numbers(), static_cast<std::uint64_t>(number)) < drop.threshold ? 0.0F : drop.scale; }
+    __device__ float factor(std::int64_t number) const
+    {
+        return random_word(drop.numbers(), static_cast<std::uint64_t>(number)) < drop.threshold ? 0.0F : drop.scale;
+    }
 
     /// Blocks of keys of one whole slice.
     __host__ __device__ std::int64_t slice_blocks(std::int64_t rows) const { return (a.length + rows - 1) / rows; }

@@ -217,8 +217,7 @@ void attention_forward(tile_pool& pool, attention_forward_arguments<> const& a)
             zero(row + seen, row + keys);
         }
         for_slices(a, at, queries, [&](query_keys const& n, float const* keys_at, std::int64_t place, std::int64_t slice) {
-            sum_over_keys(n, p + place, {keys_at + at.kv_width, at.row}, slice == 0 ? 0.0F : 1.0F,
-                          {a.output + at.output + queries.begin * a.width, a.width});
+            sum_over_keys(n, p + place, {keys_at + at.kv_width, at.row}, slice == 0 ? 0.0F : 1.0F, {a.output + at.output + queries.begin * a.width, a.width});
         });
     });
 }

@@ -29,7 +29,8 @@ struct rooms {
     int width;
 
     __device__ rooms(float* memory, std::int64_t head_width)
-        : own{memory, memory + warps * head_width}, tiles{memory + 2 * warps * head_width, memory + 2 * warps * head_width + tile * (head_width + 1)},
+        : own{memory, memory + warps * head_width},
+          tiles{memory + 2 * warps * head_width, memory + 2 * warps * head_width + tile * (head_width + 1)},
           width{static_cast<int>(head_width)}
     {
     }
@@ -109,7 +110,8 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
+                        block.count, thread);
         bool const seen = lane < block.seen_by(query);
         float const score = seen ? room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step()) : -std::numeric_limits<float>::infinity();
         float const most = fmaxf(largest, warp_join(score, larger_of{}));
@@ -158,7 +160,8 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first), block.count, thread);
+        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
+                        block.count, thread);
         bool const seen = inside && lane < block.seen_by(query);
         float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
         float change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());

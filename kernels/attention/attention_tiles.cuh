@@ -35,7 +35,8 @@ template <class Cores, int Width, bool Drops>
 inline constexpr int blocks_at_once = std::is_same_v<Cores, of_warpgroups> && Width == 64 && !Drops ? 2 : 1;
 
 template <class Cores, int Width, bool Drops>
-__global__ void __launch_bounds__(forward_tiles<Cores>::threads, blocks_at_once<Cores, Width, Drops>) attention_forward_tiles(attention_heads<attention_forward_arguments<bf16>> const heads)
+__global__ void __launch_bounds__(forward_tiles<Cores>::threads, blocks_at_once<Cores, Width, Drops>)
+    attention_forward_tiles(attention_heads<attention_forward_arguments<bf16>> const heads)
 {
     if constexpr (!Cores::compiled) {
         return;

@@ -22,7 +22,8 @@ inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (querie
 
 /// The gradients of a block of queries, over all keys that they see. `means` is [batch, heads, length].
 template <class Cores, int Width, bool Drops>
-__global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Width, Drops>) attention_backward_queries(backward_heads const heads, float* means)
+__global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Width, Drops>)
+    attention_backward_queries(backward_heads const heads, float* means)
 {
     if constexpr (!Cores::compiled) {
         return;
@@ -39,7 +40,9 @@ __global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Wi
     auto* const memory = shared_memory<bfloat16>();
     typename Cores::template rows<queries, Width> const q{memory};
     typename Cores::template rows<queries, Width> const dout{memory + queries * Width};
-    auto const stage = [&](std::int64_t n, int which) { return typename Cores::template rows<keys, Width>{memory + (2 * queries + (n % stages * 2 + which) * keys) * Width}; };
+    auto const stage = [&](std::int64_t n, int which) {
+        return typename Cores::template rows<keys, Width>{memory + (2 * queries + (n % stages * 2 + which) * keys) * Width};
+    };
     auto const load_block = [&](std::int64_t n) {
         auto const block = heads.block(n, keys);
         auto const k = heads.keys(b, h / heads.group, block.slice).from(block.first);
@@ -145,7 +148,9 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     auto* const memory = shared_memory<bfloat16>();
     typename Cores::template rows<keys, Width> const k{memory};
     typename Cores::template rows<keys, Width> const v{memory + keys * Width};
-    auto const stage = [&](int n, int which) { return typename Cores::template rows<queries, Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width}; };
+    auto const stage = [&](int n, int which) {
+        return typename Cores::template rows<queries, Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width};
+    };
     auto* const numbers_at = reinterpret_cast<float*>(memory + 2 * (keys + stages * queries) * Width);
 
     // Blocks of queries of one head after the other; the first that sees a key of this block begins.
@@ -196,7 +201,9 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
         Cores::await(weights, changes);
         // Of these queries [from, end) see a key.
         int const end = static_cast<int>(a.length - first < queries ? a.length - first : queries);
-        auto const from = [&](int row) { return own_row + row >= block.count ? queries : block.own ? static_cast<int>(block.first - first) + own_row + row : 0; };
+        auto const from = [&](int row) {
+            return own_row + row >= block.count ? queries : block.own ? static_cast<int>(block.first - first) + own_row + row : 0;
+        };
         if (end < queries || from(15) > 0) {
             int const begins[2] = {from(lane / 4), from(lane / 4 + 8)};
 #pragma unroll

@@ -145,7 +145,10 @@ __global__ void __launch_bounds__(threads) fused(cross_entropy_fused_arguments<p
     gradient_of_row<Whole>(logits, a.vocabulary, a.targets[row], static_cast<float>(log_sum), logits);
 }
 
-launch_shape shape_of(std::int64_t rows) { return {.grid = blocks_for(rows, 1), .block = threads, .shared_bytes = sizeof(running_sum) * (threads / warp_size)}; }
+launch_shape shape_of(std::int64_t rows)
+{
+    return {.grid = blocks_for(rows, 1), .block = threads, .shared_bytes = sizeof(running_sum) * (threads / warp_size)};
+}
 
 }  // namespace
 

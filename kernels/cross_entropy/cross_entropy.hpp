@@ -40,9 +40,7 @@ constexpr double mean_loss(loss_sum const& sum)
     if (sum.not_finite) {
         return std::numeric_limits<double>::quiet_NaN();
     }
-    return sum.targets == 0
-               ? 0.0
-               : static_cast<double>(sum.fixed) / loss_units_per_nat / static_cast<double>(sum.targets);
+    return sum.targets == 0 ? 0.0 : static_cast<double>(sum.fixed) / loss_units_per_nat / static_cast<double>(sum.targets);
 }
 
 /// Adds one row's loss.
@@ -138,12 +136,8 @@ void cross_entropy_fused(cross_entropy_fused_arguments<Policy> const& a)
 {
     for (std::int64_t r = 0; r < a.rows; ++r) {
         compute_t<Policy> log_sum = 0;
-        cross_entropy_forward(cross_entropy_forward_arguments<Policy>{.rows = 1,
-                                                                      .vocabulary = a.vocabulary,
-                                                                      .logits = a.logits + r * a.vocabulary,
-                                                                      .targets = a.targets + r,
-                                                                      .log_sum_exp = &log_sum,
-                                                                      .loss = a.loss});
+        cross_entropy_forward(cross_entropy_forward_arguments<Policy>{
+            .rows = 1, .vocabulary = a.vocabulary, .logits = a.logits + r * a.vocabulary, .targets = a.targets + r, .log_sum_exp = &log_sum, .loss = a.loss});
         cross_entropy_backward(cross_entropy_backward_arguments<Policy>{.rows = 1,
                                                                         .vocabulary = a.vocabulary,
                                                                         .logits = a.logits + r * a.vocabulary,

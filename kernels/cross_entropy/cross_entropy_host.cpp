@@ -67,8 +67,7 @@ void cross_entropy_backward(tile_pool& pool, cross_entropy_backward_arguments<> 
     pool.run(tiles_in(a.rows, row_tile), [&](std::int64_t t, int) {
         auto const rows = range_of(t, row_tile, a.rows);
         for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
-            backward_row(a.logits + r * a.vocabulary, a.vocabulary, a.targets[r], a.log_sum_exp[r],
-                         a.logits_gradient + r * a.vocabulary);
+            backward_row(a.logits + r * a.vocabulary, a.vocabulary, a.targets[r], a.log_sum_exp[r], a.logits_gradient + r * a.vocabulary);
         }
     });
 }

@@ -43,7 +43,10 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cubla
 {
     return pass_on(cublasLtMatmulDescCreate, "cublasLtMatmulDescCreate", description, compute, scale);
 }
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) { return pass_on(cublasLtMatmulDescDestroy, "cublasLtMatmulDescDestroy", description); }
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description)
+{
+    return pass_on(cublasLtMatmulDescDestroy, "cublasLtMatmulDescDestroy", description);
+}
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t what, void const* value, std::size_t size)
 {
     return pass_on(cublasLtMatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", description, what, value, size);
@@ -53,11 +56,21 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
 {
     return pass_on(cublasLtMatrixLayoutCreate, "cublasLtMatrixLayoutCreate", layout, type, rows, columns, stride);
 }
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return pass_on(cublasLtMatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", layout); }
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    return pass_on(cublasLtMatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", layout);
+}
 
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wish) { return pass_on(cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", wish); }
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wish) { return pass_on(cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", wish); }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wish, cublasLtMatmulPreferenceAttributes_t what, void const* value, std::size_t size)
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wish)
+{
+    return pass_on(cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", wish);
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wish)
+{
+    return pass_on(cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", wish);
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wish, cublasLtMatmulPreferenceAttributes_t what, void const* value,
+                                                    std::size_t size)
 {
     return pass_on(cublasLtMatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute", wish, what, value, size);
 }
@@ -73,8 +86,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               void const* b, cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void* room, std::size_t room_size, cudaStream_t queue)
 {
-    return pass_on(cublasLtMatmul, "cublasLtMatmul", handle, description, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout, algorithm, room, room_size,
-                   queue);
+    return pass_on(cublasLtMatmul, "cublasLtMatmul", handle, description, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout, algorithm, room,
+                   room_size, queue);
 }
 
 }  // extern "C"

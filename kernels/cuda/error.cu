@@ -11,8 +11,8 @@ void check(int code, char const* call, std::source_location place)
         return;
     }
     auto const name = static_cast<cudaError_t>(code);
-    throw error{code, std::string{call} + " failed: " + cudaGetErrorString(name) + " (" + cudaGetErrorName(name) + ", at " + place.file_name() +
-                          ":" + std::to_string(place.line()) + ")"};
+    throw error{code, std::string{call} + " failed: " + cudaGetErrorString(name) + " (" + cudaGetErrorName(name) + ", at " + place.file_name() + ":" +
+                          std::to_string(place.line()) + ")"};
 }
 
 }  // namespace rheo::inline v0::cuda

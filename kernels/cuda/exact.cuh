@@ -63,7 +63,8 @@ public:
             return;
         }
         auto const largest = __reduce_max_sync(all_lanes, largest_);
-        unsigned const flags = (__any_sync(all_lanes, flags_ & overflow) != 0 ? overflow : 0) | (__any_sync(all_lanes, flags_ & not_finite) != 0 ? not_finite : 0);
+        unsigned const flags =
+            (__any_sync(all_lanes, flags_ & overflow) != 0 ? overflow : 0) | (__any_sync(all_lanes, flags_ & not_finite) != 0 ? not_finite : 0);
         if ((threadIdx.x + threadIdx.y * blockDim.x) % warp_size != 0) {
             return;
         }

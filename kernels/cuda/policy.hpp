@@ -17,6 +17,8 @@ inline constexpr dtype_policy policy_storing = std::is_same_v<T, float> ? fp32 :
 
 /// The one whose sums of gradients are of type Sum besides.
 template <class T, class Sum>
-inline constexpr dtype_policy policy_of = std::is_same_v<Sum, std::int64_t> ? policy_storing<T> : std::is_same_v<T, float> ? fp32_i32 : bf16_i32;
+inline constexpr dtype_policy policy_of = std::is_same_v<Sum, std::int64_t> ? policy_storing<T>
+                                          : std::is_same_v<T, float>        ? fp32_i32
+                                                                            : bf16_i32;
 
 }  // namespace rheo::inline v0::cuda

@@ -19,7 +19,8 @@ namespace {
 void check(cublasStatus_t code, char const* call, std::source_location place = std::source_location::current())
 {
     if (code != CUBLAS_STATUS_SUCCESS) {
-        throw error{static_cast<int>(code), std::string{call} + " failed: " + cublasLtGetStatusString(code) + " (" + place.file_name() + ":" + std::to_string(place.line()) + ")"};
+        throw error{static_cast<int>(code),
+                    std::string{call} + " failed: " + cublasLtGetStatusString(code) + " (" + place.file_name() + ":" + std::to_string(place.line()) + ")"};
     }
 }
 
@@ -80,7 +81,8 @@ private:
     template <class Layout>
     static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others)
     {
-        check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(element), static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(others), contiguous),
+        check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(element), static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(others),
+                                         contiguous),
               "cublasLtMatrixLayoutCreate");
     }
 };
@@ -111,13 +113,14 @@ struct products::impl {
         };
         wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
         wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(room_bytes));
-        for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+        for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
             wants(operand, std::uint32_t{alignment});
         }
         cublasLtMatmulHeuristicResult_t best{};
         int found = 0;
-        auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle, wish.handle, 1, &best, &found);
+        auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle,
+                                                           wish.handle, 1, &best, &found);
         if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !shape.gelu) {  // what is wrong besides shows without the GELU, too
             check(answer, "cublasLtMatmulAlgoGetHeuristic");
         }
@@ -125,8 +128,9 @@ struct products::impl {
         if (none && shape.gelu) {
             best.algo = {};
         } else if (none) {
-            throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " + std::to_string(shape.columns) + " of " +
-                                                         std::to_string(shape.terms) + " terms in " + std::string{name_of(shape.element)}};
+            throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " +
+                                                         std::to_string(shape.columns) + " of " + std::to_string(shape.terms) + " terms in " +
+                                                         std::string{name_of(shape.element)}};
         }
         return chosen.emplace(shape, best.algo).first->second;
     }
@@ -153,7 +157,8 @@ bool products::multiply(stream queue, workspace room, product_shape const& shape
 {
     expects(room.bytes >= workspace::counter_bytes + room_bytes, "the workspace is too small for a product");
     expects(shape.has_bias == (operands.bias != nullptr), "a product has a bias or none");
-    expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds), "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
+    expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds),
+            "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
     if (shape.rows == 0 || shape.columns == 0) {
         return true;
     }

@@ -13,11 +13,17 @@ inline constexpr unsigned all_lanes = 0xffffffffU;
 
 struct sum_of {
     template <class T>
-    __device__ T operator()(T a, T b) const { return a + b; }
+    __device__ T operator()(T a, T b) const
+    {
+        return a + b;
+    }
 };
 struct larger_of {
     template <class T>
-    __device__ T operator()(T a, T b) const { return a < b ? b : a; }
+    __device__ T operator()(T a, T b) const
+    {
+        return a < b ? b : a;
+    }
 };
 
 /// Over the lanes of a warp, all of which call it: a butterfly, whose two operands commute, so that all lanes agree.

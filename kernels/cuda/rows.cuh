@@ -34,7 +34,9 @@ launch_shape shape_of_rows(std::int64_t rows, std::int64_t width, int values)
 {
     auto const threads = row_threads<T>(width);
     unsigned const each = threads == warp_size ? 4 : 1;
-    return {.grid = blocks_for(rows, each), .block = {threads, each}, .shared_bytes = threads == warp_size ? 0 : sizeof(float) * static_cast<std::size_t>(values * warp_size)};
+    return {.grid = blocks_for(rows, each),
+            .block = {threads, each},
+            .shared_bytes = threads == warp_size ? 0 : sizeof(float) * static_cast<std::size_t>(values * warp_size)};
 }
 
 inline constexpr int tile_chunks = 1024;  // of a block of 256 threads
@@ -53,7 +55,10 @@ launch_shape shape_of_tiles(std::int64_t rows, std::int64_t width)
 
 /// The launch over `count` elements without rows.
 template <class T>
-launch_shape shape_of_run(std::int64_t count) { return {.grid = blocks_for(chunks_in<T>(count), tile_chunks), .block = tile_chunks / kept_chunks}; }
+launch_shape shape_of_run(std::int64_t count)
+{
+    return {.grid = blocks_for(chunks_in<T>(count), tile_chunks), .block = tile_chunks / kept_chunks};
+}
 
 /// The number of the k-th chunk that the running thread of such a launch has.
 __device__ inline std::int64_t run_chunk(int k) { return (static_cast<std::int64_t>(blockIdx.x) * kept_chunks + k) * blockDim.x + threadIdx.x; }
@@ -77,7 +82,10 @@ struct row_place {
 
     /// Whether element e of it is within the row.
     template <bool Whole, class T>
-    __device__ bool holds(int k, int e) const { return chunk(k) * chunk_size<T> + (Whole ? 0 : e) < width; }
+    __device__ bool holds(int k, int e) const
+    {
+        return chunk(k) * chunk_size<T> + (Whole ? 0 : e) < width;
+    }
 
     __device__ bool speaks() const { return width > 0 && threadIdx.x == 0; }
 };

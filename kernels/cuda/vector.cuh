@@ -71,7 +71,10 @@ __device__ chunk<T> packed(float const (&values)[chunk_size<T>])
 }
 
 template <class T>
-constexpr std::int64_t chunks_in(std::int64_t count) { return (count + chunk_size<T> - 1) / chunk_size<T>; }
+constexpr std::int64_t chunks_in(std::int64_t count)
+{
+    return (count + chunk_size<T> - 1) / chunk_size<T>;
+}
 
 /// Whether runs of `count` elements one after the other from each pointer on can be read in whole chunks; null pointers can.
 template <class T, class... Pointers>

@@ -116,7 +116,8 @@ __device__ void keep_in_place([[maybe_unused]] Tile (&tiles)[Count])
 #define RHEO_SUM(c) "+f"(sums[c].at[0]), "+f"(sums[c].at[1]), "+f"(sums[c].at[2]), "+f"(sums[c].at[3])
 #define RHEO_8_SUMS(c) RHEO_SUM(c), RHEO_SUM(c + 1), RHEO_SUM(c + 2), RHEO_SUM(c + 3), RHEO_SUM(c + 4), RHEO_SUM(c + 5), RHEO_SUM(c + 6), RHEO_SUM(c + 7)
 #define RHEO_32_PLACES "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define RHEO_64_PLACES RHEO_32_PLACES ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define RHEO_64_PLACES \
+    RHEO_32_PLACES ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
 /// sums = left right^T, or that is added to them, over sixteen terms; left and right are described by terms_across.
 template <int Columns>
@@ -127,11 +128,15 @@ __device__ void multiply_across(sum_tile (&sums)[Columns], std::uint64_t left, s
     emulated::multiply_across(sums[0].at, Columns * 8, left, right, adds);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
     if constexpr (Columns == 8) {
-        asm volatile("{.reg .pred adds; setp.ne.b32 adds, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" RHEO_32_PLACES "}, %32, %33, adds, 1, 1, 0, 0;}"
-                     : RHEO_8_SUMS(0) : "l"(left), "l"(right), "r"(static_cast<int>(adds)));
+        asm volatile("{.reg .pred adds; setp.ne.b32 adds, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" RHEO_32_PLACES
+                     "}, %32, %33, adds, 1, 1, 0, 0;}"
+                     : RHEO_8_SUMS(0)
+                     : "l"(left), "l"(right), "r"(static_cast<int>(adds)));
     } else {
-        asm volatile("{.reg .pred adds; setp.ne.b32 adds, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" RHEO_64_PLACES "}, %64, %65, adds, 1, 1, 0, 0;}"
-                     : RHEO_8_SUMS(0), RHEO_8_SUMS(8) : "l"(left), "l"(right), "r"(static_cast<int>(adds)));
+        asm volatile("{.reg .pred adds; setp.ne.b32 adds, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" RHEO_64_PLACES
+                     "}, %64, %65, adds, 1, 1, 0, 0;}"
+                     : RHEO_8_SUMS(0), RHEO_8_SUMS(8)
+                     : "l"(left), "l"(right), "r"(static_cast<int>(adds)));
     }
 #endif
 }
@@ -145,11 +150,15 @@ __device__ void multiply_down(sum_tile (&sums)[Columns], left_tile const& left, 
     emulated::multiply_down(sums[0].at, Columns * 8, left.at, right);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
     if constexpr (Columns == 8) {
-        asm volatile("{.reg .pred adds; setp.eq.b32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" RHEO_32_PLACES "}, {%32,%33,%34,%35}, %36, adds, 1, 1, 1;}"
-                     : RHEO_8_SUMS(0) : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]), "l"(right));
+        asm volatile("{.reg .pred adds; setp.eq.b32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" RHEO_32_PLACES
+                     "}, {%32,%33,%34,%35}, %36, adds, 1, 1, 1;}"
+                     : RHEO_8_SUMS(0)
+                     : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]), "l"(right));
     } else {
-        asm volatile("{.reg .pred adds; setp.eq.b32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" RHEO_64_PLACES "}, {%64,%65,%66,%67}, %68, adds, 1, 1, 1;}"
-                     : RHEO_8_SUMS(0), RHEO_8_SUMS(8) : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]), "l"(right));
+        asm volatile("{.reg .pred adds; setp.eq.b32 adds, 0, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" RHEO_64_PLACES
+                     "}, {%64,%65,%66,%67}, %68, adds, 1, 1, 1;}"
+                     : RHEO_8_SUMS(0), RHEO_8_SUMS(8)
+                     : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]), "l"(right));
     }
 #endif
 }

@@ -41,10 +41,8 @@ struct loop_table {
     void (*random_strips)(stream_parts const& stream, std::uint64_t first_strip, count_t strips, std::uint32_t* words);
     // rows
     float (*dot)(count_t n, float const* a, float const* b);
-    void (*norm_forward)(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y,
-                         float* mean, float* rstd);
-    void (*norm_backward)(count_t n, float const* x, float const* gamma, float mean, float rstd, float const* dy,
-                          float const* bypass, float* dx);
+    void (*norm_forward)(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y, float* mean, float* rstd);
+    void (*norm_backward)(count_t n, float const* x, float const* gamma, float mean, float rstd, float const* dy, float const* bypass, float* dx);
     void (*rms_forward)(count_t n, float epsilon, float const* x, float const* gamma, float* y, float* rstd);
     void (*rms_backward)(count_t n, float const* x, float const* gamma, float rstd, float const* dy, float const* bypass, float* dx);
     // a gate and what it lets through
@@ -55,8 +53,8 @@ struct loop_table {
     void (*turn_back)(count_t n, float const* cosines, float const* sines, float const* x, float* y);
     // columns of a block of rows, n <= 64 of them side by side: out[c] = sum over rows
     void (*column_sums)(count_t rows, count_t n, count_t row_size, float const* dy, float* out);
-    void (*norm_column_sums)(count_t rows, count_t n, count_t row_size, float const* x, float const* mean,
-                             float const* rstd, float const* dy, float* gamma, float* beta);
+    void (*norm_column_sums)(count_t rows, count_t n, count_t row_size, float const* x, float const* mean, float const* rstd, float const* dy, float* gamma,
+                             float* beta);
     void (*rms_column_sums)(count_t rows, count_t n, count_t row_size, float const* x, float const* rstd, float const* dy, float* gamma);
     // softmax
     float (*softmax)(count_t n, float scale, float* scores);  // becomes probabilities; returns log sum exp

@@ -16,9 +16,8 @@ bool runs_v3() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_sup
 
 bool runs_v4()
 {
-    return runs_v3() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-           __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-           __builtin_cpu_supports("avx512cd") != 0;
+    return runs_v3() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512cd") != 0;
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ loop_table const* loops_of_level(char const* level)
 
 loop_table const& loops()
 {
-    static loop_table const& chosen = [] () -> loop_table const& {
+    static loop_table const& chosen = []() -> loop_table const& {
         for (char const* level : {"v4", "v3"}) {
             if (auto const* table = loops_of_level(level)) {
                 return *table;

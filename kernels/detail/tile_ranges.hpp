@@ -41,8 +41,7 @@ inline constexpr int order_slot = 4;
 /// Dropout made ready for the loops.
 class dropping {
 public:
-    explicit dropping(dropout const& drop)
-        : rows_{drop.rows}, threshold_{dropout_threshold(drop)}, scale_{dropout_scale<float>(drop)}
+    explicit dropping(dropout const& drop) : rows_{drop.rows}, threshold_{dropout_threshold(drop)}, scale_{dropout_scale<float>(drop)}
     {
         auto const stream = stream_of(drop.key);
         parts_ = {.key = {stream.key[0], stream.key[1]}, .high = {stream.high[0], stream.high[1]}};
@@ -51,10 +50,7 @@ public:
     bool active() const { return threshold_ != 0; }
 
     /// The rule for one row of an item whose rows are `width` wide.
-    drop_rule row_rule(tile_pool& pool, int worker, std::int64_t row, std::int64_t width) const
-    {
-        return rule(pool, worker, rows_(row) * width, width);
-    }
+    drop_rule row_rule(tile_pool& pool, int worker, std::int64_t row, std::int64_t width) const { return rule(pool, worker, rows_(row) * width, width); }
 
     /// Calls f(first, count, rule) for runs of an item's elements begin .. begin + count - 1 whose numbers follow each other.
     template <class F>
@@ -100,7 +96,8 @@ template <>
 class exact_run<dtype::i64> {
 public:
     explicit exact_run(gradient_sum_of<dtype::i64> const& target)
-        : target_{target}, local_{.scale_log2 = target.state->scale_log2},
+        : target_{target},
+          local_{.scale_log2 = target.state->scale_log2},
           limit_{std::bit_cast<std::uint32_t>(overflow_threshold(local_.scale_log2, target.contributions))},
           scale_{power_of_two(local_.scale_log2)}
     {

@@ -22,7 +22,10 @@ struct drop_rule {
 
 inline drop_rule rule_of(dropout const& drop)
 {
-    return {.made = drop.stream == nullptr ? stream_of(drop.key) : random_stream{}, .kept = drop.stream, .rows = drop.rows, .threshold = dropout_threshold(drop),
+    return {.made = drop.stream == nullptr ? stream_of(drop.key) : random_stream{},
+            .kept = drop.stream,
+            .rows = drop.rows,
+            .threshold = dropout_threshold(drop),
             .scale = dropout_scale<float>(drop)};
 }
 

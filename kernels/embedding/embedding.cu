@@ -73,7 +73,8 @@ __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gr
 }
 
 template <class T, class Sum, bool Whole>
-__global__ void __launch_bounds__(segment_threads) backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
+__global__ void __launch_bounds__(segment_threads)
+    backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
 {
     std::int64_t const first = order.first[blockIdx.x];
     std::int64_t const count = order.first[blockIdx.x + 1] - first;
@@ -81,8 +82,8 @@ __global__ void __launch_bounds__(segment_threads) backward_tokens(token_order_o
         return;
     }
     contribute_segment<Whole>(
-        count, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule,
-        a.token_gradient, order.tokens[blockIdx.x]);
+        count, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule, a.token_gradient,
+        order.tokens[blockIdx.x]);
 }
 
 template <class T, class Sum, bool Whole>
@@ -111,7 +112,8 @@ void embedding_backward_weight(stream queue, token_order_on_device const& order,
     unsigned const tiles = blocks_for(chunks_in<T>(a.width), segment_threads);
     choose(whole_chunks<T>(a.width, a.output_gradient), [&](auto whole) {
         if (a.token_gradient.sums != nullptr) {
-            launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, accumulate_t<Policy>, whole()>, order, a, rule);
+            launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, accumulate_t<Policy>, whole()>, order,
+                   a, rule);
         }
         if (a.position_gradient.sums != nullptr) {
             launch(queue, {.grid = {blocks_for(a.length, 1), tiles}, .block = segment_threads}, backward_positions<T, accumulate_t<Policy>, whole()>, a, rule);

@@ -64,9 +64,8 @@ inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t v
         expects(tokens[r] >= 0 && tokens[r] < vocabulary, "a token is not in the vocabulary");
         result.rows.push_back(static_cast<std::int32_t>(r));
     }
-    std::stable_sort(result.rows.begin(), result.rows.end(), [&](std::int32_t a, std::int32_t b) {
-        return tokens[static_cast<std::size_t>(a)] < tokens[static_cast<std::size_t>(b)];
-    });
+    std::stable_sort(result.rows.begin(), result.rows.end(),
+                     [&](std::int32_t a, std::int32_t b) { return tokens[static_cast<std::size_t>(a)] < tokens[static_cast<std::size_t>(b)]; });
     for (std::size_t i = 0; i < result.rows.size(); ++i) {
         auto const token = tokens[static_cast<std::size_t>(result.rows[i])];
         if (result.tokens.empty() || result.tokens.back() != token) {

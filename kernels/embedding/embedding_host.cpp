@@ -16,8 +16,8 @@ constexpr std::int64_t row_tile = 16;
 
 /// Writes dy times its dropout factor, of one row, where the caller wants it; or points at dy itself.
 template <dtype_policy Policy>
-float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a,
-                          dropping const& drop, std::int64_t row, float* room)
+float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a, dropping const& drop, std::int64_t row,
+                          float* room)
 {
     float const* const dy = a.output_gradient + row * a.width;
     if (!drop.active()) {
@@ -29,8 +29,8 @@ float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight
 
 /// The rows' sum in the order given, then one contribution to table row `target`.
 template <dtype_policy Policy, class NextRow, class Run>
-void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a, dropping const& drop,
-                     std::int64_t count, NextRow row_at, Run& run, std::int64_t target)
+void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a, dropping const& drop, std::int64_t count,
+                     NextRow row_at, Run& run, std::int64_t target)
 {
     float* const sum = pool.scratch_of<float>(worker, 2 * a.width, row_slot);
     float* const room = sum + a.width;

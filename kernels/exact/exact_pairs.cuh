@@ -27,11 +27,17 @@ struct alignas(4) [[gnu::may_alias]] two_halves {
 template <class T>
 struct pair_of;
 template <>
-struct pair_of<std::int64_t> { using type = two_sums; };
+struct pair_of<std::int64_t> {
+    using type = two_sums;
+};
 template <>
-struct pair_of<float> { using type = two_floats; };
+struct pair_of<float> {
+    using type = two_floats;
+};
 template <>
-struct pair_of<bfloat16> { using type = two_halves; };
+struct pair_of<bfloat16> {
+    using type = two_halves;
+};
 
 /// Whether runs of `count` elements from each pointer on can be read in whole pairs.
 template <class... T>

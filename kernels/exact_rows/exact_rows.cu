@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(256) judge(exact_rows_judge_arguments a)
     auto const size = std::bit_cast<std::uint32_t>(state.max_abs);
     bool const infinite = size >= 0x7f800000U;
     auto const largest = __reduce_max_sync(all_lanes, infinite ? 0U : size);
-    unsigned const flags = (__any_sync(all_lanes, row < a.rows && overflowed(state, a.contributions)) != 0 ? 1U : 0U) | (__any_sync(all_lanes, infinite) != 0 ? 0x100U : 0U);
+    unsigned const flags =
+        (__any_sync(all_lanes, row < a.rows && overflowed(state, a.contributions)) != 0 ? 1U : 0U) | (__any_sync(all_lanes, infinite) != 0 ? 0x100U : 0U);
     if (threadIdx.x % warp_size == 0) {
         auto* const words = reinterpret_cast<unsigned*>(a.verdict);
         atomicMax(words + 1, largest);
@@ -165,7 +166,8 @@ template <class T>
 void accumulate_rows(stream queue, exact_rows_accumulate_arguments<T> const& a)
 {
     auto const width = a.target.width;
-    choose(whole_chunks<T>(width, a.gradient) && whole_chunks<float>(width, a.target.sums), [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, width), accumulate<T, whole()>, a); });
+    choose(whole_chunks<T>(width, a.gradient) && whole_chunks<float>(width, a.target.sums),
+           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, width), accumulate<T, whole()>, a); });
 }
 
 }  // namespace
@@ -183,7 +185,8 @@ void exact_rows_add(stream queue, exact_rows_add_arguments const& a)
 void exact_rows_convert(stream queue, exact_rows_convert_arguments const& a)
 {
     auto const width = a.source.width;
-    choose(whole_chunks<float>(width, a.source.sums, a.gradient), [&](auto whole) { launch(queue, shape_of_tiles<float>(a.rows, width), convert<whole()>, a); });
+    choose(whole_chunks<float>(width, a.source.sums, a.gradient),
+           [&](auto whole) { launch(queue, shape_of_tiles<float>(a.rows, width), convert<whole()>, a); });
 }
 
 void exact_rows_judge(stream queue, exact_rows_judge_arguments const& a) { launch(queue, shape_of_states(a.rows), judge, a); }

@@ -58,8 +58,7 @@ template <dtype_policy Policy>
 void gelu_backward(gelu_backward_arguments<Policy> const& a)
 {
     for (std::int64_t i = 0; i < a.count; ++i) {
-        a.input_gradient[i] = static_cast<storage_t<Policy>>(compute_t<Policy>(a.output_gradient[i]) *
-                                                             gelu_derivative(compute_t<Policy>(a.input[i])));
+        a.input_gradient[i] = static_cast<storage_t<Policy>>(compute_t<Policy>(a.output_gradient[i]) * gelu_derivative(compute_t<Policy>(a.input[i])));
     }
 }
 

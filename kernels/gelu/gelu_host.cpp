@@ -19,8 +19,7 @@ void gelu_backward(tile_pool& pool, gelu_backward_arguments<> const& a)
 {
     pool.run(tiles_in(a.count, element_tile), [&](std::int64_t t, int) {
         auto const range = range_of(t, element_tile, a.count);
-        loops().gelu_backward(range.count, a.input + range.begin, a.output_gradient + range.begin,
-                              a.input_gradient + range.begin);
+        loops().gelu_backward(range.count, a.input + range.begin, a.output_gradient + range.begin, a.input_gradient + range.begin);
     });
 }
 

@@ -74,7 +74,8 @@ void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backwar
 }
 
 template <dtype_policy Policy>
-void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma, gradient_sum<Policy> const& beta)
+void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma,
+                         gradient_sum<Policy> const& beta)
 {
     using T = storage_t<Policy>;
     if (gamma.sums == nullptr && beta.sums == nullptr) {

@@ -123,8 +123,14 @@ __device__ void layer_norm_weight_gradients(Arguments const& a, workspace room, 
 template <class Arguments, class T, class Sum>
 __device__ auto layer_norm_weight_part(Arguments const& a, T const* input, Sum const& gamma, Sum const& beta)
 {
-    return layer_norm_backward_weight_arguments<policy_storing<T>>{
-        .rows = a.rows, .width = a.width, .input = input, .mean = a.mean, .rstd = a.rstd, .output_gradient = a.output_gradient, .gamma_gradient = gamma, .beta_gradient = beta};
+    return layer_norm_backward_weight_arguments<policy_storing<T>>{.rows = a.rows,
+                                                                   .width = a.width,
+                                                                   .input = input,
+                                                                   .mean = a.mean,
+                                                                   .rstd = a.rstd,
+                                                                   .output_gradient = a.output_gradient,
+                                                                   .gamma_gradient = gamma,
+                                                                   .beta_gradient = beta};
 }
 
 }  // namespace rheo::inline v0::cuda

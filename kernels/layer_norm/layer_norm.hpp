@@ -70,11 +70,9 @@ void layer_norm_forward(layer_norm_forward_arguments<Policy> const& a)
         for (std::int64_t c = 0; c < a.width; ++c) {
             squares += (compute(x[c]) - mean) * (compute(x[c]) - mean);
         }
-        compute const rstd =
-            compute(1) / std::sqrt(squares / static_cast<compute>(a.width) + static_cast<compute>(a.epsilon));
+        compute const rstd = compute(1) / std::sqrt(squares / static_cast<compute>(a.width) + static_cast<compute>(a.epsilon));
         for (std::int64_t c = 0; c < a.width; ++c) {
-            a.output[r * a.width + c] = static_cast<storage_t<Policy>>(
-                (compute(x[c]) - mean) * rstd * compute(a.gamma[c]) + compute(a.beta[c]));
+            a.output[r * a.width + c] = static_cast<storage_t<Policy>>((compute(x[c]) - mean) * rstd * compute(a.gamma[c]) + compute(a.beta[c]));
         }
         a.mean[r] = mean;
         a.rstd[r] = rstd;

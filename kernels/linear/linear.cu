@@ -23,8 +23,7 @@ __device__ void bias_gradient(Arguments const& a, workspace room, column_place a
 {
     exact_adder adder{a.bias_gradient};
     column_sums<1, T>(
-        a.out, room, at,
-        [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
+        a.out, room, at, [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
         [&](chunk<T> const& dy, float (&sums)[1][chunk_size<T>]) {
             for (int e = 0; e < chunk_size<T>; ++e) {
                 sums[0][e] += dy.at(e);
@@ -142,7 +141,8 @@ void linear_backward_parameters(stream queue, workspace room, products& by, line
     auto* const gradient = product_of(room, before_product(a.rows, a.out));
     weight_product(queue, room, by, a, gradient);
     auto shape = shape_of_columns<T>(a.rows, a.out, 1, room);
-    weight_pass const pass{.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
+    weight_pass const pass{
+        .count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
     shape.grid = pass.bias.tile * pass.bias.groups + blocks_for(pass.count, pairs_of_block);
     bool const whole = whole_chunks<T>(a.out, a.output_gradient) && in_pairs(pass.count, pass.gradient, pass.target.sums);
     choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, room); });

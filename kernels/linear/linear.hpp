@@ -74,8 +74,7 @@ struct linear_backward_bias_arguments {
 namespace definition {
 
 /// Where weight (i, o) lies.
-constexpr std::int64_t weight_index(weight_order order, std::int64_t in, std::int64_t out, std::int64_t i,
-                                    std::int64_t o)
+constexpr std::int64_t weight_index(weight_order order, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t o)
 {
     return order == weight_order::in_out ? i * out + o : o * in + i;
 }
@@ -108,8 +107,7 @@ void linear_backward_input(linear_backward_input_arguments<Policy> const& a)
         for (std::int64_t i = 0; i < a.in; ++i) {
             compute sum = 0;
             for (std::int64_t o = 0; o < a.out; ++o) {
-                sum += compute(a.output_gradient[r * a.out + o]) *
-                       compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
+                sum += compute(a.output_gradient[r * a.out + o]) * compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
             }
             auto& target = a.input_gradient[r * a.in + i];
             target = static_cast<storage_t<Policy>>(a.accumulate ? compute(target) + sum : sum);
@@ -176,7 +174,8 @@ void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arg
 
 /// Both gradients, the bias's beside the pass that adds the weight's to its sums, with the bits of the two apart; sums that are null are left out.
 template <dtype_policy Policy>
-void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments, gradient_sum<Policy> const& bias_gradient);
+void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments,
+                                gradient_sum<Policy> const& bias_gradient);
 
 std::int64_t linear_backward_weight_room(std::int64_t in, std::int64_t out);
 std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out);

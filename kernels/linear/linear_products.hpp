@@ -11,14 +11,28 @@
 namespace rheo::inline v0::cuda {
 
 /// output = input weight, and what the epilogue does besides.
-constexpr product_shape linear_forward_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool has_bias, bool gelu)
+constexpr product_shape linear_forward_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool has_bias,
+                                               bool gelu)
 {
-    return {.rows = rows, .columns = out, .terms = in, .right_transposed = order == weight_order::out_in, .element = storage, .result = storage, .has_bias = has_bias, .gelu = gelu};
+    return {.rows = rows,
+            .columns = out,
+            .terms = in,
+            .right_transposed = order == weight_order::out_in,
+            .element = storage,
+            .result = storage,
+            .has_bias = has_bias,
+            .gelu = gelu};
 }
 
 constexpr product_shape linear_backward_input_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool accumulates)
 {
-    return {.rows = rows, .columns = in, .terms = out, .right_transposed = order == weight_order::in_out, .element = storage, .result = storage, .adds = accumulates};
+    return {.rows = rows,
+            .columns = in,
+            .terms = out,
+            .right_transposed = order == weight_order::in_out,
+            .element = storage,
+            .result = storage,
+            .adds = accumulates};
 }
 
 /// The gradient of the weight, as the weight lies.

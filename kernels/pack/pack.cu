@@ -31,7 +31,9 @@ __global__ void __launch_bounds__(threads) move(pack_arguments a)
     std::int64_t const chunks = p.rows * ((p.row_bytes + 15) / 16);
     std::int64_t const first = (blockIdx.x - a.first_block[n]) * threads * in_flight + threadIdx.x;
     bool const aligned = (reinterpret_cast<std::uintptr_t>(p.from) | reinterpret_cast<std::uintptr_t>(p.to) | static_cast<std::uintptr_t>(p.row_bytes) |
-                          static_cast<std::uintptr_t>(p.from_stride) | static_cast<std::uintptr_t>(p.to_stride)) % 16 == 0;
+                          static_cast<std::uintptr_t>(p.from_stride) | static_cast<std::uintptr_t>(p.to_stride)) %
+                             16 ==
+                         0;
     if (aligned) {
         uint4 values[in_flight];
         for (int k = 0; k < in_flight; ++k) {

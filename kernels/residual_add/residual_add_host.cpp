@@ -39,8 +39,7 @@ void residual_add_backward(tile_pool& pool, residual_add_backward_arguments<> co
                 loops().drop(n, a.output_gradient + at, rule, a.branch_gradient + at);
             });
         } else {
-            std::memcpy(a.branch_gradient + range.begin, a.output_gradient + range.begin,
-                        static_cast<std::size_t>(range.count) * sizeof(float));
+            std::memcpy(a.branch_gradient + range.begin, a.output_gradient + range.begin, static_cast<std::size_t>(range.count) * sizeof(float));
         }
     });
 }

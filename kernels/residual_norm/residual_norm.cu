@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(Most) backward(residual_norm_backward_argument
 }
 
 template <class T, bool Whole, int Most>
-__global__ void __launch_bounds__(Most) backward_with_weights(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule, gradient_sum_of<dtype::i64> gamma,
-                                                              gradient_sum_of<dtype::i64> beta, workspace room)
+__global__ void __launch_bounds__(Most) backward_with_weights(residual_norm_backward_arguments<policy_storing<T>> a, drop_rule rule,
+                                                              gradient_sum_of<dtype::i64> gamma, gradient_sum_of<dtype::i64> beta, workspace room)
 {
     rows_and_columns<T>(
         a.width, [&](column_place at) { layer_norm_weight_gradients<Whole, T>(layer_norm_weight_part(a, a.residual, gamma, beta), room, at); },
@@ -75,14 +75,16 @@ void residual_norm_backward(stream queue, residual_norm_backward_arguments<Polic
 }
 
 template <dtype_policy Policy>
-void residual_norm_backward(stream queue, workspace room, residual_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma, gradient_sum<Policy> const& beta)
+void residual_norm_backward(stream queue, workspace room, residual_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma,
+                            gradient_sum<Policy> const& beta)
 {
     using T = storage_t<Policy>;
     if (gamma.sums == nullptr && beta.sums == nullptr) {
         residual_norm_backward(queue, a);
         return;
     }
-    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient,
+            "the backward of a norm in one launch does not write over the gradient that it reads");
     auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, layer_norm_sums, 2, room);
     choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
                [&](auto whole, auto most) { launch(queue, shape, backward_with_weights<T, whole(), most()>, a, rule_of(a.drop), gamma, beta, room); });

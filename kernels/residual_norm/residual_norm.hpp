@@ -49,12 +49,8 @@ namespace definition {
 template <dtype_policy Policy>
 void residual_norm_forward(residual_norm_forward_arguments<Policy> const& a)
 {
-    residual_add_forward(residual_add_forward_arguments<Policy>{.rows = a.rows,
-                                                                .width = a.width,
-                                                                .stream = a.stream,
-                                                                .branch = a.branch,
-                                                                .drop = a.drop,
-                                                                .output = a.residual});
+    residual_add_forward(
+        residual_add_forward_arguments<Policy>{.rows = a.rows, .width = a.width, .stream = a.stream, .branch = a.branch, .drop = a.drop, .output = a.residual});
     layer_norm_forward(layer_norm_forward_arguments<Policy>{.rows = a.rows,
                                                             .width = a.width,
                                                             .epsilon = a.epsilon,
@@ -78,11 +74,8 @@ void residual_norm_backward(residual_norm_backward_arguments<Policy> const& a)
                                                                           .output_gradient = a.output_gradient,
                                                                           .bypass_gradient = a.bypass_gradient,
                                                                           .input_gradient = a.stream_gradient});
-    residual_add_backward(residual_add_backward_arguments<Policy>{.rows = a.rows,
-                                                                  .width = a.width,
-                                                                  .output_gradient = a.stream_gradient,
-                                                                  .drop = a.drop,
-                                                                  .branch_gradient = a.branch_gradient});
+    residual_add_backward(residual_add_backward_arguments<Policy>{
+        .rows = a.rows, .width = a.width, .output_gradient = a.stream_gradient, .drop = a.drop, .branch_gradient = a.branch_gradient});
 }
 
 }  // namespace definition

@@ -26,8 +26,7 @@ void residual_norm_forward(tile_pool& pool, residual_norm_forward_arguments<> co
             } else {
                 loops().add(a.width, a.stream + at, a.branch + at, a.residual + at);
             }
-            loops().norm_forward(a.width, static_cast<float>(a.epsilon), a.residual + at, a.gamma, a.beta,
-                                 a.output + at, a.mean + r, a.rstd + r);
+            loops().norm_forward(a.width, static_cast<float>(a.epsilon), a.residual + at, a.gamma, a.beta, a.output + at, a.mean + r, a.rstd + r);
         }
     });
 }

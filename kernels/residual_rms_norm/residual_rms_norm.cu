@@ -82,7 +82,8 @@ void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_
         residual_rms_norm_backward(queue, a);
         return;
     }
-    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
+    expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient,
+            "the backward of a norm in one launch does not write over the gradient that it reads");
     auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, 1, 1, room);
     choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
                [&](auto whole, auto most) { launch(queue, shape, backward_with_weight<T, whole(), most()>, a, rule_of(a.drop), gamma, room); });

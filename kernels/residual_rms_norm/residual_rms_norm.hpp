@@ -46,8 +46,8 @@ namespace definition {
 template <dtype_policy Policy>
 void residual_rms_norm_forward(residual_rms_norm_forward_arguments<Policy> const& a)
 {
-    residual_add_forward(residual_add_forward_arguments<Policy>{
-        .rows = a.rows, .width = a.width, .stream = a.stream, .branch = a.branch, .drop = a.drop, .output = a.residual});
+    residual_add_forward(
+        residual_add_forward_arguments<Policy>{.rows = a.rows, .width = a.width, .stream = a.stream, .branch = a.branch, .drop = a.drop, .output = a.residual});
     rms_norm_forward(rms_norm_forward_arguments<Policy>{
         .rows = a.rows, .width = a.width, .epsilon = a.epsilon, .input = a.residual, .gamma = a.gamma, .output = a.output, .rstd = a.rstd});
 }
@@ -87,7 +87,8 @@ template <dtype_policy Policy>
 void residual_rms_norm_backward(stream queue, residual_rms_norm_backward_arguments<Policy> const& arguments);
 /// The same with the weight's gradient in one launch, as rms_norm_backward has it. @pre no gradient written is output_gradient
 template <dtype_policy Policy>
-void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_backward_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient);
+void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_backward_arguments<Policy> const& arguments,
+                                gradient_sum<Policy> const& gamma_gradient);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

@@ -95,7 +95,8 @@ __device__ void rms_norm_weight_gradient(Arguments const& a, workspace room, col
 template <class Arguments, class T, class Sum>
 __device__ auto rms_norm_weight_part(Arguments const& a, T const* input, Sum const& gamma)
 {
-    return rms_norm_backward_weight_arguments<policy_storing<T>>{.rows = a.rows, .width = a.width, .input = input, .rstd = a.rstd, .output_gradient = a.output_gradient, .gamma_gradient = gamma};
+    return rms_norm_backward_weight_arguments<policy_storing<T>>{
+        .rows = a.rows, .width = a.width, .input = input, .rstd = a.rstd, .output_gradient = a.output_gradient, .gamma_gradient = gamma};
 }
 
 }  // namespace rheo::inline v0::cuda

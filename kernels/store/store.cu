@@ -26,9 +26,8 @@ __global__ void __launch_bounds__(256) nearest(store_arguments a)
 
 void store(stream queue, store_arguments const& a)
 {
-    choose(whole_chunks<bfloat16>(a.count, a.master, a.stored), [&](auto whole) {
-        launch(queue, {.grid = {blocks_for(chunks_in<bfloat16>(a.count), 256)}, .block = {256}}, nearest<whole()>, a);
-    });
+    choose(whole_chunks<bfloat16>(a.count, a.master, a.stored),
+           [&](auto whole) { launch(queue, {.grid = {blocks_for(chunks_in<bfloat16>(a.count), 256)}, .block = {256}}, nearest<whole()>, a); });
 }
 
 }  // namespace rheo::inline v0::cuda

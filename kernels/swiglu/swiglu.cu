@@ -59,8 +59,7 @@ template <dtype_policy Policy>
 void swiglu_forward(stream queue, swiglu_forward_arguments<Policy> const& a)
 {
     using T = storage_t<Policy>;
-    choose(whole_chunks<T>(a.width, a.input, a.output),
-           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, a.width), forward<T, whole()>, a); });
+    choose(whole_chunks<T>(a.width, a.input, a.output), [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, a.width), forward<T, whole()>, a); });
 }
 
 template <dtype_policy Policy>

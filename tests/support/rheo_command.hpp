@@ -23,8 +23,8 @@ inline outcome run_rheo(temporary_folder const& folder, std::string const& argum
 {
     auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
     REQUIRE(std::filesystem::exists(program));
-    auto const command = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK " + environment + " timeout 60 '"
-        + program.string() + "' " + arguments + " >out 2>err </dev/null";
+    auto const command = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK " + environment + " timeout 60 '" +
+                         program.string() + "' " + arguments + " >out 2>err </dev/null";
     int const status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
 }

@@ -18,12 +18,12 @@
 
 #include "executor/cli/launch.hpp"
 #include "executor/cuda/back_end.hpp"
-#include "kernels/blas.hpp"
+#include "executor/data/data.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/power/permission/found.hpp"
-#include "executor/data/data.hpp"
 #include "executor/train/same_command.hpp"
+#include "kernels/blas.hpp"
 
 namespace rheo::cli {
 
@@ -79,7 +79,8 @@ nlohmann::ordered_json power_json(power::found_devices const& found)
 {
     nlohmann::ordered_json devices = nlohmann::json::array();
     for (auto const& one : found.devices) {
-        devices.push_back({{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"sentence", one.sentence}, {"energy", one.energy.empty()}});
+        devices.push_back(
+            {{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"sentence", one.sentence}, {"energy", one.energy.empty()}});
     }
     return {{"devices", devices}, {"missing", found.missing}};
 }
@@ -105,22 +106,36 @@ int info(info_options const& options)
         auto const found = power::find_devices();
         auto const gpus = cuda::find_devices();
         auto const cudnn = cuda::find_cudnn();
-        auto const active = !RHEO_HAS_ULFM ? "not compiled in"
-            : !launched                    ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
-            : ulfm["active"].get<bool>()   ? "active"
-                                           : "compiled in, but not switched on: start with mpirun --with-ft ulfm --mca pml ob1";
+        auto const active = !RHEO_HAS_ULFM               ? "not compiled in"
+                            : !launched                  ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
+                            : ulfm["active"].get<bool>() ? "active"
+                                                         : "compiled in, but not switched on: start with mpirun --with-ft ulfm --mca pml ob1";
         bool const open = RHEO_HAS_ULFM && !launched;  // the launcher decides
         auto const losses = open ? "" : what_a_loss_does(launched && ulfm["active"].get<bool>());
         if (options.json) {
-            nlohmann::ordered_json const all{{"schema", 1}, {"version", RHEO_VERSION}, {"mpi", mpi_version()}, {"ulfm", ulfm}, {"losses", open ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")}, {"blas", blas_description()},
-                                             {"cpu", cpu_line("model name")}, {"cpu_flags", flags}, {"threads", std::thread::hardware_concurrency()},
-                                             {"gpus", gpus.names}, {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(cudnn.version)}, {"power", power_json(found)}, {"default_data", data}};
+            nlohmann::ordered_json const all{
+                {"schema", 1},
+                {"version", RHEO_VERSION},
+                {"mpi", mpi_version()},
+                {"ulfm", ulfm},
+                {"losses", open ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")},
+                {"blas", blas_description()},
+                {"cpu", cpu_line("model name")},
+                {"cpu_flags", flags},
+                {"threads", std::thread::hardware_concurrency()},
+                {"gpus", gpus.names},
+                {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(cudnn.version)},
+                {"power", power_json(found)},
+                {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
-            fmt::print("rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n", RHEO_VERSION, mpi_version(),
-                       active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(), fmt::join(flags, " "), gpus.names.empty() ? "none: " + gpus.why_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
-                       cudnn.version.empty() ? "none: " + cudnn.why_none : cudnn.version,
-                       power_lines(found), data.empty() ? "no C++ standard library headers found; name files with --data" : data);
+            fmt::print(
+                "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n",
+                RHEO_VERSION, mpi_version(), active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"),
+                std::thread::hardware_concurrency(), fmt::join(flags, " "),
+                gpus.names.empty() ? "none: " + gpus.why_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
+                cudnn.version.empty() ? "none: " + cudnn.why_none : cudnn.version, power_lines(found),
+                data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }
     if (launched) {

@@ -12,15 +12,15 @@
 #include <mpi.h>
 
 #include "executor/cli/launch.hpp"
+#include "executor/config/toml.hpp"
+#include "executor/faults/time_limit.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/segment_folder.hpp"
-#include "rheo/model/footprint.hpp"
-#include "rheo/partition/layer_profile_csv.hpp"
 #include "executor/train/measured_all_reduce.hpp"
 #include "executor/train/measured_layers.hpp"
 #include "executor/train/opened_back_end.hpp"
-#include "executor/faults/time_limit.hpp"
-#include "executor/config/toml.hpp"
+#include "rheo/model/footprint.hpp"
+#include "rheo/partition/layer_profile_csv.hpp"
 
 namespace rheo::cli {
 

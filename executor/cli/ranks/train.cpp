@@ -15,17 +15,17 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include "executor/cli/launch.hpp"
-#include "executor/mpi/segment_folder.hpp"
-#include "rheo/model/model.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/cli/launch.hpp"
+#include "executor/config/toml.hpp"
+#include "executor/faults/time_limit.hpp"
+#include "executor/mpi/segment_folder.hpp"
+#include "executor/plan/job_templates.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/plan/job_templates.hpp"
-#include "executor/train/run.hpp"
 #include "executor/records/run_folder.hpp"
-#include "executor/faults/time_limit.hpp"
-#include "executor/config/toml.hpp"
+#include "executor/train/run.hpp"
+#include "rheo/model/model.hpp"
 
 namespace rheo::cli {
 

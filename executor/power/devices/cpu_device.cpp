@@ -166,10 +166,7 @@ answer<done> cpu_device::lock(megahertz clock)
     return done{};
 }
 
-answer<done> cpu_device::put_back()
-{
-    return perform(original());
-}
+answer<done> cpu_device::put_back() { return perform(original()); }
 
 restoration cpu_device::original() const
 {

@@ -64,20 +64,11 @@ emulated_device::emulated_device(profile const& measured, emulated_options optio
     s.begun = s.options.now();
 }
 
-std::string emulated_device::name() const
-{
-    return "emulated from a profile of " + std::to_string(state_->clocks.size()) + " clocks";
-}
+std::string emulated_device::name() const { return "emulated from a profile of " + std::to_string(state_->clocks.size()) + " clocks"; }
 
-std::string emulated_device::key() const
-{
-    return "emulated-" + std::to_string(::getpid()) + "-" + std::to_string(state_->options.rank.value);
-}
+std::string emulated_device::key() const { return "emulated-" + std::to_string(::getpid()) + "-" + std::to_string(state_->options.rank.value); }
 
-answer<std::vector<megahertz>> emulated_device::clocks() const
-{
-    return state_->clocks;
-}
+answer<std::vector<megahertz>> emulated_device::clocks() const { return state_->clocks; }
 
 answer<done> emulated_device::lock(megahertz clock)
 {
@@ -93,10 +84,7 @@ answer<done> emulated_device::lock(megahertz clock)
     return done{};
 }
 
-answer<done> emulated_device::put_back()
-{
-    return lock(state_->clocks.front());
-}
+answer<done> emulated_device::put_back() { return lock(state_->clocks.front()); }
 
 answer<megahertz> emulated_device::clock_now() const
 {

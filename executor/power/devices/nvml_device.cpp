@@ -71,9 +71,9 @@ answer<nvml_device> nvml_device::open(std::shared_ptr<nvml_library const> librar
     nvml_device device;
     device.library_ = library;
     auto const index = number_in(which);
-    auto const code = index                     ? call.nvmlDeviceGetHandleByIndex_v2(*index, &device.handle_)
-        : which.find(':') != std::string::npos ? call.nvmlDeviceGetHandleByPciBusId_v2(which.c_str(), &device.handle_)
-                                               : call.nvmlDeviceGetHandleByUUID(which.c_str(), &device.handle_);
+    auto const code = index                                  ? call.nvmlDeviceGetHandleByIndex_v2(*index, &device.handle_)
+                      : which.find(':') != std::string::npos ? call.nvmlDeviceGetHandleByPciBusId_v2(which.c_str(), &device.handle_)
+                                                             : call.nvmlDeviceGetHandleByUUID(which.c_str(), &device.handle_);
     if (code != nvml::success) {
         return library->refused(code, "the device '" + which + "'");
     }
@@ -155,10 +155,7 @@ answer<done> nvml_device::put_back()
     return done{};
 }
 
-restoration nvml_device::original() const
-{
-    return {{{{restoration_kind::nvml, library_->name(), uuid_}}}};
-}
+restoration nvml_device::original() const { return {{{{restoration_kind::nvml, library_->name(), uuid_}}}}; }
 
 answer<megahertz> nvml_device::clock_now() const
 {
@@ -189,8 +186,8 @@ answer<joules> nvml_device::energy() const
 answer<throttling> nvml_device::throttled() const
 {
     auto const& call = library_->call();
-    auto* const ask = call.nvmlDeviceGetCurrentClocksEventReasons != nullptr ? call.nvmlDeviceGetCurrentClocksEventReasons
-                                                                             : call.nvmlDeviceGetCurrentClocksThrottleReasons;
+    auto* const ask =
+        call.nvmlDeviceGetCurrentClocksEventReasons != nullptr ? call.nvmlDeviceGetCurrentClocksEventReasons : call.nvmlDeviceGetCurrentClocksThrottleReasons;
     if (ask == nullptr) {
         return library_->missing("nvmlDeviceGetCurrentClocksEventReasons");
     }

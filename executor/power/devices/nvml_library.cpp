@@ -48,12 +48,17 @@ char const* take_all(void* handle, nvml::functions& f)
 refusal_cause cause_of(nvml::result code)
 {
     switch (code) {
-    case nvml::error_no_permission: return refusal_cause::no_permission;
-    case nvml::error_not_supported: return refusal_cause::not_supported;
+    case nvml::error_no_permission:
+        return refusal_cause::no_permission;
+    case nvml::error_not_supported:
+        return refusal_cause::not_supported;
     case nvml::error_not_found:
-    case nvml::error_driver_not_loaded: return refusal_cause::not_found;
-    case nvml::error_gpu_is_lost: return refusal_cause::lost;
-    default: return refusal_cause::failed;
+    case nvml::error_driver_not_loaded:
+        return refusal_cause::not_found;
+    case nvml::error_gpu_is_lost:
+        return refusal_cause::lost;
+    default:
+        return refusal_cause::failed;
     }
 }
 
@@ -100,12 +105,10 @@ answer<unsigned> nvml_library::devices() const
 refusal nvml_library::refused(nvml::result code, std::string_view what) const
 {
     char const* const text = call_.nvmlErrorString(code);
-    return {cause_of(code), "NVML refuses " + std::string{what} + ": " + (text != nullptr ? text : "an error without a name") + " (" + std::to_string(code) + ")"};
+    return {cause_of(code),
+            "NVML refuses " + std::string{what} + ": " + (text != nullptr ? text : "an error without a name") + " (" + std::to_string(code) + ")"};
 }
 
-refusal nvml_library::missing(std::string_view function) const
-{
-    return {refusal_cause::not_supported, name_ + " has no " + std::string{function}};
-}
+refusal nvml_library::missing(std::string_view function) const { return {refusal_cause::not_supported, name_ + " has no " + std::string{function}}; }
 
 }  // namespace rheo::inline v0::power

@@ -18,7 +18,7 @@ namespace {
 refusal refused(std::string const& path, char const* verb, int error)
 {
     auto const cause = error == EACCES || error == EPERM || error == EROFS ? refusal_cause::no_permission
-        : error == ENOENT || error == ENOTDIR                              ? refusal_cause::not_found
+                       : error == ENOENT || error == ENOTDIR               ? refusal_cause::not_found
                                                                            : refusal_cause::failed;
     return {cause, path + " cannot be " + verb + ": " + std::strerror(error)};
 }

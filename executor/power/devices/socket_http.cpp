@@ -39,7 +39,9 @@ bool ready(int file, short events, clock::time_point deadline)
 
 refusal_cause cause_of(int error)
 {
-    return error == EACCES || error == EPERM ? refusal_cause::no_permission : error == ENOENT || error == ECONNREFUSED ? refusal_cause::not_found : refusal_cause::failed;
+    return error == EACCES || error == EPERM          ? refusal_cause::no_permission
+           : error == ENOENT || error == ECONNREFUSED ? refusal_cause::not_found
+                                                      : refusal_cause::failed;
 }
 
 answer<http_reply> parse(std::string const& text, std::string const& path)
@@ -73,8 +75,8 @@ answer<http_reply> request(std::string const& socket_path, http_request const& w
     if (!connection || ::connect(connection.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
         return refused("no connection to", errno);
     }
-    std::string const text = what.method + " " + what.target + " HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n"
-        + (what.token.empty() ? "" : "Authorization: Bearer " + what.token + "\r\n") + "\r\n";
+    std::string const text = what.method + " " + what.target + " HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n" +
+                             (what.token.empty() ? "" : "Authorization: Bearer " + what.token + "\r\n") + "\r\n";
     auto const deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{patience.count});
     for (std::size_t sent = 0; sent < text.size();) {
         if (!ready(connection.get(), POLLOUT, deadline)) {

@@ -28,7 +28,7 @@ refusal refused(std::string const& socket, std::string const& what, http_reply c
     auto text = reply.body.substr(0, 200);
     std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
     auto const cause = reply.status == 401 || reply.status == 403 ? refusal_cause::no_permission
-        : reply.status == 404                                     ? refusal_cause::not_supported
+                       : reply.status == 404                      ? refusal_cause::not_supported
                                                                   : refusal_cause::failed;
     return {cause, fmt::format("zeusd at {} refuses {} with {}{}{}", socket, what, reply.status, text.empty() ? "" : ": ", text)};
 }

@@ -107,10 +107,7 @@ guardian& guardian::operator=(guardian&& other) noexcept
     return *this;
 }
 
-guardian::~guardian()
-{
-    end("now\n");
-}
+guardian::~guardian() { end("now\n"); }
 
 answer<done> guardian::arm(std::string const& claim, restoration const& how)
 {
@@ -121,10 +118,7 @@ answer<done> guardian::arm(std::string const& claim, restoration const& how)
     return done{};
 }
 
-void guardian::dismiss()
-{
-    end("leave\n");
-}
+void guardian::dismiss() { end("leave\n"); }
 
 bool guardian::lives()
 {

@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "executor/power/devices/nvml_device.hpp"
-#include "executor/power/guardian/shell_line.hpp"
 #include "executor/power/devices/small_file.hpp"
 #include "executor/power/devices/zeusd.hpp"
+#include "executor/power/guardian/shell_line.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -35,8 +35,10 @@ answer<done> perform(restoration_step const& step)
         return read_number(step.text, device) ? zeusd_put_back(step.subject, device)
                                               : refusal{refusal_cause::failed, "'" + step.text + "' is no number of a device"};
     }
-    case restoration_kind::command: return run_shell_line(step.subject);
-    case restoration_kind::write: return write_small_file(step.subject, step.text);
+    case restoration_kind::command:
+        return run_shell_line(step.subject);
+    case restoration_kind::write:
+        return write_small_file(step.subject, step.text);
     }
     return refusal{refusal_cause::not_supported, "an unknown way to put clocks back"};
 }
@@ -94,7 +96,8 @@ std::optional<restoration> restoration_of(std::string_view text)
             result.ways.emplace_back();
             opens = false;
         }
-        result.ways.back().push_back({static_cast<restoration_kind>(kind), std::string{line.substr(first + 1, second - first - 1)}, std::string{line.substr(second + 1)}});
+        result.ways.back().push_back(
+            {static_cast<restoration_kind>(kind), std::string{line.substr(first + 1, second - first - 1)}, std::string{line.substr(second + 1)}});
     }
     return result;
 }

@@ -91,10 +91,7 @@ page read_page(int file)
     return good ? now : fresh;
 }
 
-bool write_page(int file, page const& now)
-{
-    return ::pwrite(file, &now, sizeof now, 0) == static_cast<ssize_t>(sizeof now);
-}
+bool write_page(int file, page const& now) { return ::pwrite(file, &now, sizeof now, 0) == static_cast<ssize_t>(sizeof now); }
 
 int living(int file)
 {
@@ -254,10 +251,7 @@ answer<done> device_claim::leave(std::function<answer<done>()> const& put_back)
     return result;
 }
 
-int device_claim::others() const
-{
-    return living(file_.get());
-}
+int device_claim::others() const { return living(file_.get()); }
 
 answer<bool> put_back_when_nobody_lives(std::string const& path, restoration const& how)
 {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/power/permission/ladder.hpp"
 #include "executor/power/devices/nvml_library.hpp"
 #include "executor/power/devices/zeusd.hpp"
+#include "executor/power/permission/ladder.hpp"
 
 namespace rheo::inline v0::power {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "executor/power/guardian/shell_line.hpp"
 #include "executor/power/devices/zeusd.hpp"
+#include "executor/power/guardian/shell_line.hpp"
 
 namespace rheo::inline v0::power {
 
@@ -77,7 +77,8 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
         may = ladder.device_.put_back();
     }
     if (may) {
-        ladder.steps_.push_back({clock_rung::direct, "clocks are set directly", [](any_power_device& which, megahertz clock) { return which.lock(clock); }, ladder.device_.original()});
+        ladder.steps_.push_back({clock_rung::direct, "clocks are set directly", [](any_power_device& which, megahertz clock) { return which.lock(clock); },
+                                 ladder.device_.original()});
     } else {
         without(may.why().sentence);
     }
@@ -89,7 +90,8 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
     } else if (auto const number = zeusd_device(config.zeusd, config.pci_address); !number) {
         without(number.why().sentence);
     } else {
-        ladder.steps_.push_back({clock_rung::zeusd, "clocks are set through zeusd at " + config.zeusd,
+        ladder.steps_.push_back({clock_rung::zeusd,
+                                 "clocks are set through zeusd at " + config.zeusd,
                                  [socket = config.zeusd, id = *number](any_power_device&, megahertz clock) { return zeusd_lock(socket, id, clock); },
                                  {{{{restoration_kind::zeusd, config.zeusd, std::to_string(*number)}}}}});
     }
@@ -98,17 +100,15 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
     if (auto const fault = fault_of(config, key); !fault.empty()) {
         without(fault);
     } else {
-        ladder.steps_.push_back({clock_rung::site_command, "clocks are set by the site command '" + config.lock_line + "'",
+        ladder.steps_.push_back({clock_rung::site_command,
+                                 "clocks are set by the site command '" + config.lock_line + "'",
                                  [line = config.lock_line, key](any_power_device&, megahertz clock) { return run_shell_line(*filled_in(line, key, clock)); },
                                  {{{{restoration_kind::command, *filled_in(config.back_line, key, {}), ""}}}}});
     }
     return ladder;
 }
 
-clock_rung clock_ladder::rung() const
-{
-    return at_ < steps_.size() ? steps_[at_].rung : clock_rung::advise_only;
-}
+clock_rung clock_ladder::rung() const { return at_ < steps_.size() ? steps_[at_].rung : clock_rung::advise_only; }
 
 std::string clock_ladder::sentence() const
 {

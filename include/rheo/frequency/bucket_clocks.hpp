@@ -29,8 +29,7 @@ std::vector<std::vector<bucketed_option>> buckets_of(made_project const& made, w
 
 /// The plan at the clocks of its buckets. @pre the plan was made from the project, the buckets as well
 template <class = void>
-clocked_plan at_bucket_clocks(
-    made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
+clocked_plan at_bucket_clocks(made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
     return plan_with(made.what, blocking, [&](std::size_t k) {
         auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];

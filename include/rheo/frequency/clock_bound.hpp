@@ -66,8 +66,8 @@ constexpr falling_bound bound_by(project const& p, std::vector<std::vector<whole
 /// The cost below which no choice of one option per operation is that ends by `end`, nor one of several options in turn.
 /// @param flows on each arc, nanojoules per tick, as a certificate has them @pre they balance, as verify checks
 template <class = void>
-constexpr nanojoules least_cost_by(
-    project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking, std::vector<std::int64_t> const& flows, seconds end)
+constexpr nanojoules least_cost_by(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
+                                   std::vector<std::int64_t> const& flows, seconds end)
 {
     auto const bound = detail::bound_by(p, detail::worth_choosing(options, blocking), flows);
     return {bound.at(in_whole_nanoseconds(end), detail::whole_unit(p.unit))};
@@ -76,7 +76,7 @@ constexpr nanojoules least_cost_by(
 /// The same of an iteration of all devices that draw `waiting` together until it ends, no earlier than `from` and by `to`.
 template <class = void>
 constexpr joules least_energy_by(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
-    std::vector<std::int64_t> const& flows, watts waiting, seconds from, seconds to)
+                                 std::vector<std::int64_t> const& flows, watts waiting, seconds from, seconds to)
 {
     auto const bound = detail::bound_by(p, detail::worth_choosing(options, blocking), flows);
     auto const at = [&](seconds end) { return in_joules({bound.at(in_whole_nanoseconds(end), detail::whole_unit(p.unit))}) + waiting * end; };

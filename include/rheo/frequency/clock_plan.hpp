@@ -35,8 +35,8 @@ constexpr std::uint64_t program_digest(program const& p)
     for (auto const& row : p.rows) {
         add(row.size());
         for (auto const& i : row) {
-            add(static_cast<std::uint64_t>(i.kind) << 48U | static_cast<std::uint64_t>(static_cast<std::uint16_t>(i.stage)) << 32U
-                | static_cast<std::uint32_t>(i.item));
+            add(static_cast<std::uint64_t>(i.kind) << 48U | static_cast<std::uint64_t>(static_cast<std::uint16_t>(i.stage)) << 32U |
+                static_cast<std::uint32_t>(i.item));
         }
     }
     return digest;
@@ -126,13 +126,14 @@ std::string to_header(program const& p, frontier const& f, clocked_plan const& p
         char digits[32];
         return std::string{digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
     };
-    std::string text = "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n\n"
-                       "// A clock plan in MHz, by rank and place in its row, as `rheo frontier --emit-header` writes it.\n\n"
-                       "#include \"rheo/frequency/clock_plan.hpp\"\n\nnamespace rheo_plan {\n\n";
+    std::string text =
+        "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n\n"
+        "// A clock plan in MHz, by rank and place in its row, as `rheo frontier --emit-header` writes it.\n\n"
+        "#include \"rheo/frequency/clock_plan.hpp\"\n\nnamespace rheo_plan {\n\n";
     char digest[32];
     auto const end = std::to_chars(digest, digest + sizeof digest, program_digest(p), 16).ptr;
-    text += "inline constexpr rheo::clock_plan<0x" + std::string{digest, end} + "U, " + std::to_string(plan.options.size()) + "> " + std::string{name}
-        + "{\n    {" + number(plan.time.count) + "},\n    {" + number(total_energy(f, plan.cost, plan.time).count) + "},\n    {{\n";
+    text += "inline constexpr rheo::clock_plan<0x" + std::string{digest, end} + "U, " + std::to_string(plan.options.size()) + "> " + std::string{name} +
+            "{\n    {" + number(plan.time.count) + "},\n    {" + number(total_energy(f, plan.cost, plan.time).count) + "},\n    {{\n";
     std::size_t k = 0;
     for (auto const& row : p.rows) {
         std::string line;

@@ -212,8 +212,8 @@ private:
                 continue;
             }
             auto const& faster = table(k)[static_cast<std::size_t>(choices_[k]) - 1];
-            auto const price = static_cast<double>(faster.cost - chosen(k).cost)
-                / static_cast<double>(std::min(time() - deadline, chosen(k).nanoseconds - faster.nanoseconds));
+            auto const price = static_cast<double>(faster.cost - chosen(k).cost) /
+                               static_cast<double>(std::min(time() - deadline, chosen(k).nanoseconds - faster.nanoseconds));
             if (which == choices_.size() || price < least) {
                 which = k;
                 least = price;

@@ -52,10 +52,7 @@ public:
     constexpr int items() const { return items_; }
 
     /// The operation that is `what` for another microbatch; -1: there is none.
-    constexpr int find(instruction what, int item) const
-    {
-        return what.stage < stages_ && item < items_ ? places_[place(what, item)] : -1;
-    }
+    constexpr int find(instruction what, int item) const { return what.stage < stages_ && item < items_ ? places_[place(what, item)] : -1; }
 
 private:
     static constexpr int kinds = static_cast<int>(instruction_kind::weight_gradient) + 1;
@@ -176,8 +173,7 @@ constexpr continued_plan continued_at(steady_state const& s, frontier const& cur
 template <class = void>
 constexpr bool proved_least(steady_state const& s, frontier const& curve, int microbatches)
 {
-    return static_cast<bool>(
-        detail::continued_with(s, curve, microbatches, curve.vertices.front().time, detail::waiting_per_tick(curve.what, curve.waiting)));
+    return static_cast<bool>(detail::continued_with(s, curve, microbatches, curve.vertices.front().time, detail::waiting_per_tick(curve.what, curve.waiting)));
 }
 
 /// The same as a frontier of one point, from which real clocks follow. @pre plan was made from the curve for that time

@@ -49,10 +49,7 @@ constexpr std::int64_t nanoseconds_above(seconds time)
     return static_cast<double>(whole) < time.count * 1e9 ? whole + 1 : whole;
 }
 
-constexpr ticks ticks_above(std::int64_t nanoseconds, std::int64_t unit)
-{
-    return {static_cast<std::int32_t>((nanoseconds + unit - 1) / unit)};
-}
+constexpr ticks ticks_above(std::int64_t nanoseconds, std::int64_t unit) { return {static_cast<std::int32_t>((nanoseconds + unit - 1) / unit)}; }
 
 constexpr std::int64_t whole_unit(seconds unit)
 {
@@ -107,8 +104,8 @@ constexpr cost_curve hull_curve(std::vector<clock_option> const& options, watts 
         }
         while (times.size() >= 2) {
             auto const n = times.size();
-            auto const above = (costs[n - 2] - costs[n - 1]).count * (time - times[n - 1]).count
-                <= (costs[n - 1] - cost).count * (times[n - 1] - times[n - 2]).count;
+            auto const above =
+                (costs[n - 2] - costs[n - 1]).count * (time - times[n - 1]).count <= (costs[n - 1] - cost).count * (times[n - 1] - times[n - 2]).count;
             if (!above) {
                 break;
             }

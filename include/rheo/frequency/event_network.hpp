@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/check/interpret.hpp"
+#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
@@ -67,8 +67,7 @@ public:
             network.stages = std::max(network.stages, stages_per_copy(p));
             auto const items = item_count(p);
             auto const slots = p.placement.size() * items;
-            tables_.push_back({items, std::vector<int>(slots, -1), std::vector<int>(slots, -1),
-                std::vector<int>(slots, -1), std::vector<int>(slots, -1)});
+            tables_.push_back({items, std::vector<int>(slots, -1), std::vector<int>(slots, -1), std::vector<int>(slots, -1), std::vector<int>(slots, -1)});
             for (std::size_t row = 0; row < p.rows.size(); ++row) {
                 first_of_row_.push_back(static_cast<int>(network.operations.size()));
                 for (std::size_t place = 0; place < p.rows[row].size(); ++place) {
@@ -113,8 +112,7 @@ public:
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
     {
         auto const time = time_of(sender, i);
-        clocks_[sender.row] = clocks_[receiver.row] =
-            event_after({{clocks_[sender.row], 0, -1, time}, {clocks_[receiver.row], 0, -1, time}});
+        clocks_[sender.row] = clocks_[receiver.row] = event_after({{clocks_[sender.row], 0, -1, time}, {clocks_[receiver.row], 0, -1, time}});
     }
 
     constexpr void send(row_ref r, instruction i)
@@ -170,10 +168,7 @@ private:
         std::vector<int> activation_awaited;
         std::vector<int> gradient_awaited;
 
-        constexpr std::size_t slot(int stage, int item) const
-        {
-            return static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item);
-        }
+        constexpr std::size_t slot(int stage, int item) const { return static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item); }
     };
 
     /// What a computation waits for besides its rank, unless a transfer that held the rank has brought it.
@@ -184,8 +179,7 @@ private:
         auto const& t = tables_[at(r.pipeline)];
         auto const& p = programs_[at(r.pipeline)];
         auto const chain = stages_per_copy(p);
-        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient
-            || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
+        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
             return;
         }
         auto const slot = t.slot(source, i.item);

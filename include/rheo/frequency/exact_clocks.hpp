@@ -40,7 +40,7 @@ class exact_clocks {
 public:
     /// @param flows that bound costs: the closer to the deadline's optimum, the fewer branches
     constexpr exact_clocks(project const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows, watts waiting,
-        std::int64_t deadline)
+                           std::int64_t deadline)
         : project_{&p}, tables_{&tables}, waiting_{waiting}, deadline_{deadline}
     {
         auto const unit = whole_unit(p.unit);

@@ -130,10 +130,7 @@ exponential_model fit_exponential(std::vector<bucketed_option> const& points)
 }
 
 /// The model at a time, in joules.
-inline double cost_of(exponential_model const& model, ticks time)
-{
-    return model.a * std::exp(model.b * time.count) + model.c;
-}
+inline double cost_of(exponential_model const& model, ticks time) { return model.a * std::exp(model.b * time.count) + model.c; }
 
 /// The published cost of an operation: a breakpoint at every tick between its fastest and its slowest bucket. As
 /// published, fewer than four options are taken again with a noise factor of 0.95. @pre options not empty

@@ -77,8 +77,8 @@ private:
         for (auto here = source; here != sink;) {
             auto const& out = out_[static_cast<std::size_t>(here)];
             auto& place = next_[static_cast<std::size_t>(here)];
-            while (place < out.size() && !(edges_[out[place]].room > 0
-                       && level_[static_cast<std::size_t>(edges_[out[place]].to)] == level_[static_cast<std::size_t>(here)] + 1)) {
+            while (place < out.size() &&
+                   !(edges_[out[place]].room > 0 && level_[static_cast<std::size_t>(edges_[out[place]].to)] == level_[static_cast<std::size_t>(here)] + 1)) {
                 ++place;
             }
             if (place < out.size()) {
@@ -141,8 +141,7 @@ constexpr flow_range flow_range_of(project const& p, event_arc const& arc, ticks
 /// or when no flow of at most that value proves it. Such a value is a slope: where it is what the devices draw while they
 /// wait, a slower plan takes no less energy. @pre `events` keep the times of the network. Cost: one maximal flow.
 template <class = void>
-constexpr std::vector<std::int64_t> flow_for(
-    project const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
+constexpr std::vector<std::int64_t> flow_for(project const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
 {
     auto const& arcs = p.network.arcs;
     auto const source = p.network.events;

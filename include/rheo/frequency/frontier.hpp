@@ -46,10 +46,7 @@ enum class frontier_begin {
 
 namespace detail {
 
-constexpr nanojoules waiting_per_tick(project const& p, watts waiting)
-{
-    return in_whole_nanojoules(waiting * p.unit);
-}
+constexpr nanojoules waiting_per_tick(project const& p, watts waiting) { return in_whole_nanojoules(waiting * p.unit); }
 
 }  // namespace detail
 
@@ -88,10 +85,7 @@ constexpr seconds fastest_time(frontier const& f) { return time_of(f, f.vertices
 constexpr seconds slowest_time(frontier const& f) { return time_of(f, f.vertices.front().time); }
 
 /// The energy of an iteration of all devices, waiting included.
-constexpr joules total_energy(frontier const& f, nanojoules cost, seconds time)
-{
-    return in_joules(cost) + f.waiting * time;
-}
+constexpr joules total_energy(frontier const& f, nanojoules cost, seconds time) { return in_joules(cost) + f.waiting * time; }
 
 /// A point of the frontier: the times of all events and operations, and the cost in the relaxation.
 struct timed_plan {
@@ -147,7 +141,10 @@ constexpr nanojoules cost_at(frontier const& f, ticks time)
 
 /// The same within a deadline. @pre deadline >= the fastest time
 template <class = void>
-constexpr nanojoules cost_within(frontier const& f, seconds deadline) { return cost_at(f, detail::ticks_within(f, deadline)); }
+constexpr nanojoules cost_within(frontier const& f, seconds deadline)
+{
+    return cost_at(f, detail::ticks_within(f, deadline));
+}
 
 /// The plan of least energy that takes at most `time`. @pre time >= that of the fastest vertex. Cost: linear in events and arcs.
 template <class = void>

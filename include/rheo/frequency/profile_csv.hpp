@@ -97,10 +97,7 @@ private:
         return {};
     }
 
-    parsed_profile refused(std::string const& why) const
-    {
-        return {{}, std::string{name_} + ", line " + std::to_string(lines_.number) + ": " + why};
-    }
+    parsed_profile refused(std::string const& why) const { return {{}, std::string{name_} + ", line " + std::to_string(lines_.number) + ": " + why}; }
 
     std::size_t column(std::string_view name) const
     {
@@ -157,8 +154,8 @@ private:
 
     static std::string name_of_group(profile_row const& of)
     {
-        return (of.rank.value < 0 ? "" : "rank " + std::to_string(of.rank.value) + " ") + "stage " + std::to_string(of.stage.value) + " "
-            + std::string{profile_name(of.kind)};
+        return (of.rank.value < 0 ? "" : "rank " + std::to_string(of.rank.value) + " ") + "stage " + std::to_string(of.stage.value) + " " +
+               std::string{profile_name(of.kind)};
     }
 
     /// The rows of each rank, stage and kind together, in the order of the file.
@@ -169,10 +166,10 @@ private:
             grouped_.push_back(k);
         }
         std::sort(grouped_.begin(), grouped_.end(), [&](std::size_t a, std::size_t b) {
-            return rows[a].rank != rows[b].rank ? rows[a].rank < rows[b].rank
-                : rows[a].stage != rows[b].stage ? rows[a].stage < rows[b].stage
-                : rows[a].kind != rows[b].kind ? rows[a].kind < rows[b].kind
-                                               : a < b;
+            return rows[a].rank != rows[b].rank     ? rows[a].rank < rows[b].rank
+                   : rows[a].stage != rows[b].stage ? rows[a].stage < rows[b].stage
+                   : rows[a].kind != rows[b].kind   ? rows[a].kind < rows[b].kind
+                                                    : a < b;
         });
     }
 
@@ -255,8 +252,8 @@ private:
             auto const& first = measured.rows[grouped_[begin]];
             if (first.clock.count != 0.0 && options_of(measured, first.rank, first.stage, first.kind).size() < 2) {
                 bool const falls = measured.rows[grouped_[end - 1]].clock < first.clock;
-                return name_of_group(first) + " was measured at one clock only (line " + std::to_string(line_of_[grouped_[falls ? end - 1 : begin]])
-                    + "): there is nothing to choose; clock 0 says that no clock matters";
+                return name_of_group(first) + " was measured at one clock only (line " + std::to_string(line_of_[grouped_[falls ? end - 1 : begin]]) +
+                       "): there is nothing to choose; clock 0 says that no clock matters";
             }
             begin = end;
         }
@@ -295,8 +292,8 @@ std::string to_csv(profile const& measured)
     };
     std::string text = std::string{ranks ? "rank," : ""} + "stage,instruction,frequency,time,energy" + (throttled ? ",throttled\n" : "\n");
     for (auto const& row : measured.rows) {
-        text += (ranks ? std::to_string(row.rank.value) + "," : "") + std::to_string(row.stage.value) + "," + std::string{profile_name(row.kind)} + ","
-            + number(row.clock.count) + "," + number(row.time.count) + "," + number(row.energy.count) + (throttled ? row.throttled ? ",1\n" : ",0\n" : "\n");
+        text += (ranks ? std::to_string(row.rank.value) + "," : "") + std::to_string(row.stage.value) + "," + std::string{profile_name(row.kind)} + "," +
+                number(row.clock.count) + "," + number(row.time.count) + "," + number(row.energy.count) + (throttled ? row.throttled ? ",1\n" : ",0\n" : "\n");
     }
     if (measured.blocking > watts{}) {  // a second of it
         text += std::string{ranks ? "0," : ""} + "0,blocking,0,1," + number(measured.blocking.count) + (throttled ? ",0\n" : "\n");

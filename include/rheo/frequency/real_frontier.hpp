@@ -292,7 +292,7 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
 /// @pre `options` are those the frontier's project was made with. Cost: some times that of the frontier itself; little where `until` is its fastest time
 template <class = void>
 constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds until,
-    std::vector<clocked_plan> const& others = {})
+                                           std::vector<clocked_plan> const& others = {})
 {
     auto const tables = detail::worth_choosing(options, blocking);
     real_frontier result{detail::frontier_of_hulls(f, options, blocking), options, blocking, 0, 0, 0, detail::is_enumerable(f.what, tables), {}, {}};

@@ -48,17 +48,17 @@ constexpr realised_plan realise(real_frontier const& r, seconds deadline, waitin
         choices = detail::choices_after(r, best->changes);
     }
     return {plan_with(what, r.blocking,
-                [&](std::size_t k) {
-                    auto const curve = static_cast<std::size_t>(what.curve_of[k]);
-                    return r.options[curve][tables[curve][static_cast<std::size_t>(choices[k])].place];
-                }),
-        {}};
+                      [&](std::size_t k) {
+                          auto const curve = static_cast<std::size_t>(what.curve_of[k]);
+                          return r.options[curve][tables[curve][static_cast<std::size_t>(choices[k])].place];
+                      }),
+            {}};
 }
 
 /// The same for one deadline. @pre `options` are those the frontier's project was made with
 template <class = void>
 constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
-    waiting_until waits = waiting_until::deadline)
+                                waiting_until waits = waiting_until::deadline)
 {
     return realise(make_real_frontier(f, options, blocking, deadline), deadline, waits);
 }

@@ -102,8 +102,9 @@ constexpr stage_profile profile_of_stages(profile const& layers, array_view<laye
         for (stage_id stage{0}; measured && stage.value < stage_count(cuts); ++stage) {
             auto const span = layers_of(cuts, stage);
             if (!detail::add_stage(rows, span, stage, result.what)) {
-                return {{}, "stages " + std::to_string(span.begin.value) + " to " + std::to_string(span.end.value - 1) + " have no clock in common for "
-                            + std::string{profile_name(kind)}};
+                return {{},
+                        "stages " + std::to_string(span.begin.value) + " to " + std::to_string(span.end.value - 1) + " have no clock in common for " +
+                            std::string{profile_name(kind)}};
             }
         }
     }
@@ -133,8 +134,8 @@ constexpr std::vector<seconds> layer_times(profile const& layers)
             return options.empty() ? seconds{0.0} : options.front().time;
         };
         auto const whole = least(instruction_kind::backward);
-        times.push_back(least(instruction_kind::forward)
-                        + (whole > seconds{0.0} ? whole : least(instruction_kind::input_gradient) + least(instruction_kind::weight_gradient)));
+        times.push_back(least(instruction_kind::forward) +
+                        (whole > seconds{0.0} ? whole : least(instruction_kind::input_gradient) + least(instruction_kind::weight_gradient)));
     }
     return times;
 }

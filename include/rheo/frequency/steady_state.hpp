@@ -72,10 +72,7 @@ constexpr steady_state find_steady_state(MakeProject const& make, watts waiting,
 }
 
 /// True for the programs that the steady state stands for.
-constexpr bool stands_for(steady_state const& s, int microbatches)
-{
-    return microbatches >= s.microbatches && (microbatches - s.microbatches) % s.period == 0;
-}
+constexpr bool stands_for(steady_state const& s, int microbatches) { return microbatches >= s.microbatches && (microbatches - s.microbatches) % s.period == 0; }
 
 /// The curve of a longer program: its vertices without events, which serves for all but plans.
 /// @pre `p` is the project of so many microbatches, for which the steady state stands. Cost: linear in the vertices.

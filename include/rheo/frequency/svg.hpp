@@ -78,8 +78,8 @@ std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double
     auto const y = [&](double value) { return 45.0 + (high - value) / (high - low) * (bottom - 60.0); };
     std::string text;
     auto const line = [&](double x1, double y1, double x2, double y2) {
-        text += "<line x1=\"" + fixed_number(x1, 1) + "\" y1=\"" + fixed_number(y1, 1) + "\" x2=\"" + fixed_number(x2, 1) + "\" y2=\""
-            + fixed_number(y2, 1) + "\" stroke=\"#ddd\"/>\n";
+        text += "<line x1=\"" + fixed_number(x1, 1) + "\" y1=\"" + fixed_number(y1, 1) + "\" x2=\"" + fixed_number(x2, 1) + "\" y2=\"" + fixed_number(y2, 1) +
+                "\" stroke=\"#ddd\"/>\n";
     };
     for (auto const value : round_numbers(low, high)) {
         line(70.0, y(value), width - 60.0, y(value));
@@ -94,7 +94,9 @@ std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double
         text += fixed_number(x(time_of(f, v.time).count), 2) + "," + fixed_number(y(energy(v)), 2) + " ";
     }
     text += "\"/>\n";
-    auto const names = [](std::string const& name, double time, double value) { return name + " " + fixed_number(time, 4) + " s, " + fixed_number(value, 1) + " J"; };
+    auto const names = [](std::string const& name, double time, double value) {
+        return name + " " + fixed_number(time, 4) + " s, " + fixed_number(value, 1) + " J";
+    };
     auto const dot = [&](double time, double value, std::string const& look) {
         text += "<circle cx=\"" + fixed_number(x(time), 2) + "\" cy=\"" + fixed_number(y(value), 2) + "\" " + look + "/>\n";
     };
@@ -110,8 +112,8 @@ std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double
     text += svg_text(x(slowest), y(least) - 12.0, "end", names("least energy", slowest, least));
     auto const right = x(chosen.time.count) > width - 400.0;
     auto const near_first = x(chosen.time.count) < 400.0 && y(chosen_energy) < y(most) + 14.0;
-    text += svg_text(x(chosen.time.count) + (right ? 0.0 : 14.0), near_first ? y(most) - 14.0 : y(chosen_energy) - (right ? 30.0 : 4.0), right ? "end" : "start",
-        names("chosen, at real clocks", chosen.time.count, chosen_energy));
+    text += svg_text(x(chosen.time.count) + (right ? 0.0 : 14.0), near_first ? y(most) - 14.0 : y(chosen_energy) - (right ? 30.0 : 4.0),
+                     right ? "end" : "start", names("chosen, at real clocks", chosen.time.count, chosen_energy));
     return text + svg_text(width / 2, height - 22.0, "middle", "time of an iteration in s against its energy in J");
 }
 
@@ -141,21 +143,20 @@ std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double
         auto const& option = chosen.options[k];
         auto const begin = begins[static_cast<std::size_t>(network.arcs[static_cast<std::size_t>(o.arc)].from)];
         auto const share = highest > lowest ? (option.clock.count - lowest) / (highest - lowest) : 1.0;
-        text += "<rect x=\"" + fixed_number(80.0 + begin * scale, 2) + "\" y=\"" + fixed_number(top + o.row * row_height, 1) + "\" width=\""
-            + fixed_number(option.time.count * scale, 2) + "\" height=\"" + fixed_number(row_height - 2.0, 1) + "\" fill=\"" + colour_of(share)
-            + "\" stroke=\"#fff\" stroke-width=\"0.5\"><title>" + to_string(o.what) + " at " + fixed_number(option.clock.count, 0) + " MHz, "
-            + fixed_number(in_milliseconds(option.time), 2) + " ms</title></rect>\n";
+        text += "<rect x=\"" + fixed_number(80.0 + begin * scale, 2) + "\" y=\"" + fixed_number(top + o.row * row_height, 1) + "\" width=\"" +
+                fixed_number(option.time.count * scale, 2) + "\" height=\"" + fixed_number(row_height - 2.0, 1) + "\" fill=\"" + colour_of(share) +
+                "\" stroke=\"#fff\" stroke-width=\"0.5\"><title>" + to_string(o.what) + " at " + fixed_number(option.clock.count, 0) + " MHz, " +
+                fixed_number(in_milliseconds(option.time), 2) + " ms</title></rect>\n";
         if (auto const wide = option.time.count * scale; wide >= 14.0) {  // forwards by number alone, as there are two or three kinds
             auto const number = std::to_string(o.what.item);
             auto const name = o.what.kind == instruction_kind::forward || wide < 22.0 ? number : to_string(o.what).substr(std::to_string(o.what.stage).size());
-            text += "<text x=\"" + fixed_number(80.0 + (begin + option.time.count / 2) * scale, 1) + "\" y=\"" + fixed_number(top + (o.row + 0.62) * row_height, 1)
-                + "\" text-anchor=\"middle\" font-size=\"9\" fill=\"#fff\">" + name + "</text>\n";
+            text += "<text x=\"" + fixed_number(80.0 + (begin + option.time.count / 2) * scale, 1) + "\" y=\"" +
+                    fixed_number(top + (o.row + 0.62) * row_height, 1) + "\" text-anchor=\"middle\" font-size=\"9\" fill=\"#fff\">" + name + "</text>\n";
         }
     }
-    return text
-        + svg_text(width / 2, top + network.rows * row_height + 20.0, "middle",
-            "the pipeline at the chosen point, a row per rank; forwards by their microbatch; " + fixed_number(lowest, 0) + " MHz blue to "
-                + fixed_number(highest, 0) + " MHz red");
+    return text + svg_text(width / 2, top + network.rows * row_height + 20.0, "middle",
+                           "the pipeline at the chosen point, a row per rank; forwards by their microbatch; " + fixed_number(lowest, 0) + " MHz blue to " +
+                               fixed_number(highest, 0) + " MHz red");
 }
 
 }  // namespace detail
@@ -168,9 +169,9 @@ std::string to_svg(frontier const& f, clocked_plan const& chosen)
     double const curve = 360.0;
     double const row = 26.0;
     auto const height = curve + 20.0 + f.what.network.rows * row + 40.0;
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + detail::fixed_number(width, 0) + " " + detail::fixed_number(height, 0)
-        + "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-        + detail::frontier_panel(f, chosen, width, curve) + detail::pipeline_panel(f, chosen, width, curve + 20.0, row) + "</svg>\n";
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + detail::fixed_number(width, 0) + " " + detail::fixed_number(height, 0) +
+           "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
+           detail::frontier_panel(f, chosen, width, curve) + detail::pipeline_panel(f, chosen, width, curve + 20.0, row) + "</svg>\n";
 }
 
 }  // namespace rheo::inline v0

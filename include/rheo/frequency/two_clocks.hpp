@@ -59,8 +59,8 @@ constexpr std::vector<clock_option> hull_options(std::vector<clock_option> const
 
 /// The two clocks of each operation at a point of a frontier that was made from hulls. @pre `options` are those of its project
 template <class = void>
-constexpr std::vector<two_clock_option> two_clocks(
-    frontier const& f, timed_plan const& plan, std::vector<std::vector<clock_option>> const& options, watts blocking)
+constexpr std::vector<two_clock_option> two_clocks(frontier const& f, timed_plan const& plan, std::vector<std::vector<clock_option>> const& options,
+                                                   watts blocking)
 {
     std::vector<std::vector<clock_option>> corners;
     for (auto const& o : options) {

@@ -44,8 +44,7 @@ constexpr int add_norm_parameters(layer_description& layer, int width, std::stri
     return first;
 }
 
-constexpr int add_linear_parameters(layer_description& layer, tensor_shape shape, double deviation,
-                                    std::string_view weight, std::string_view bias)
+constexpr int add_linear_parameters(layer_description& layer, tensor_shape shape, double deviation, std::string_view weight, std::string_view bias)
 {
     auto const first = add_parameter(layer, {weight, shape, {0, deviation}, true});
     add_parameter(layer, {bias, {1, shape.columns}, {0, 0}, false});
@@ -62,8 +61,12 @@ constexpr layer_description embedding_layer(gpt_shape s)
     auto const out = add_slot(layer, s.width);
     auto const table = add_parameter(layer, {"wte.weight", {s.vocabulary, s.width}, {0, 0.02}, true});
     auto const positions = add_parameter(layer, {"wpe.weight", {s.context, s.width}, {0, 0.02}, true});
-    add_op(layer, {.kind = op_kind::embedding, .z = {out, no_slot}, .parameters = {table, positions},
-                   .in_width = s.vocabulary, .out_width = s.width, .dropout_per_mille = s.dropout_per_mille});
+    add_op(layer, {.kind = op_kind::embedding,
+                   .z = {out, no_slot},
+                   .parameters = {table, positions},
+                   .in_width = s.vocabulary,
+                   .out_width = s.width,
+                   .dropout_per_mille = s.dropout_per_mille});
     layer.output = out;
     return layer;
 }
@@ -94,7 +97,13 @@ constexpr layer_description block_layer(gpt_shape s)
     auto const drop = s.dropout_per_mille;
     add_op(layer, {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {n1, no_slot}, .parameters = {ln1, ln1 + 1}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::linear, .x = {n1, no_slot}, .z = {qkv, no_slot}, .parameters = {att, att + 1}, .in_width = w, .out_width = 3 * w});
-    add_op(layer, {.kind = op_kind::attention, .x = {qkv, no_slot}, .z = {mixed, no_slot}, .in_width = 3 * w, .out_width = w, .heads = s.heads, .dropout_per_mille = drop});
+    add_op(layer, {.kind = op_kind::attention,
+                   .x = {qkv, no_slot},
+                   .z = {mixed, no_slot},
+                   .in_width = 3 * w,
+                   .out_width = w,
+                   .heads = s.heads,
+                   .dropout_per_mille = drop});
     add_op(layer, {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, proj + 1}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::residual_add, .x = {x, projected}, .z = {middle, no_slot}, .in_width = w, .out_width = w, .dropout_per_mille = drop});
     add_op(layer, {.kind = op_kind::layer_norm, .x = {middle, no_slot}, .z = {n2, no_slot}, .parameters = {ln2, ln2 + 1}, .in_width = w, .out_width = w});
@@ -115,8 +124,14 @@ constexpr layer_description classifier_layer(gpt_shape s)
     auto const logits = add_slot(layer, s.vocabulary);
     auto const norm = detail::add_norm_parameters(layer, s.width, "ln_f.weight", "ln_f.bias");
     auto const weight = add_parameter(layer, {s.tied ? "wte.weight" : "lm_head.weight", {s.vocabulary, s.width}, {0, 0.02}, true});
-    add_op(layer, {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {norm, norm + 1}, .in_width = s.width, .out_width = s.width});
-    add_op(layer, {.kind = op_kind::unembed, .x = {normed, no_slot}, .z = {logits, no_slot}, .parameters = {weight, no_parameter}, .in_width = s.width, .out_width = s.vocabulary});
+    add_op(layer,
+           {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {norm, norm + 1}, .in_width = s.width, .out_width = s.width});
+    add_op(layer, {.kind = op_kind::unembed,
+                   .x = {normed, no_slot},
+                   .z = {logits, no_slot},
+                   .parameters = {weight, no_parameter},
+                   .in_width = s.width,
+                   .out_width = s.vocabulary});
     add_op(layer, {.kind = op_kind::cross_entropy, .x = {logits, no_slot}, .in_width = s.vocabulary});
     return layer;
 }

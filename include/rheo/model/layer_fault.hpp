@@ -77,7 +77,8 @@ struct layer_judge {
             return true;
         }
         if (turns && (head_width(op) % 2 != 0 || op.rope_base < 1)) {
-            operation(o) << "turns pairs of columns: its heads must be an even number wide, not " << head_width(op) << ", its base at least 1, not " << op.rope_base;
+            operation(o) << "turns pairs of columns: its heads must be an even number wide, not " << head_width(op) << ", its base at least 1, not "
+                         << op.rope_base;
             return true;
         }
         return false;
@@ -167,11 +168,13 @@ struct layer_judge {
         auto const& op = layer.ops[o];
         bool const embeds = op.kind == op_kind::embedding;
         if (embeds != (layer.in_width == 0 && o == 0)) {
-            operation(o) << (embeds ? "reads tokens: it must be the first of a layer that takes no columns" : "must read tokens, as the first of a layer that takes no columns");
+            operation(o) << (embeds ? "reads tokens: it must be the first of a layer that takes no columns"
+                                    : "must read tokens, as the first of a layer that takes no columns");
             return true;
         }
         if (is_loss(op.kind) != (layer.out_width == 0 && o + 1 == layer.ops.size())) {
-            operation(o) << (is_loss(op.kind) ? "must be the last of a layer that gives no columns" : "must be a loss, as the last of a layer that gives no columns");
+            operation(o) << (is_loss(op.kind) ? "must be the last of a layer that gives no columns"
+                                              : "must be a loss, as the last of a layer that gives no columns");
             return true;
         }
         return false;
@@ -246,7 +249,8 @@ struct layer_judge {
                 }
                 bool const is_written_over = !adds_to_gradient(op.kind) && (has[static_cast<std::size_t>(x)] || op.x[0] == op.x[1]);
                 if (is_written_over || (x == logits && !is_loss(op.kind))) {
-                    operation(o) << "reads slot " << x << ", which is read again: linear, unembed and norms can share what they read, and come before the one that cannot";
+                    operation(o) << "reads slot " << x
+                                 << ", which is read again: linear, unembed and norms can share what they read, and come before the one that cannot";
                     return true;
                 }
                 has[static_cast<std::size_t>(x)] = true;

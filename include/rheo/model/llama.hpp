@@ -65,11 +65,23 @@ constexpr layer_description llama_block_layer(llama_shape s)
     auto const last = add_parameter(layer, {"mlp.down_proj.weight", {f, w}, {0, residual_deviation}, true});
     add_op(layer, {.kind = op_kind::rms_norm, .x = {x, no_slot}, .z = {n1, no_slot}, .parameters = {norm1, no_parameter}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::linear, .x = {n1, no_slot}, .z = {qkv, no_slot}, .parameters = {att, no_parameter}, .in_width = w, .out_width = packed});
-    add_op(layer, {.kind = op_kind::rope, .x = {qkv, no_slot}, .z = {turned, no_slot}, .in_width = packed, .out_width = packed, .heads = s.heads,
-                   .kv_heads = s.kv_heads, .rope_base = s.rope_base});
-    add_op(layer, {.kind = op_kind::attention, .x = {turned, no_slot}, .z = {mixed, no_slot}, .in_width = packed, .out_width = w, .heads = s.heads,
+    add_op(layer, {.kind = op_kind::rope,
+                   .x = {qkv, no_slot},
+                   .z = {turned, no_slot},
+                   .in_width = packed,
+                   .out_width = packed,
+                   .heads = s.heads,
+                   .kv_heads = s.kv_heads,
+                   .rope_base = s.rope_base});
+    add_op(layer, {.kind = op_kind::attention,
+                   .x = {turned, no_slot},
+                   .z = {mixed, no_slot},
+                   .in_width = packed,
+                   .out_width = w,
+                   .heads = s.heads,
                    .kv_heads = s.kv_heads});
-    add_op(layer, {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, no_parameter}, .in_width = w, .out_width = w});
+    add_op(layer,
+           {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, no_parameter}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::residual_add, .x = {x, projected}, .z = {middle, no_slot}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::rms_norm, .x = {middle, no_slot}, .z = {n2, no_slot}, .parameters = {norm2, no_parameter}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::linear, .x = {n2, no_slot}, .z = {gates, no_slot}, .parameters = {up, no_parameter}, .in_width = w, .out_width = 2 * f});
@@ -89,8 +101,15 @@ constexpr layer_description llama_classifier_layer(llama_shape s)
     auto const logits = add_slot(layer, s.vocabulary);
     auto const norm = add_parameter(layer, {"model.norm.weight", {1, s.width}, {1, 0}, false});
     auto const weight = add_parameter(layer, {s.tied ? "model.embed_tokens.weight" : "lm_head.weight", {s.vocabulary, s.width}, {0, 0.02}, true});
-    add_op(layer, {.kind = op_kind::rms_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {norm, no_parameter}, .in_width = s.width, .out_width = s.width});
-    add_op(layer, {.kind = op_kind::unembed, .x = {normed, no_slot}, .z = {logits, no_slot}, .parameters = {weight, no_parameter}, .in_width = s.width, .out_width = s.vocabulary});
+    add_op(
+        layer,
+        {.kind = op_kind::rms_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {norm, no_parameter}, .in_width = s.width, .out_width = s.width});
+    add_op(layer, {.kind = op_kind::unembed,
+                   .x = {normed, no_slot},
+                   .z = {logits, no_slot},
+                   .parameters = {weight, no_parameter},
+                   .in_width = s.width,
+                   .out_width = s.vocabulary});
     add_op(layer, {.kind = op_kind::cross_entropy, .x = {logits, no_slot}, .in_width = s.vocabulary});
     return layer;
 }

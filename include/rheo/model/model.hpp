@@ -94,9 +94,12 @@ inline std::string to_string(model_fault fault)
 {
     auto const where = "layer " + std::to_string(fault.layer);
     switch (fault.what) {
-    case model_fault::kind::none: return {};
-    case model_fault::kind::empty: return "a model needs at least one layer";
-    case model_fault::kind::does_not_read_tokens: return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
+    case model_fault::kind::none:
+        return {};
+    case model_fault::kind::empty:
+        return "a model needs at least one layer";
+    case model_fault::kind::does_not_read_tokens:
+        return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
     case model_fault::kind::widths_differ:
         if (fault.takes == 0) {
             return where + " reads tokens but is not the first one";
@@ -105,8 +108,10 @@ inline std::string to_string(model_fault fault)
             return "layer " + std::to_string(fault.layer - 1) + " ends in the loss but is not the last one";
         }
         return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
-    case model_fault::kind::does_not_end_in_loss: return where + " is the last one and must end in the loss";
-    case model_fault::kind::layer_does_not_fit: return where + ": " + std::string{fault.within.view()};
+    case model_fault::kind::does_not_end_in_loss:
+        return where + " is the last one and must end in the loss";
+    case model_fault::kind::layer_does_not_fit:
+        return where + ": " + std::string{fault.within.view()};
     case model_fault::kind::loss_is_narrow:
         return where + " has logits of " + std::to_string(fault.takes) + " tokens, but the first layer reads " + std::to_string(fault.gives);
     }
@@ -158,7 +163,9 @@ struct neighbours {
 
 template <stated Fault>
 struct operations_fit {
-    static_assert(Fault.words[0] == '\0', "rheo: an operation does not fit the slots and parameters that its layer declares; which one and why are the words of this check's parameter");
+    static_assert(
+        Fault.words[0] == '\0',
+        "rheo: an operation does not fit the slots and parameters that its layer declares; which one and why are the words of this check's parameter");
 };
 
 /// A layer type, looked at once however often a model has it.

@@ -57,18 +57,14 @@ struct op {
 /// The operation's name: that of its kernel folder, except that unembed is a linear with W transposed.
 constexpr std::string_view name_of(op_kind kind)
 {
-    constexpr std::string_view names[] = {"embedding",     "layer_norm",  "linear",        "gelu",
-                                          "attention",     "residual_add", "unembed",      "cross_entropy",
-                                          "linear_gelu",   "residual_norm", "loss_gradient", "rms_norm",
-                                          "rope",          "swiglu",        "residual_rms_norm"};
+    constexpr std::string_view names[] = {"embedding",     "layer_norm", "linear",        "gelu",        "attention",
+                                          "residual_add",  "unembed",    "cross_entropy", "linear_gelu", "residual_norm",
+                                          "loss_gradient", "rms_norm",   "rope",          "swiglu",      "residual_rms_norm"};
     return names[static_cast<std::size_t>(kind)];
 }
 
 /// How wide the heads of a rope or an attention are.
-constexpr int head_width(op const& o)
-{
-    return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads));
-}
+constexpr int head_width(op const& o) { return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads)); }
 
 /// Elements that an operation keeps for its backward beside the slots, by the type that a dtype policy gives them.
 struct saved_elements {
@@ -83,13 +79,16 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
 {
     switch (o.kind) {
     case op_kind::layer_norm:
-    case op_kind::residual_norm: return {2 * rows(shape)};          // mean and 1/deviation of each row
+    case op_kind::residual_norm:
+        return {2 * rows(shape)};          // mean and 1/deviation of each row
     case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
         return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm:                                // 1/root of the mean square of each row
-    case op_kind::cross_entropy: return {rows(shape)};              // log-sum-exp of each row
-    default: return {};
+    case op_kind::cross_entropy:
+        return {rows(shape)};              // log-sum-exp of each row
+    default:
+        return {};
     }
 }
 
@@ -101,9 +100,12 @@ constexpr flops forward_flops(op const& o, microbatch_shape shape)
     switch (o.kind) {
     case op_kind::linear:
     case op_kind::linear_gelu:
-    case op_kind::unembed: return {2 * rows(shape) * in * out};
-    case op_kind::attention: return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked; of a slice: the mean
-    default: return {0};
+    case op_kind::unembed:
+        return {2 * rows(shape) * in * out};
+    case op_kind::attention:
+        return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked; of a slice: the mean
+    default:
+        return {0};
     }
 }
 

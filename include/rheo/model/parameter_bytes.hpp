@@ -48,16 +48,14 @@ struct parameter_bytes {
     friend constexpr bool operator==(parameter_bytes const&, parameter_bytes const&) = default;
 };
 
-constexpr bytes total(parameter_bytes const& parts)
-{
-    return parts.master + parts.moments + parts.stored + parts.accumulators + parts.reduced;
-}
+constexpr bytes total(parameter_bytes const& parts) { return parts.master + parts.moments + parts.stored + parts.accumulators + parts.reduced; }
 
 /// A scale (int) and a maximum (float).
 inline constexpr std::int64_t scale_bytes_per_row = 8;
 
 /// The parts for a tensor. @param uses of it on the rank, each with an accumulator
-constexpr parameter_bytes parameter_bytes_of(tensor_shape shape, dtype_policy const& policy = fp32, gradient_buffer buffer = gradient_buffer::reduced, int uses = 1)
+constexpr parameter_bytes parameter_bytes_of(tensor_shape shape, dtype_policy const& policy = fp32, gradient_buffer buffer = gradient_buffer::reduced,
+                                             int uses = 1)
 {
     auto const count = elements(shape);
     auto const master = count * size_of(policy.master);

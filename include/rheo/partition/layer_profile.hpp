@@ -47,10 +47,7 @@ constexpr std::vector<seconds> times_of(std::vector<layer_profile> const& layers
 namespace detail {
 
 /// The longer of computing and moving (the roofline of Williams, Waterman, Patterson 2009).
-constexpr seconds roofline(flops work, bytes moved, device_description device)
-{
-    return std::max(work / device.compute, moved / device.traffic);
-}
+constexpr seconds roofline(flops work, bytes moved, device_description device) { return std::max(work / device.compute, moved / device.traffic); }
 
 }  // namespace detail
 
@@ -70,12 +67,10 @@ constexpr std::vector<layer_profile> profile_of(model_description const& model, 
     for (auto const& layer : model.layers) {
         auto const kept = activation_bytes(layer, slice, policy) * slices;
         auto const work = forward_flops(layer, shape);
-        bytes const moved{(work > flops{0} ? parameter_count(layer) * size_of(policy.storage) : 0) + kept.count};  // an embedding reads a few rows of its tables
-        layer_profile profile{detail::roofline(work, moved, on.device),
-                              detail::roofline(backward_flops(layer, shape), moved * 2, on.device),
-                              persistent_bytes(layer, policy),
-                              kept,
-                              boundary_bytes(layer, shape, policy)};
+        bytes const moved{(work > flops{0} ? parameter_count(layer) * size_of(policy.storage) : 0) +
+                          kept.count};  // an embedding reads a few rows of its tables
+        layer_profile profile{detail::roofline(work, moved, on.device), detail::roofline(backward_flops(layer, shape), moved * 2, on.device),
+                              persistent_bytes(layer, policy), kept, boundary_bytes(layer, shape, policy)};
         for (int devices = 2; devices <= on.devices_per_node; ++devices) {
             profile.all_reduce.push_back(reduction_time(on.in_node, profile.boundary, devices));
         }

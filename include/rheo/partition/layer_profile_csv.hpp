@@ -67,19 +67,13 @@ std::string read_layer_row(std::vector<std::string_view> const& header, std::vec
     if (cells.size() != header.size()) {
         return std::to_string(cells.size()) + " cells under a header of " + std::to_string(header.size());
     }
-    auto const wrong = [&](std::size_t c, char const* expected) {
-        return std::string{header[c]} + " is " + in_quotes(cells[c]) + ", but " + expected;
-    };
+    auto const wrong = [&](std::size_t c, char const* expected) { return std::string{header[c]} + " is " + in_quotes(cells[c]) + ", but " + expected; };
     std::size_t own = 0;
     if (!read_number(cells[0], own) || own != number) {
         return wrong(0, "layers come in their order from 0 on, each once");
     }
-    auto const time = [&](std::size_t c, seconds& value) {
-        return read_number(cells[c], value.count) && value.count >= 0.0 && value.count <= 2000.0;
-    };
-    auto const count = [&](std::size_t c, std::int64_t& value) {
-        return read_number(cells[c], value) && value >= 0 && value <= std::int64_t{1} << 40;
-    };
+    auto const time = [&](std::size_t c, seconds& value) { return read_number(cells[c], value.count) && value.count >= 0.0 && value.count <= 2000.0; };
+    auto const count = [&](std::size_t c, std::int64_t& value) { return read_number(cells[c], value) && value >= 0 && value <= std::int64_t{1} << 40; };
     char const* const not_time = "a time is a number of seconds from 0 to 2000";
     char const* const not_count = "it is a whole number from 0 to 2^40";
     if (!time(1, layer.forward)) {
@@ -155,8 +149,8 @@ std::string to_csv(std::vector<layer_profile> const& layers, dtype_policy const&
     for (std::size_t l = 0; l < layers.size(); ++l) {
         auto const& layer = layers[l];
         text += std::to_string(l) + "," + number(layer.forward.count) + "," + number(layer.backward.count) + "," +
-                number(layer.persistent.count / detail::state_bytes_per_parameter(policy)) + "," +
-                number(layer.per_microbatch.count) + "," + number(layer.boundary.count);
+                number(layer.persistent.count / detail::state_bytes_per_parameter(policy)) + "," + number(layer.per_microbatch.count) + "," +
+                number(layer.boundary.count);
         for (auto const time : layer.all_reduce) {
             text += "," + number(time.count);
         }

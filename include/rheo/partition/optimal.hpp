@@ -88,7 +88,7 @@ constexpr std::vector<layer_id> cuts_from(partition_table const& table, int stag
     for (auto s = static_cast<std::size_t>(stages); s > 0; --s) {
         std::size_t end = begin + 1;
         while (end <= layers && !(table.before[end] - table.before[begin] <= optimum && table.slowest[s - 1][end] <= optimum &&
-                 allows(span_of(begin, end), static_cast<int>(s)))) {
+                                  allows(span_of(begin, end), static_cast<int>(s)))) {
             ++end;
         }
         bounds.push_back(layer_id{static_cast<std::int32_t>(end)});
@@ -132,8 +132,7 @@ constexpr std::vector<layer_id> optimal_cuts(array_view<seconds const> layer_tim
 /// nothing is allowed.
 /// @pre as optimal_cuts. Cost: O(most_stages x layers^2).
 template <class Rule = any_stage>
-constexpr std::vector<std::vector<layer_id>> optimal_cuts_up_to(array_view<seconds const> layer_times, int most_stages,
-                                                                Rule const& allows = {})
+constexpr std::vector<std::vector<layer_id>> optimal_cuts_up_to(array_view<seconds const> layer_times, int most_stages, Rule const& allows = {})
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);
     auto const table = detail::partition_up_to(costs, most_stages, allows);

@@ -34,8 +34,8 @@ struct slowest_stage {
 /// Appends the cuts of layers [begin, end) into `stages` stages of at most `most`, each as early as it can be, which
 /// makes them the lexicographically smallest; the begin itself is not appended. @pre there are such cuts
 template <class = void>
-constexpr void append_earliest(std::vector<layer_id>& bounds, std::vector<std::int64_t> const& before, std::size_t begin, std::size_t end,
-                               std::size_t stages, std::int64_t most)
+constexpr void append_earliest(std::vector<layer_id>& bounds, std::vector<std::int64_t> const& before, std::size_t begin, std::size_t end, std::size_t stages,
+                               std::int64_t most)
 {
     auto const first = bounds.size();
     bounds.resize(first + stages);

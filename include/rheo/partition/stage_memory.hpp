@@ -46,8 +46,7 @@ struct stage_memory {
         auto const microbatches = std::max(flight.least, std::min(stages_left, flight.most));
         auto const begin = at(span.begin);
         auto const end = at(span.end);
-        return {persistent_before[end] - persistent_before[begin] +
-                microbatches * (per_microbatch_before[end] - per_microbatch_before[begin])};
+        return {persistent_before[end] - persistent_before[begin] + microbatches * (per_microbatch_before[end] - per_microbatch_before[begin])};
     }
 
     constexpr bool operator()(layer_span span, int stages_left) const { return needed(span, stages_left) <= limit; }

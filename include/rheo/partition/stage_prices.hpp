@@ -58,7 +58,8 @@ struct stage_prices {
     {
         bytes flowing{};
         for (auto const& held : moments) {
-            flowing = std::max(flowing, activations(span) / slices * held.activations + kept_gradients(span) / slices * held.gradients + input(span) / slices * held.inputs);
+            flowing = std::max(
+                flowing, activations(span) / slices * held.activations + kept_gradients(span) / slices * held.gradients + input(span) / slices * held.inputs);
         }
         return shared_by(devices, state(span) + flowing + region(span) * (moments.empty() ? 0 : regions));
     }
@@ -107,10 +108,7 @@ struct stage_prices {
 private:
     static constexpr std::size_t place(int devices) { return static_cast<std::size_t>(devices) - 1; }
 
-    static constexpr std::int64_t difference(std::vector<std::int64_t> const& before, layer_span span)
-    {
-        return before[at(span.end)] - before[at(span.begin)];
-    }
+    static constexpr std::int64_t difference(std::vector<std::int64_t> const& before, layer_span span) { return before[at(span.end)] - before[at(span.begin)]; }
 };
 
 /// The prices of all stages on 1 .. devices_per_node devices, messages going over one link.
@@ -138,8 +136,8 @@ constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers,
         prices.backward_before.push_back(backward);
     }
     for (auto const& layer : layers) {
-        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0 && layer.input.count >= 0 &&
-                    layer.kept_gradients.count >= 0 && layer.tied.count >= 0,
+        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0 &&
+                    layer.input.count >= 0 && layer.kept_gradients.count >= 0 && layer.tied.count >= 0,
                 "a layer cannot have a negative size");
         expects(layer.input <= layer.per_microbatch, "the input of a layer is a part of what it keeps");
         auto const number = static_cast<int>(prices.made_again.size());

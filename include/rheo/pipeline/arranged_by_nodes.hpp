@@ -102,8 +102,7 @@ template <class = void>
 constexpr int missing_nodes(array_view<pipeline_instance const> pipelines, int node_size, int wanted)
 {
     expects(node_size >= 1, "a node has at least one rank");
-    return pipelines.empty() ? 0
-                             : detail::copies_on_nodes(detail::places_of(pipelines), at(pipelines.front().cuts.back()), node_size, wanted).missing();
+    return pipelines.empty() ? 0 : detail::copies_on_nodes(detail::places_of(pipelines), at(pipelines.front().cuts.back()), node_size, wanted).missing();
 }
 
 /// The same pipelines with ranks in other places, so that fewer nodes are missing; as they are where none is, or no exchange helps.

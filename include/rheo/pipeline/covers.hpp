@@ -52,8 +52,7 @@ constexpr bool covers_total(array_view<int const> sizes, int total, int pipeline
     for (int sum = 1; sum <= total; ++sum) {
         for (auto const n : sizes) {
             if (n <= sum && most[static_cast<std::size_t>(sum - n)] >= 0) {
-                most[static_cast<std::size_t>(sum)] =
-                    std::max(most[static_cast<std::size_t>(sum)], most[static_cast<std::size_t>(sum - n)] + 1);
+                most[static_cast<std::size_t>(sum)] = std::max(most[static_cast<std::size_t>(sum)], most[static_cast<std::size_t>(sum - n)] + 1);
             }
         }
     }
@@ -115,16 +114,17 @@ constexpr coverage_verdict covers(coverage_request request)
 inline std::string to_string(coverage_verdict verdict)
 {
     return verdict ? std::string{}
-                   : std::to_string(verdict.first_uncovered) + " ranks cannot be covered by at least " +
-                         std::to_string(verdict.pipelines) + " pipelines of these templates";
+                   : std::to_string(verdict.first_uncovered) + " ranks cannot be covered by at least " + std::to_string(verdict.pipelines) +
+                         " pipelines of these templates";
 }
 
 namespace detail {
 
 template <int Ranks, int Pipelines>
 struct ranks_covered_check {
-    static_assert(Ranks == 0, "rheo: this number of ranks (the check's first parameter) cannot be covered by at least this number of "
-                              "pipelines (its second) of these templates");
+    static_assert(Ranks == 0,
+                  "rheo: this number of ranks (the check's first parameter) cannot be covered by at least this number of "
+                  "pipelines (its second) of these templates");
     static constexpr bool passed = true;
 };
 

@@ -33,7 +33,10 @@ constexpr layer_span layers_of(pipeline_instance const& pipeline, stage_id stage
 
 /// The rank that runs a stage.
 template <class = void>
-constexpr rank_id rank_of(pipeline_instance const& pipeline, stage_id stage) { return pipeline.stages[at(stage)].front(); }
+constexpr rank_id rank_of(pipeline_instance const& pipeline, stage_id stage)
+{
+    return pipeline.stages[at(stage)].front();
+}
 
 /// The ranks of the pipeline by their position: in the order in which its stages first name them.
 template <class = void>

@@ -48,8 +48,7 @@ constexpr std::string why_no_pipeline(template_set_value const& ready, int ranks
     }
     auto const smallest = size(ready.templates.front());
     if (ranks < smallest) {
-        return decimal(ranks) + (ranks == 1 ? " rank is" : " ranks are") + " too few: the smallest pipeline template takes " +
-               decimal(smallest);
+        return decimal(ranks) + (ranks == 1 ? " rank is" : " ranks are") + " too few: the smallest pipeline template takes " + decimal(smallest);
     }
     return {};
 }

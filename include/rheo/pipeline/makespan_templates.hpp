@@ -22,8 +22,8 @@
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
-#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
@@ -51,8 +51,8 @@ struct makespan_templates_request {
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
     std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule, with other stages than one per rank, cannot have; none: these have no template
-    bool recompute = false;                   ///< what does not fit into the memory may compute activations again; stages have one device then
-    int slices = 0;                           ///< of sequences, for families that cut them; 0: their own choice
+    bool recompute = false;  ///< what does not fit into the memory may compute activations again; stages have one device then
+    int slices = 0;  ///< of sequences, for families that cut them; 0: their own choice
 };
 
 namespace detail {
@@ -132,7 +132,8 @@ template <class = void>
 constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices const& prices, makespan_templates_request const& request)
 {
     expects(1 <= request.nodes.from && request.nodes.from <= request.nodes.to, "template sizes must be a range from at least 1");
-    expects(1 <= request.microbatches && request.microbatches <= request.most_microbatches, "a pipeline runs at least one and at most all microbatches of a step");
+    expects(1 <= request.microbatches && request.microbatches <= request.most_microbatches,
+            "a pipeline runs at least one and at most all microbatches of a step");
     std::vector<makespan_template> result;
     for (int nodes = request.nodes.from; nodes <= request.nodes.to; ++nodes) {
         auto made = detail::make_makespan_template(prices, request, request.schedule, nodes);

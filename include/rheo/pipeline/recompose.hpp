@@ -92,8 +92,8 @@ constexpr void complete(recomposition& answer, array_view<rank_holdings const* c
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
 template <class = void>
-constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready,
-                                  array_view<tensor_bytes const> tensors, recomposition_request request)
+constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready, array_view<tensor_bytes const> tensors,
+                                  recomposition_request request)
 {
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
@@ -118,8 +118,8 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
     }
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     auto const by_bytes = [](seconds, bytes moved) { return seconds{static_cast<double>(moved.count)}; };
-    detail::place_search<decltype(by_bytes)> search{.problem = &problem, .costs = &costs, .ready = &ready, .price = by_bytes,
-                                                    .quickest = nanoseconds(static_cast<double>(optimum.deadline))};
+    detail::place_search<decltype(by_bytes)> search{
+        .problem = &problem, .costs = &costs, .ready = &ready, .price = by_bytes, .quickest = nanoseconds(static_cast<double>(optimum.deadline))};
     search.search(optimum, optimum.used, detail::most_choices);
     detail::take_lowest_columns(search.best.places, search.best.matrix);
     detail::fill_places(answer, search.best, by_rank, ready);

@@ -26,7 +26,8 @@ namespace detail {
 
 /// The devices of each node that lost none, as places in the list of survivors, nodes by their lowest rank.
 template <class = void>
-constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_holdings const* const> by_rank, array_view<node_id const> node_of, int devices_per_node)
+constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_holdings const* const> by_rank, array_view<node_id const> node_of,
+                                                            int devices_per_node)
 {
     std::vector<std::vector<std::size_t>> nodes;
     std::size_t node = 0;
@@ -46,7 +47,8 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_hold
 
 /// What each device of a node misses for each of the places from `first` on. In a matrix that may have had others before.
 template <class = void>
-constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices, array_view<std::vector<layer_span> const> places, int first)
+constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices,
+                             array_view<std::vector<layer_span> const> places, int first)
 {
     auto const n = static_cast<int>(devices.size());
     matrix.rows = n;
@@ -128,8 +130,8 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
     };
     if (problem.sizes.empty() || problem.fewest < 1) {
         answer.cannot = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
-                                              : detail::decimal(static_cast<std::int64_t>(nodes.size())) + " whole nodes are too few: the smallest pipeline template takes " +
-                                                    detail::decimal(problem.sizes.front());
+                                              : detail::decimal(static_cast<std::int64_t>(nodes.size())) +
+                                                    " whole nodes are too few: the smallest pipeline template takes " + detail::decimal(problem.sizes.front());
         close();
         return answer;
     }

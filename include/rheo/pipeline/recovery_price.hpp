@@ -45,7 +45,8 @@ struct recovery_price {
     /// @pre quickest > 0, copy_rate > 0
     constexpr seconds operator()(seconds step, bytes moved) const
     {
-        auto const longer = static_cast<double>(in_whole_nanoseconds(step) - in_whole_nanoseconds(quickest)) / static_cast<double>(in_whole_nanoseconds(quickest));
+        auto const longer =
+            static_cast<double>(in_whole_nanoseconds(step) - in_whole_nanoseconds(quickest)) / static_cast<double>(in_whole_nanoseconds(quickest));
         return moved / copy_rate + (step_again ? step : seconds{}) + until_next_loss * longer;
     }
 

@@ -27,7 +27,8 @@ namespace rheo::inline v0 {
 /// What a repair depends on besides.
 struct repair_terms {
     bool step_again = true;  ///< something of the step is lost, so a step is done again
-    int kept_waiting = 0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
+    int kept_waiting =
+        0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
 };
 
 namespace detail {
@@ -93,7 +94,8 @@ constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<
         bool possible = true;
         for (std::size_t p = 0; p < wanted.size() && possible; ++p) {
             auto const found = find(wanted[p]);
-            possible = found != places.end() && found->rank == wanted[p] && found->position == p && ranks[found->pipeline].size() == wanted.size() && whole[found->pipeline] == 0;
+            possible = found != places.end() && found->rank == wanted[p] && found->position == p && ranks[found->pipeline].size() == wanted.size() &&
+                       whole[found->pipeline] == 0;
         }
         if (!possible) {
             continue;
@@ -117,8 +119,9 @@ constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<
 /// The repair by local rules alone, at whatever price; none where they leave fewer than f + 1 pipelines although those fit, sizes without a template, or no memory
 /// for all microbatches. @pre as repair
 template <class = void>
-constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
-                                                      array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
+constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
+                                                      template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
+                                                      repair_terms terms = {})
 {
     if (!detail::why_no_pipeline(ready, static_cast<int>(survivors.size())).empty()) {
         return std::nullopt;
@@ -148,7 +151,9 @@ constexpr recomposition repair(array_view<pipeline_instance const> before, array
         return recompose(survivors, ready, tensors, request);
     }
     auto const quickest = nanoseconds(static_cast<double>(p.optimum.deadline));
-    detail::place_search<recovery_price> search{.problem = &p.sizes, .costs = &p.costs, .ready = &ready,
+    detail::place_search<recovery_price> search{.problem = &p.sizes,
+                                                .costs = &p.costs,
+                                                .ready = &ready,
                                                 .price = {time_to_next_loss(request.losses, ranks), request.losses.copy_rate, quickest, terms.step_again},
                                                 .quickest = quickest};
     auto local = detail::repaired_locally(p, before, ready);

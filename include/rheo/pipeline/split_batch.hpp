@@ -7,7 +7,6 @@
 // pipeline has at most one microbatch that ends exactly then, and all others are needed.
 
 #include <algorithm>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

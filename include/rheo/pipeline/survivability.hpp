@@ -145,7 +145,8 @@ constexpr std::size_t only_holder(tensor_bytes const& tensor, array_view<rank_ho
 /// two, or when there is only one node.
 /// @pre as survivability_of. Cost: layers x tensors x ranks x layers.
 template <class = void>
-constexpr std::vector<safety_copy> safety_copies(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
+constexpr std::vector<safety_copy> safety_copies(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors,
+                                                 array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     std::vector<bytes> received(ranks.size());

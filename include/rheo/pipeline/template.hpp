@@ -30,7 +30,10 @@ struct template_value {
 
 /// The number of ranks that an instance of the template takes: one per position.
 template <class = void>
-constexpr int size(template_value const& shape) { return shape.where.positions.empty() ? stage_count(shape.cuts) : position_count(shape.where); }
+constexpr int size(template_value const& shape)
+{
+    return shape.where.positions.empty() ? stage_count(shape.cuts) : position_count(shape.where);
+}
 
 /// Where its stages live.
 template <class = void>
@@ -72,8 +75,7 @@ constexpr pipeline_instance make_instance(template_value const& shape, array_vie
 template <class = void>
 constexpr template_value make_template(std::vector<layer_id> bounds, array_view<seconds const> layer_times)
 {
-    expects(are_cuts(bounds) && at(bounds.back()) == layer_times.size(),
-            "a template's cuts must ascend from layer 0 to the number of layers");
+    expects(are_cuts(bounds) && at(bounds.back()) == layer_times.size(), "a template's cuts must ascend from layer 0 to the number of layers");
     std::vector<seconds> stage_times;
     for (int s = 0; s < stage_count(bounds); ++s) {
         auto const span = layers_of(bounds, stage_id{s});
@@ -90,10 +92,16 @@ namespace detail {
 
 // Functions, because clang 16 does not end the life of a temporary container that stands in a template argument itself.
 template <class Cuts>
-constexpr int last_cut() { return Cuts::describe().back().value; }
+constexpr int last_cut()
+{
+    return Cuts::describe().back().value;
+}
 
 template <class Model>
-constexpr int layer_count() { return static_cast<int>(Model::describe().layers.size()); }
+constexpr int layer_count()
+{
+    return static_cast<int>(Model::describe().layers.size());
+}
 
 template <int LastCut, int LayersOfTheModel>
 struct cuts_of_model_check {
@@ -115,10 +123,7 @@ struct pipeline_template {
     static_assert(detail::cuts_of_model_check<detail::last_cut<Cuts>(), detail::layer_count<Model>()>::passed);
 
     /// Its value, given forward and backward times per layer. @pre one time per layer
-    static constexpr template_value describe(array_view<seconds const> layer_times)
-    {
-        return make_template(Cuts::describe(), layer_times);
-    }
+    static constexpr template_value describe(array_view<seconds const> layer_times) { return make_template(Cuts::describe(), layer_times); }
 };
 
 }  // namespace rheo::inline v0

@@ -85,10 +85,7 @@ struct template_set {
     static_assert(detail::template_sizes_check<are_template_sizes(sizes), Templates::size...>::passed);
 
     /// Its value, given forward and backward times per layer. @pre one time per layer
-    static constexpr template_set_value describe(array_view<seconds const> layer_times)
-    {
-        return {{Templates::describe(layer_times)...}};
-    }
+    static constexpr template_set_value describe(array_view<seconds const> layer_times) { return {{Templates::describe(layer_times)...}}; }
 };
 
 }  // namespace rheo::inline v0

@@ -66,9 +66,7 @@ void write_json(std::ostream& out, plan const& p)
         out << (i == 0 ? "\n" : ",\n") << "    {\"cuts\": ";
         write_list(out, p.pipelines[i].cuts, [&](layer_id cut) { out << cut.value; });
         out << ", \"ranks\": ";
-        write_list(out, p.pipelines[i].stages, [&](auto const& stage) {
-            write_list(out, stage, [&](rank_id rank) { out << rank.value; });
-        });
+        write_list(out, p.pipelines[i].stages, [&](auto const& stage) { write_list(out, stage, [&](rank_id rank) { out << rank.value; }); });
         out << ", \"microbatches\": ";
         write_list(out, p.work[i], [&](microbatch_work w) {
             if (w.deepest == layer_id{0}) {

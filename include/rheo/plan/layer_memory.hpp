@@ -27,8 +27,8 @@ namespace detail {
 constexpr bool are_tied(layer_description const& a, layer_description const& b)
 {
     return may_share(a, b) && std::any_of(a.parameters.begin(), a.parameters.end(), [&](parameter const& p) {
-        return std::any_of(b.parameters.begin(), b.parameters.end(), [&](parameter const& q) { return same_parameter(a, p, b, q); });
-    });
+               return std::any_of(b.parameters.begin(), b.parameters.end(), [&](parameter const& q) { return same_parameter(a, p, b, q); });
+           });
 }
 
 }  // namespace detail

@@ -35,10 +35,7 @@ struct memory_parts {
     friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
 };
 
-constexpr bytes total(memory_parts const& parts)
-{
-    return total(parts.state) + parts.activations + parts.kept_gradients + parts.made_again + parts.workspace;
-}
+constexpr bytes total(memory_parts const& parts) { return total(parts.state) + parts.activations + parts.kept_gradients + parts.made_again + parts.workspace; }
 
 struct named_bytes {
     std::string_view name;
@@ -86,7 +83,8 @@ struct memory_terms {
 /// The terms of ranks as they run, on processors and on devices: gradients have the buffer, but for those in sums of 32 bits, which are read where they were summed.
 constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const& policy, int pipelines)
 {
-    return {.shape = shape, .policy = policy, .pipelines = pipelines, .alone = policy.accumulate == dtype::i32 ? gradient_buffer::none : gradient_buffer::reduced};
+    return {
+        .shape = shape, .policy = policy, .pipelines = pipelines, .alone = policy.accumulate == dtype::i32 ? gradient_buffer::none : gradient_buffer::reduced};
 }
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
@@ -168,7 +166,8 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] == position) {
             auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
-            flow.workspace += backward_workspace_bytes(array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
+            flow.workspace +=
+                backward_workspace_bytes(array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
         }
     }
     return flow;
@@ -202,8 +201,8 @@ constexpr memory_parts flow_of(rank_flow const& flow, array_view<made_again cons
 
 /// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
 template <class = void>
-constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position,
-                                memory_terms const& terms, array_view<made_again const> again = {})
+constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
+                                array_view<made_again const> again = {})
 {
     auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), again);
     parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);

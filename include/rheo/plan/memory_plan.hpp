@@ -161,8 +161,8 @@ constexpr layer_choice chosen_layers(memory_choice const& c)
 /// Products are computed again once per item, in split backwards twice: before each half.
 /// Cost: layers squared times the position's instructions. @pre parts_at's
 template <class = void>
-constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position,
-                                  memory_terms const& terms, bytes available)
+constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
+                                  bytes available)
 {
     auto const state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);
     auto const flow = rank_flow_at(model, pipeline, p, position, terms);

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/schedule/transform/slices.hpp"
-#include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -37,11 +37,11 @@ std::string why_other_stages(any_schedule wanted, stage_placement const& where)
     auto const form = form_of(wanted, ranks);
     auto const name = std::string{name_of(wanted)};
     if (!form) {
-        return name + " cannot be made for " + std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ")
-            + sentence_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
+        return name + " cannot be made for " + std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ") +
+               sentence_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
     }
-    return name + " has " + std::to_string(stages_per_copy(form->where)) + (form->where.copies > 1 ? " stages in each of two copies of the model" : " stages")
-        + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", this pipeline has " + std::to_string(stages_per_copy(where));
+    return name + " has " + std::to_string(stages_per_copy(form->where)) + (form->where.copies > 1 ? " stages in each of two copies of the model" : " stages") +
+           " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", this pipeline has " + std::to_string(stages_per_copy(where));
 }
 
 }  // namespace detail
@@ -67,7 +67,8 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
             return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
         form->slices = p.slices;
-        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + sentence_of(fault), listed_program(*form, work)};
+        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + sentence_of(fault),
+                listed_program(*form, work)};
     }
     auto reason = detail::why_other_stages(wanted, where);
     if (is_one_each(where)) {

@@ -34,7 +34,8 @@ struct plan {
     clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
     int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
     std::vector<std::vector<bool>> recomputed{};    ///< pipeline -> its stages that `recompute`; none: all of them do
-    std::vector<std::vector<std::vector<made_again>>> again{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and makes again, see plan/memory_plan.hpp; none: nothing
+    std::vector<std::vector<std::vector<made_again>>>
+        again{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and makes again, see plan/memory_plan.hpp; none: nothing
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };

@@ -66,9 +66,8 @@ namespace detail {
 template <class = void>
 constexpr void largest_first(std::vector<pipeline_choice>& pipelines)
 {
-    std::sort(pipelines.begin(), pipelines.end(), [](pipeline_choice a, pipeline_choice b) {
-        return a.ranks != b.ranks ? a.ranks > b.ranks : a.microbatches > b.microbatches;
-    });
+    std::sort(pipelines.begin(), pipelines.end(),
+              [](pipeline_choice a, pipeline_choice b) { return a.ranks != b.ranks ? a.ranks > b.ranks : a.microbatches > b.microbatches; });
 }
 
 /// The least sum (or the least maximum) of a measure of pipelines, over all ways to use the ranks and the microbatches;
@@ -209,8 +208,8 @@ constexpr joint_choice choose_together(array_view<int const> sizes, joint_reques
     if (!first) {
         return first;
     }
-    auto together = least_energy_within(
-        sizes, request, first.time, frontier_of, [&](int ranks, int microbatches) { return fastest_time(frontier_of(ranks, microbatches)); });
+    auto together = least_energy_within(sizes, request, first.time, frontier_of,
+                                        [&](int ranks, int microbatches) { return fastest_time(frontier_of(ranks, microbatches)); });
     return together && together.energy < first.energy ? together : first;
 }
 

@@ -165,7 +165,8 @@ pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array
 /// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
 template <class = void>
-pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request, array_view<slow_rank const> slow)
+pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request,
+                                         array_view<slow_rank const> slow)
 {
     auto const key = frontier_key_of(p, pipeline, slow);
     auto const compute = detail::program_of_pipeline(p, pipeline);

@@ -139,8 +139,8 @@ struct survivors_choice {
 /// are left over wait. @pre ranks >= 0, microbatches > failures >= 0
 /// @return a reason in both answers when the ranks make no pipeline. Cost: frontiers for the sizes and shares that are in time.
 template <class ProgramOf>
-survivors_choice choose_for_survivors(
-    template_set_value const& ready, instantiation_request request, watts blocking, template_frontiers<ProgramOf>& frontiers, seconds deadline = {0.0})
+survivors_choice choose_for_survivors(template_set_value const& ready, instantiation_request request, watts blocking, template_frontiers<ProgramOf>& frontiers,
+                                      seconds deadline = {0.0})
 {
     expects(request.microbatches > request.failures, "each of f + 1 pipelines needs a microbatch");
     survivors_choice result{request.ranks, {}, {}};
@@ -150,8 +150,11 @@ survivors_choice choose_for_survivors(
         return result;
     }
     auto const sizes = sizes_of(ready);
-    joint_request const wanted{.ranks = request.ranks, .microbatches = request.microbatches,
-        .pipelines = std::min(request.failures + 1, request.ranks / sizes.front()), .spares = true, .waiting = blocking};
+    joint_request const wanted{.ranks = request.ranks,
+                               .microbatches = request.microbatches,
+                               .pipelines = std::min(request.failures + 1, request.ranks / sizes.front()),
+                               .spares = true,
+                               .waiting = blocking};
     for (std::size_t k = 0; k < chosen.sizes.size(); ++k) {
         result.apart.pipelines.push_back({chosen.sizes[k], chosen.shares[k]});
         result.apart.time = std::max(result.apart.time, frontiers.fastest(chosen.sizes[k], chosen.shares[k]));
@@ -159,8 +162,8 @@ survivors_choice choose_for_survivors(
     detail::largest_first(result.apart.pipelines);
     result.apart.time = std::max(result.apart.time, deadline);
     result.apart.energy = detail::energy_of(result.apart, wanted, frontiers);
-    result.together = least_energy_within(
-        sizes, wanted, result.apart.time, frontiers, [&](int ranks, int microbatches) { return frontiers.fastest(ranks, microbatches); });
+    result.together =
+        least_energy_within(sizes, wanted, result.apart.time, frontiers, [&](int ranks, int microbatches) { return frontiers.fastest(ranks, microbatches); });
     if (result.together.energy >= result.apart.energy) {
         result.together = result.apart;
     }

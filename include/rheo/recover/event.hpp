@@ -61,7 +61,6 @@ struct copied {};
 struct merged {};
 struct updated {};
 
-using protocol_event = std::variant<section_finished, peer_lost, revoked, decided, shrunk, linked, fenced, told,
-                                    copied, merged, updated>;
+using protocol_event = std::variant<section_finished, peer_lost, revoked, decided, shrunk, linked, fenced, told, copied, merged, updated>;
 
 }  // namespace rheo::inline v0

@@ -100,7 +100,8 @@ constexpr void note(protocol_state<Plan>& state, array_view<use_id const> uses, 
 {
     expects(state.phase == protocol_phase::section && state.work != section_work::closing, "contributions are made in a section");
     auto const end = state.holds.uses.end();
-    auto place = uses.empty() ? end : std::lower_bound(state.holds.uses.begin(), end, uses.front(), [](use_holding const& held, use_id use) { return held.use < use; });
+    auto place =
+        uses.empty() ? end : std::lower_bound(state.holds.uses.begin(), end, uses.front(), [](use_holding const& held, use_id use) { return held.use < use; });
     for (auto const use : uses) {
         while (place != end && place->use < use) {
             ++place;

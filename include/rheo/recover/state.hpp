@@ -32,9 +32,7 @@ concept RecoveryPlanner = requires(F const& planner, std::vector<rank_holdings> 
 };
 
 /// Which action is out: the events that may come are those of this action.
-enum class protocol_phase : std::uint8_t {
-    section, revoking, deciding, shrinking, linking, telling, copying, merging, updating, left
-};
+enum class protocol_phase : std::uint8_t { section, revoking, deciding, shrinking, linking, telling, copying, merging, updating, left };
 
 template <RecoveryPlan Plan>
 struct protocol_state {

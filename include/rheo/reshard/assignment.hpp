@@ -198,9 +198,7 @@ constexpr void take_lowest_columns(matching& m, assignment_costs const& costs)
     std::vector<std::size_t> takes(n, 0);  // what a row would take if its column were taken
     std::vector<char> can_move(n, 0);
     std::vector<std::size_t> open;
-    auto const free_of_cost = [&](std::size_t row, std::size_t column) {
-        return cost_at(costs, row, column) == m.row_price[row] + m.column_price[column];
-    };
+    auto const free_of_cost = [&](std::size_t row, std::size_t column) { return cost_at(costs, row, column) == m.row_price[row] + m.column_price[column]; };
     for (std::size_t row = 0; row < static_cast<std::size_t>(costs.rows); ++row) {
         auto const mine = m.column_of[row];
         bool lower = false;
@@ -270,7 +268,8 @@ constexpr assignment cheapest_assignment(assignment_costs const& costs, std::vec
     expects(0 <= costs.rows && costs.rows <= costs.columns, "an assignment needs at least as many columns as rows");
     expects(costs.values.size() == static_cast<std::size_t>(costs.rows) * static_cast<std::size_t>(costs.columns),
             "an assignment needs a cost for each row and column");
-    expects(column_prices.empty() || column_prices.size() == static_cast<std::size_t>(costs.columns), "an assignment begins with a price for each column, or with none");
+    expects(column_prices.empty() || column_prices.size() == static_cast<std::size_t>(costs.columns),
+            "an assignment begins with a price for each column, or with none");
     auto m = detail::cheapest_matching(costs, std::move(column_prices));
     detail::take_lowest_columns(m, costs);
     column_prices = std::move(m.column_price);

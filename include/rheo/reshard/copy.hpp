@@ -48,9 +48,7 @@ constexpr std::vector<std::vector<copy>> in_rounds(array_view<copy const> copies
         order.push_back(i);
     }
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return copies[a].to != copies[b].to       ? copies[a].to < copies[b].to
-               : copies[a].size != copies[b].size ? copies[a].size > copies[b].size
-                                                  : a < b;
+        return copies[a].to != copies[b].to ? copies[a].to < copies[b].to : copies[a].size != copies[b].size ? copies[a].size > copies[b].size : a < b;
     });
     std::vector<std::size_t> round_of(copies.size(), 0);
     std::vector<bytes> received;  // by the present receiver, per round

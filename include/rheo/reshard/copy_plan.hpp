@@ -104,9 +104,7 @@ constexpr copy_plan_answer copy_plan(copy_plan_request const& request)
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         auto const few_a = missing[a].holders.size();
         auto const few_b = missing[b].holders.size();
-        return few_a != few_b                     ? few_a < few_b
-               : copies[a].size != copies[b].size ? copies[a].size > copies[b].size
-                                                  : a < b;
+        return few_a != few_b ? few_a < few_b : copies[a].size != copies[b].size ? copies[a].size > copies[b].size : a < b;
     });
     std::vector<bytes> sent(request.held.size());
     auto const sender = [&](rank_id rank) -> bytes& {
@@ -135,9 +133,7 @@ constexpr copy_plan_answer copy_plan(copy_plan_request const& request)
             answer.moved += copies[i].size;
         }
     }
-    std::sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) {
-        return copies[a].to != copies[b].to ? copies[a].to < copies[b].to : a < b;
-    });
+    std::sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) { return copies[a].to != copies[b].to ? copies[a].to < copies[b].to : a < b; });
     std::vector<copy> ordered;
     for (auto const i : kept) {
         ordered.push_back(copies[i]);

@@ -90,8 +90,7 @@ timeline timeline_with_losses(modelled_step const& step, array_view<modelled_los
         for (std::size_t r = 0; r < times.rows.size(); ++r) {
             if (rank_of(step, times.rows[r]) == l.rank) {
                 auto const& done = times.rows[r].instructions;
-                limits[r] = static_cast<std::size_t>(
-                    std::count_if(done.begin(), done.end(), [&](auto const& t) { return step.begin + t.end <= l.at; }));
+                limits[r] = static_cast<std::size_t>(std::count_if(done.begin(), done.end(), [&](auto const& t) { return step.begin + t.end <= l.at; }));
             }
         }
         times = make_timeline<Transport>(programs, costs, limits);
@@ -104,8 +103,7 @@ finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 {
     finished_work result{rank, row.pipeline, stage, {}};
     for (auto const& t : row.instructions) {
-        if (stage_of(t.what) == stage
-            && (t.what.kind == instruction_kind::backward || t.what.kind == instruction_kind::weight_gradient)) {
+        if (stage_of(t.what) == stage && (t.what.kind == instruction_kind::backward || t.what.kind == instruction_kind::weight_gradient)) {
             result.microbatches.insert(microbatch_of(t.what));
         }
     }
@@ -114,8 +112,8 @@ finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 
 /// The phases after the survivors have left, from `detect` of the loss at `lost` on; returns when the last one ends.
 template <class = void>
-seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors,
-    array_view<seconds const> left, recovery_times const& times, seconds lost, seconds cut)
+seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors, array_view<seconds const> left,
+                     recovery_times const& times, seconds lost, seconds cut)
 {
     auto const add = [&](rank_id rank, activity what, seconds start, seconds end) {
         if (start < cut) {
@@ -132,8 +130,8 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
         activity what;
         seconds takes;
     };
-    phase const phases[] = {{activity::decide, times.decide}, {activity::shrink, times.shrink}, {activity::link, times.link},
-        {activity::tell, times.tell}, {activity::plan, times.plan}, {activity::copy, times.copy}, {activity::merge, times.merge}};
+    phase const phases[] = {{activity::decide, times.decide}, {activity::shrink, times.shrink}, {activity::link, times.link},  {activity::tell, times.tell},
+                            {activity::plan, times.plan},     {activity::copy, times.copy},     {activity::merge, times.merge}};
     for (std::size_t k = 0; k < survivors.size(); ++k) {
         auto start = left[k] + times.revoke;
         auto end = together;
@@ -176,8 +174,7 @@ interrupted_step rehearse_losses(modelled_step const& step, array_view<modelled_
         std::erase_if(row.instructions, [&](auto const& t) { return step.begin + t.start >= heard; });
         bool const lost = detail::is_lost(losses.first(early), rank);
         // A wait that had not ended when the loss was heard of has not succeeded.
-        while (!lost && !row.instructions.empty() && !is_work(row.instructions.back().what.kind)
-            && step.begin + row.instructions.back().end > heard) {
+        while (!lost && !row.instructions.empty() && !is_work(row.instructions.back().what.kind) && step.begin + row.instructions.back().end > heard) {
             row.instructions.pop_back();
         }
         detail::add_events(result.events, step, row);

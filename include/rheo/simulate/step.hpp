@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/transport.hpp"
 #include "rheo/topology/index.hpp"
 #include "rheo/trace/event.hpp"
@@ -76,8 +76,8 @@ void add_events(std::vector<trace_event>& events, modelled_step const& step, tim
 {
     for (auto const& t : row.instructions) {
         if (is_event(t.what.kind)) {
-            events.push_back({rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation,
-                step.step, step.attempt, step.begin + t.start, step.begin + t.end});
+            events.push_back({rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation, step.step,
+                              step.attempt, step.begin + t.start, step.begin + t.end});
         }
     }
 }

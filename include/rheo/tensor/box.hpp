@@ -31,8 +31,7 @@ constexpr std::int64_t elements(index_box const& box)
 
 constexpr index_box intersection(index_box const& a, index_box const& b)
 {
-    return {std::max(a.row_begin, b.row_begin), std::min(a.row_end, b.row_end),
-            std::max(a.column_begin, b.column_begin), std::min(a.column_end, b.column_end)};
+    return {std::max(a.row_begin, b.row_begin), std::min(a.row_end, b.row_end), std::max(a.column_begin, b.column_begin), std::min(a.column_end, b.column_end)};
 }
 
 }  // namespace rheo::inline v0

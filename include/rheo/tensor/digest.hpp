@@ -52,8 +52,7 @@ constexpr std::uint64_t digest_key(std::string_view tensor, tensor_role role) { 
 
 /// Digest of consecutive elements of one tensor's role, given as 32-bit patterns.
 /// @param first the row-major index of the first element within the whole tensor.
-constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first,
-                                 array_view<std::uint32_t const> bits)
+constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first, array_view<std::uint32_t const> bits)
 {
     auto const key = digest_key(tensor, role);
     state_digest sum;

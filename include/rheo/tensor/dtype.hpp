@@ -20,11 +20,14 @@ constexpr std::int64_t size_of(dtype type)
 {
     switch (type) {
     case dtype::f64:
-    case dtype::i64: return 8;
+    case dtype::i64:
+        return 8;
     case dtype::f32:
-    case dtype::i32: return 4;
+    case dtype::i32:
+        return 4;
     case dtype::f16:
-    case dtype::bf16: return 2;
+    case dtype::bf16:
+        return 2;
     }
     return 0;
 }
@@ -33,12 +36,18 @@ constexpr std::int64_t size_of(dtype type)
 constexpr std::string_view name_of(dtype type)
 {
     switch (type) {
-    case dtype::f64: return "f64";
-    case dtype::f32: return "f32";
-    case dtype::f16: return "f16";
-    case dtype::bf16: return "bf16";
-    case dtype::i64: return "i64";
-    case dtype::i32: return "i32";
+    case dtype::f64:
+        return "f64";
+    case dtype::f32:
+        return "f32";
+    case dtype::f16:
+        return "f16";
+    case dtype::bf16:
+        return "bf16";
+    case dtype::i64:
+        return "i64";
+    case dtype::i32:
+        return "i32";
     }
     return "unknown";
 }
@@ -63,23 +72,32 @@ inline constexpr dtype_policy bf16_i32{.storage = dtype::bf16, .accumulate = dty
 /// As fp32, with gradients summed in plain float: not exact, here to measure what exactness costs.
 inline constexpr dtype_policy fp32_inexact{.accumulate = dtype::f32};
 /// Everything in double: the reference of the tests.
-inline constexpr dtype_policy fp64{
-    .storage = dtype::f64, .compute = dtype::f64, .accumulate = dtype::f64, .master = dtype::f64};
+inline constexpr dtype_policy fp64{.storage = dtype::f64, .compute = dtype::f64, .accumulate = dtype::f64, .master = dtype::f64};
 
 namespace detail {
 
 template <dtype Type>
 struct element;
 template <>
-struct element<dtype::f64> { using type = double; };
+struct element<dtype::f64> {
+    using type = double;
+};
 template <>
-struct element<dtype::f32> { using type = float; };
+struct element<dtype::f32> {
+    using type = float;
+};
 template <>
-struct element<dtype::bf16> { using type = bfloat16; };
+struct element<dtype::bf16> {
+    using type = bfloat16;
+};
 template <>
-struct element<dtype::i64> { using type = std::int64_t; };
+struct element<dtype::i64> {
+    using type = std::int64_t;
+};
 template <>
-struct element<dtype::i32> { using type = std::int32_t; };
+struct element<dtype::i32> {
+    using type = std::int32_t;
+};
 
 }  // namespace detail
 

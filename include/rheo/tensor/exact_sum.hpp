@@ -34,20 +34,11 @@ inline constexpr int largest_scale_log2 = 200;
 namespace detail {
 
 /// 2^exponent, exactly. @pre -1022 <= exponent <= 1023
-constexpr double power_of_two(int exponent)
-{
-    return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
-}
+constexpr double power_of_two(int exponent) { return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52); }
 
-constexpr bool is_finite(float value)
-{
-    return (std::bit_cast<std::uint32_t>(value) & 0x7f800000U) != 0x7f800000U;
-}
+constexpr bool is_finite(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000U) != 0x7f800000U; }
 
-constexpr float magnitude(float value)
-{
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffU);
-}
+constexpr float magnitude(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffU); }
 
 /// Adding this rounds a double below 2^51 to the nearest integer (ties to even) and leaves it in the low bits.
 inline constexpr double rounding_shift = 6755399441055744.0;  // 1.5 * 2^52
@@ -72,8 +63,7 @@ constexpr int contribution_bound_log2(int contributions)
 /// @pre contributions >= 1; least_scale_log2 <= scale_log2 <= largest_scale_log2
 constexpr float overflow_threshold(int scale_log2, int contributions)
 {
-    expects(scale_log2 >= least_scale_log2 && scale_log2 <= largest_scale_log2,
-            "the scale of an exact sum lies between 2^-200 and 2^200");
+    expects(scale_log2 >= least_scale_log2 && scale_log2 <= largest_scale_log2, "the scale of an exact sum lies between 2^-200 and 2^200");
     int const exponent = contribution_bound_log2(contributions) - scale_log2;
     if (exponent > 127) {
         return std::numeric_limits<float>::infinity();
@@ -124,9 +114,6 @@ constexpr int next_scale(float max_abs, int contributions, int old)
 }
 
 /// The value of a sum in float: through double, so exactly rounded once while |sum| < 2^53.
-constexpr float value_of(std::int64_t sum, int scale_log2)
-{
-    return static_cast<float>(static_cast<double>(sum) * detail::power_of_two(-scale_log2));
-}
+constexpr float value_of(std::int64_t sum, int scale_log2) { return static_cast<float>(static_cast<double>(sum) * detail::power_of_two(-scale_log2)); }
 
 }  // namespace rheo::inline v0

@@ -61,11 +61,10 @@ constexpr random_stream stream_of(random_key const& key)
     expects(key.layer.value >= -1 && key.layer.value < 0xffff && key.op.value >= -1 && key.op.value < 0xffff,
             "a random key holds layers and operations below 65535");
     auto const step = static_cast<std::uint64_t>(key.step.value);
-    auto const place = (static_cast<std::uint32_t>(key.layer.value) << 16) |
-                       (static_cast<std::uint32_t>(key.op.value) & 0xffffU);
-    auto const words = philox({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32),
-                               static_cast<std::uint32_t>(key.microbatch.value), place},
-                              {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
+    auto const place = (static_cast<std::uint32_t>(key.layer.value) << 16) | (static_cast<std::uint32_t>(key.op.value) & 0xffffU);
+    auto const words =
+        philox({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), static_cast<std::uint32_t>(key.microbatch.value), place},
+               {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
     return {.key = {words[0], words[1]}, .high = {words[2], words[3]}};
 }
 
@@ -77,8 +76,7 @@ inline constexpr std::uint64_t strip_counters = 16;
 constexpr std::uint32_t random_word(random_stream const& stream, std::uint64_t element)
 {
     std::uint64_t const counter = element / strip_elements * strip_counters + element % strip_counters;
-    return philox({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), stream.high[0],
-                   stream.high[1]},
+    return philox({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), stream.high[0], stream.high[1]},
                   stream.key)[element / strip_counters % 4];
 }
 

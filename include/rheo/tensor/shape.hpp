@@ -29,10 +29,7 @@ struct microbatch_shape {
 constexpr int slice_tokens(microbatch_shape shape) { return shape.tokens / shape.slices; }
 
 /// Rows that are computed at once: those of a microbatch, or of one slice of it.
-constexpr std::int64_t rows(microbatch_shape shape)
-{
-    return std::int64_t{shape.sequences} * slice_tokens(shape);
-}
+constexpr std::int64_t rows(microbatch_shape shape) { return std::int64_t{shape.sequences} * slice_tokens(shape); }
 
 /// Rows of all slices.
 constexpr std::int64_t microbatch_rows(microbatch_shape shape) { return rows(shape) * shape.slices; }

@@ -15,7 +15,11 @@ struct index {
     Rep value{};
 
     friend constexpr auto operator<=>(index, index) = default;
-    constexpr index& operator++() { ++value; return *this; }
+    constexpr index& operator++()
+    {
+        ++value;
+        return *this;
+    }
 };
 
 /// The position of an index in an array.

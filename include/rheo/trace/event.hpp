@@ -50,10 +50,7 @@ enum class activity : std::uint8_t {
 inline constexpr int activity_count = static_cast<int>(activity::first_instruction) + 1;
 
 /// False for an overlap, which only says how the next two instructions are computed: it is no event.
-constexpr bool is_event(instruction_kind kind)
-{
-    return kind != instruction_kind::overlap;
-}
+constexpr bool is_event(instruction_kind kind) { return kind != instruction_kind::overlap; }
 
 /// The activity of an instruction. @pre is_event(kind)
 constexpr activity activity_of(instruction_kind kind)
@@ -62,22 +59,16 @@ constexpr activity activity_of(instruction_kind kind)
     return static_cast<activity>(kind);
 }
 
-constexpr bool is_instruction(activity a)
-{
-    return a <= activity::recompute;
-}
+constexpr bool is_instruction(activity a) { return a <= activity::recompute; }
 
 /// True for the phases of a recovery. Votes are taken in undisturbed steps too, so `decide` is not one.
-constexpr bool is_recovery(activity a)
-{
-    return a >= activity::detect;
-}
+constexpr bool is_recovery(activity a) { return a >= activity::detect; }
 
 /// The name in every record: that of the instruction (`F`, `SEND_F`), or of the phase.
 constexpr std::string_view name_of(activity a)
 {
-    constexpr std::string_view phases[] = {"decide", "update", "evaluate", "detect", "revoke", "shrink", "link", "tell", "plan",
-        "copy", "merge", "first_instruction"};
+    constexpr std::string_view phases[] = {"decide", "update", "evaluate", "detect", "revoke", "shrink",
+                                           "link",   "tell",   "plan",     "copy",   "merge",  "first_instruction"};
     if (is_instruction(a)) {
         return name_of(static_cast<instruction_kind>(a));
     }

@@ -162,7 +162,9 @@ std::string read_json_line(std::string_view line, trace_event& e)
     reader.number(R"({"rank":)", e.rank.value);
     reader.literal(R"(,"name":")");
     reader.name(e.what);
-    reader.number(R"(",)" R"("pipeline":)", e.pipeline.value);
+    reader.number(R"(",)"
+                  R"("pipeline":)",
+                  e.pipeline.value);
     reader.number(R"(,"stage":)", e.stage.value);
     reader.number(R"(,"item":)", e.item);
     reader.number(R"(,"generation":)", e.generation.value);

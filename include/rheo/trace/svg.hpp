@@ -35,11 +35,20 @@ inline std::string escaped(std::string_view text)
     std::string result;
     for (char const c : text) {
         switch (c) {
-        case '&': result += "&amp;"; break;
-        case '<': result += "&lt;"; break;
-        case '>': result += "&gt;"; break;
-        case '"': result += "&quot;"; break;
-        default: result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+        case '&':
+            result += "&amp;";
+            break;
+        case '<':
+            result += "&lt;";
+            break;
+        case '>':
+            result += "&gt;";
+            break;
+        case '"':
+            result += "&quot;";
+            break;
+        default:
+            result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
         }
     }
     return result;
@@ -51,29 +60,29 @@ public:
     /// @param size its lower right corner
     explicit svg_picture(svg_point size)
     {
-        text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(size.x) + ' ' + number(size.y)
-            + "\" font-family=\"sans-serif\" font-size=\"11\">\n";
+        text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(size.x) + ' ' + number(size.y) +
+                "\" font-family=\"sans-serif\" font-size=\"11\">\n";
     }
 
     /// A filled box; the title shows when one points at it.
     void box(svg_point from, svg_point to, std::string_view colour, std::string_view title = {})
     {
-        text_ += "<rect x=\"" + number(from.x) + "\" y=\"" + number(from.y) + "\" width=\"" + number({to.x.count - from.x.count}) + "\" height=\""
-            + number({to.y.count - from.y.count}) + "\" fill=\"" + std::string{colour} + '"';
+        text_ += "<rect x=\"" + number(from.x) + "\" y=\"" + number(from.y) + "\" width=\"" + number({to.x.count - from.x.count}) + "\" height=\"" +
+                 number({to.y.count - from.y.count}) + "\" fill=\"" + std::string{colour} + '"';
         text_ += title.empty() ? "/>\n" : "><title>" + escaped(title) + "</title></rect>\n";
     }
 
     void line(svg_point from, svg_point to, std::string_view colour)
     {
-        text_ += "<path d=\"M" + number(from.x) + ' ' + number(from.y) + 'L' + number(to.x) + ' ' + number(to.y) + "\" stroke=\""
-            + std::string{colour} + "\"/>\n";
+        text_ +=
+            "<path d=\"M" + number(from.x) + ' ' + number(from.y) + 'L' + number(to.x) + ' ' + number(to.y) + "\" stroke=\"" + std::string{colour} + "\"/>\n";
     }
 
     void text(svg_point where, std::string_view what, svg_anchor anchor = svg_anchor::start, std::string_view colour = "#333")
     {
         static constexpr std::string_view names[] = {"start", "middle", "end"};
-        text_ += "<text x=\"" + number(where.x) + "\" y=\"" + number(where.y) + "\" text-anchor=\"" + std::string{names[static_cast<unsigned>(anchor)]}
-            + "\" fill=\"" + std::string{colour} + "\">" + escaped(what) + "</text>\n";
+        text_ += "<text x=\"" + number(where.x) + "\" y=\"" + number(where.y) + "\" text-anchor=\"" + std::string{names[static_cast<unsigned>(anchor)]} +
+                 "\" fill=\"" + std::string{colour} + "\">" + escaped(what) + "</text>\n";
     }
 
     /// A line through all of the points, a range of svg_point.

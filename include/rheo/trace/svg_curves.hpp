@@ -117,9 +117,7 @@ std::string draw_curves(svg_curves const& what)
     if (what.from_zero) {
         ys.take(0);
     }
-    auto const place = [&](svg_sample s) {
-        return svg_point{{left + xs.part(s.x) * (width - left - 8)}, {bottom - ys.part(s.y) * (bottom - top)}};
-    };
+    auto const place = [&](svg_sample s) { return svg_point{{left + xs.part(s.x) * (width - left - 8)}, {bottom - ys.part(s.y) * (bottom - top)}}; };
     for (int i = 0; i <= 4; ++i) {
         auto const value = ys.least * (1 - i / 4.0) + ys.most * (i / 4.0);
         auto const y = place({xs.least, value}).y;

@@ -16,17 +16,22 @@ struct quantity {
 
     friend constexpr auto operator<=>(quantity, quantity) = default;
 
-    constexpr quantity& operator+=(quantity other) { count += other.count; return *this; }
-    constexpr quantity& operator-=(quantity other) { count -= other.count; return *this; }
+    constexpr quantity& operator+=(quantity other)
+    {
+        count += other.count;
+        return *this;
+    }
+    constexpr quantity& operator-=(quantity other)
+    {
+        count -= other.count;
+        return *this;
+    }
     friend constexpr quantity operator+(quantity a, quantity b) { return {static_cast<Rep>(a.count + b.count)}; }
     friend constexpr quantity operator-(quantity a, quantity b) { return {static_cast<Rep>(a.count - b.count)}; }
     friend constexpr quantity operator*(quantity a, Rep factor) { return {static_cast<Rep>(a.count * factor)}; }
     friend constexpr quantity operator*(Rep factor, quantity a) { return {static_cast<Rep>(a.count * factor)}; }
     friend constexpr quantity operator/(quantity a, Rep divisor) { return {static_cast<Rep>(a.count / divisor)}; }
-    friend constexpr double operator/(quantity a, quantity b)
-    {
-        return static_cast<double>(a.count) / static_cast<double>(b.count);
-    }
+    friend constexpr double operator/(quantity a, quantity b) { return static_cast<double>(a.count) / static_cast<double>(b.count); }
 };
 
 }  // namespace rheo::inline v0

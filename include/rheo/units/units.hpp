@@ -45,10 +45,7 @@ constexpr double in_microseconds(seconds time) { return time.count * 1e6; }
 
 /// The nearest whole number of nanoseconds: what plans count in, because integers add up the same in
 /// any order. Halved from a truncated double, a form in which no compiler can fuse two roundings.
-constexpr std::int64_t in_whole_nanoseconds(seconds time)
-{
-    return (static_cast<std::int64_t>(time.count * 2e9) + 1) / 2;
-}
+constexpr std::int64_t in_whole_nanoseconds(seconds time) { return (static_cast<std::int64_t>(time.count * 2e9) + 1) / 2; }
 
 /// The nearest whole number of nanojoules, of either sign.
 constexpr nanojoules in_whole_nanojoules(joules energy)

@@ -5,7 +5,10 @@
 namespace rheo::inline v0::cuda {
 
 namespace {
-[[noreturn]] void refuse() { throw error{-1, "attention by cuDNN is not compiled in: its headers (cudnn.h) or those of its frontend (cudnn_frontend.h, 1.32 or later) were not found"}; }
+[[noreturn]] void refuse()
+{
+    throw error{-1, "attention by cuDNN is not compiled in: its headers (cudnn.h) or those of its frontend (cudnn_frontend.h, 1.32 or later) were not found"};
+}
 }  // namespace
 
 struct cudnn_attention::impl {};

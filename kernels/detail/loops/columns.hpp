@@ -38,8 +38,8 @@ void column_sums(count_t rows, count_t n, count_t row_size, float const* dy, flo
     memcpy(out, total, static_cast<size_t>(n) * sizeof(float));
 }
 
-void norm_column_sums(count_t rows, count_t n, count_t row_size, float const* x, float const* mean, float const* rstd,
-                      float const* dy, float* gamma, float* beta)
+void norm_column_sums(count_t rows, count_t n, count_t row_size, float const* x, float const* mean, float const* rstd, float const* dy, float* gamma,
+                      float* beta)
 {
     float total_gamma[64] = {};
     float total_beta[64] = {};

@@ -60,8 +60,7 @@ RHEO_INLINE float row_squares(count_t n, float const* x, float mean)
     return row_total(n, x, mean, [mean](lanes v) __attribute__((always_inline)) { return (v - mean) * (v - mean); });
 }
 
-void norm_forward(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y,
-                  float* mean, float* rstd)
+void norm_forward(count_t n, float epsilon, float const* x, float const* gamma, float const* beta, float* y, float* mean, float* rstd)
 {
     float const m = row_sum(n, x) / static_cast<float>(n);
     float const r = 1.0F / __builtin_sqrtf(row_squares(n, x, m) / static_cast<float>(n) + epsilon);
@@ -73,8 +72,7 @@ void norm_forward(count_t n, float epsilon, float const* x, float const* gamma, 
     *rstd = r;
 }
 
-void norm_backward(count_t n, float const* x, float const* gamma, float mean, float rstd, float const* dy,
-                   float const* bypass, float* dx)
+void norm_backward(count_t n, float const* x, float const* gamma, float mean, float rstd, float const* dy, float const* bypass, float* dx)
 {
     lanes s0{};
     lanes s1{};

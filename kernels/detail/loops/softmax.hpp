@@ -47,8 +47,7 @@ float softmax(count_t n, float scale, float* s)
         s[i] *= inverse;
     }
     // total is at least 1 unless something was not finite, and then not-a-number has to come out
-    return total >= 1.0F ? static_cast<float>(static_cast<double>(largest) + log_of(static_cast<double>(total)))
-                         : __builtin_nanf("");
+    return total >= 1.0F ? static_cast<float>(static_cast<double>(largest) + log_of(static_cast<double>(total))) : __builtin_nanf("");
 }
 
 void probabilities(count_t n, float scale, float log_sum, float* s)

@@ -17,7 +17,8 @@ struct product {
         auto const x = add_slot(layer, 32);
         layer.output = add_slot(layer, Slot);
         auto const w = add_parameter(layer, {"weight", {32, Columns}, {0, 0.02}, true});
-        add_op(layer, {.kind = op_kind::linear, .x = {x, no_slot}, .z = {layer.output, no_slot}, .parameters = {w, no_parameter}, .in_width = 32, .out_width = 32});
+        add_op(layer,
+               {.kind = op_kind::linear, .x = {x, no_slot}, .z = {layer.output, no_slot}, .parameters = {w, no_parameter}, .in_width = 32, .out_width = 32});
         return layer;
     }
 };

@@ -6,10 +6,7 @@
 
 struct eager_backward {
     static constexpr std::string_view name = "eager-backward";
-    static constexpr rheo::program program(rheo::schedule_shape shape)
-    {
-        return program(shape.ranks, rheo::whole_step(shape.microbatches));
-    }
+    static constexpr rheo::program program(rheo::schedule_shape shape) { return program(shape.ranks, rheo::whole_step(shape.microbatches)); }
     static constexpr rheo::program program(int ranks, rheo::array_view<rheo::stage_work const> work)
     {
         auto result = rheo::one_f_one_b::program(ranks, work);

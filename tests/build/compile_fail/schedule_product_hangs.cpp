@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
 
 constexpr bool two_pipelines_end()

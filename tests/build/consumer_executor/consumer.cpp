@@ -3,8 +3,8 @@
 #include <fstream>
 #include <string>
 
-#include <rheo/model/gpt.hpp>
 #include <executor/train/run.hpp>
+#include <rheo/model/gpt.hpp>
 
 using namespace rheo;
 

@@ -33,7 +33,9 @@ int main(int argc, char** argv)
         {"members_long", [&](campaign::driver& drive) { return campaign::members_change(drive, seed, 32, 25); }}};
     auto const which = argc == 4 || argc == 5 ? campaigns.find(argv[1]) : campaigns.end();
     if (which == campaigns.end() || std::getenv("RHEO_MPIRUN") == nullptr) {
-        std::fprintf(stderr, "campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
+        std::fprintf(
+            stderr,
+            "campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
         return 2;
     }
     try {

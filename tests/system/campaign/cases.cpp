@@ -40,8 +40,12 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") + (where.memory_kib > 0 ? " in " + std::to_string(where.memory_kib) + " KiB" : "") + (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) + (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule
-           + (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") + (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
+    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") +
+           (where.memory_kib > 0 ? " in " + std::to_string(where.memory_kib) + " KiB" : "") +
+           (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) +
+           (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule +
+           (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") +
+           (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
 }
 
 std::string name_of(job_case const& what)
@@ -55,9 +59,12 @@ std::string name_of(job_case const& what)
 
 std::vector<std::string> arguments_of(job_case const& what)
 {
-    std::vector<std::string> result{"pipelines=" + what.where.pipelines, "schedule=" + what.where.schedule,
+    std::vector<std::string> result{"pipelines=" + what.where.pipelines,
+                                    "schedule=" + what.where.schedule,
                                     "threads=" + std::to_string(what.where.threads),
-                                    "min_ranks=" + std::to_string(what.where.min_ranks), "blocks=" + std::to_string(what.where.blocks), "steps=" + std::to_string(what.steps),
+                                    "min_ranks=" + std::to_string(what.where.min_ranks),
+                                    "blocks=" + std::to_string(what.where.blocks),
+                                    "steps=" + std::to_string(what.steps),
                                     "seed=" + std::to_string(what.seed)};
     if (!what.where.shares.empty()) {
         result.push_back("shares=" + what.where.shares);
@@ -91,8 +98,8 @@ std::vector<std::string> arguments_of(job_case const& what)
             result.push_back("inject=drain:" + std::to_string(f.rank) + '@' + std::to_string(f.step));
             continue;
         }
-        result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt))
-                         + ':' + f.phase);
+        result.push_back("inject=kill:" + std::to_string(f.rank) + '@' + std::to_string(f.step) + (f.attempt < 0 ? "" : '.' + std::to_string(f.attempt)) + ':' +
+                         f.phase);
     }
     return result;
 }
@@ -102,8 +109,8 @@ std::vector<job_case> undisturbed_cases()
     std::vector<job_case> cases;
     for (int const threads : {1, 2}) {
         for (auto const* schedule : {"1f1b", "gpipe"}) {
-            for (auto const& [pipelines, ranks, shares] : {std::tuple{"1", 1, "8"}, {"2", 2, "8"}, {"4", 4, "8"}, {"2,2", 4, "4,4"},
-                                                           {"2,2", 4, "3,5"}, {"2,3", 5, "4,4"}, {"2,3", 5, "3,5"}}) {
+            for (auto const& [pipelines, ranks, shares] :
+                 {std::tuple{"1", 1, "8"}, {"2", 2, "8"}, {"4", 4, "8"}, {"2,2", 4, "4,4"}, {"2,2", 4, "3,5"}, {"2,3", 5, "4,4"}, {"2,3", 5, "3,5"}}) {
                 cases.push_back({{pipelines, ranks, shares, schedule, threads}});
             }
         }
@@ -177,7 +184,8 @@ std::vector<job_case> family_cases(bool all)
 {
     std::vector<job_case> cases;
     auto const add = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::vector<fault> faults = {}) {
-        cases.push_back({{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6}, std::move(faults)});
+        cases.push_back({{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6},
+                         std::move(faults)});
     };
     // Undisturbed: each family on each of these, or in turn on one.
     struct shape {
@@ -187,8 +195,8 @@ std::vector<job_case> family_cases(bool all)
     };
     constexpr shape shapes[] = {{"2", 2, "8"}, {"4", 4, "8"}, {"3", 3, "8"}, {"2,3", 5, "3,5"}, {"2,2", 4, "4,4"}, {"1,2", 3, "3,5"}};
     std::size_t turn = 0;
-    for (auto const* family : {"eager-1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "zb1p", "zb-v", "v-half", "v-min", "dualpipe", "dualpipe-v", "chimera",
-                               "bitpipe", "hanayo"}) {
+    for (auto const* family : {"eager-1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "zb1p", "zb-v", "v-half", "v-min", "dualpipe", "dualpipe-v",
+                               "chimera", "bitpipe", "hanayo"}) {
         for (std::size_t k = 0; k < std::size(shapes); ++k) {
             if (all || k == turn % 2) {
                 add(family, shapes[k].pipelines, shapes[k].ranks, shapes[k].shares);
@@ -257,8 +265,9 @@ std::vector<job_case> slice_cases(bool all, int slices)
 {
     std::vector<job_case> cases;
     auto const add = [&](std::string schedule, std::string pipelines, int ranks, std::string shares, std::vector<fault> faults = {}) {
-        cases.push_back({{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6, .slices = slices},
-                         std::move(faults)});
+        cases.push_back(
+            {{.pipelines = std::move(pipelines), .ranks = ranks, .shares = std::move(shares), .schedule = std::move(schedule), .blocks = 6, .slices = slices},
+             std::move(faults)});
     };
     add("seq1f1b", "2", 2, "8");
     add("seq1f1b", "3", 3, "8");
@@ -341,9 +350,7 @@ std::vector<job_case> no_replica_cases()
     layout const pair{.pipelines = "2", .ranks = 2, .shares = "8", .failures = 0};
     layout const four{.pipelines = "4", .ranks = 4, .shares = "8", .failures = 0};
     std::vector<job_case> cases;
-    auto const add = [&](layout const& where, std::vector<fault> faults) {
-        cases.push_back({.where = where, .faults = std::move(faults), .survives = false});
-    };
+    auto const add = [&](layout const& where, std::vector<fault> faults) { cases.push_back({.where = where, .faults = std::move(faults), .survives = false}); };
     for (int victim = 0; victim < pair.ranks; ++victim) {
         for (auto const* phase : {"forward", "reduce", "commit"}) {
             add(pair, {{victim, 2, -1, phase}});
@@ -362,9 +369,7 @@ std::vector<job_case> no_replica_cases()
 
 std::vector<shooting_range> shooting_ranges()
 {
-    return {{two_and_two, {{0, 1}, {2, 3}}},
-            {two_and_three, {{0, 1}, {2, 3}, {3, 4}, {2, 4}}},
-            {three_twos, {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {2, 5}, {4, 5}}}};
+    return {{two_and_two, {{0, 1}, {2, 3}}}, {two_and_three, {{0, 1}, {2, 3}, {3, 4}, {2, 4}}}, {three_twos, {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {2, 5}, {4, 5}}}};
 }
 
 }  // namespace campaign

@@ -49,9 +49,8 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             death d{};
             char phase[32] = "";
             auto const at = line.find("rheo: rank ");
-            if (at != line.npos
-                && std::sscanf(line.c_str() + at, "rheo: rank %d ends itself in step %d, attempt %d, at '%31[a-z_]'", &d.rank, &d.step, &d.attempt, phase)
-                       == 4) {
+            if (at != line.npos &&
+                std::sscanf(line.c_str() + at, "rheo: rank %d ends itself in step %d, attempt %d, at '%31[a-z_]'", &d.rank, &d.step, &d.attempt, phase) == 4) {
                 d.phase = phase;
                 found.deaths.push_back(d);
             }
@@ -134,7 +133,8 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
         wrong.push_back(words("the report has ", found.energy, " J"));
     }
     // The first attempt is what is missing of the first step, as those after a recovery are: no whole step that was planned.
-    if (auto const attempts = static_cast<int>(found.attempts.size()); found.planned < (what.where.clocks ? attempts - 1 - static_cast<int>(found.recoveries.size()) : 0)) {
+    if (auto const attempts = static_cast<int>(found.attempts.size());
+        found.planned < (what.where.clocks ? attempts - 1 - static_cast<int>(found.recoveries.size()) : 0)) {
         wrong.push_back(words("of ", attempts, " attempts only ", found.planned, " had clocks of a plan"));
     }
 

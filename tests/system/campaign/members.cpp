@@ -38,7 +38,8 @@ std::vector<std::string> growth(std::vector<recovery> const& recoveries)
 #else
     constexpr std::int64_t room = 8 << 20;  // fewer ranks hold more layers each: less than this, all of them
 #endif
-    std::printf("memory of the rank that speaks: at most %" PRId64 " KiB in the first third of the changes, %" PRId64 " KiB later\n", early / 1024, late / 1024);
+    std::printf("memory of the rank that speaks: at most %" PRId64 " KiB in the first third of the changes, %" PRId64 " KiB later\n", early / 1024,
+                late / 1024);
     if (early <= 0 || late > early + room) {
         wrong.push_back("the memory grows from " + std::to_string(early) + " to " + std::to_string(late) + " bytes");
     }

@@ -68,9 +68,8 @@ bool phases_hit(driver& drive)
         std::lock_guard const lock{counting};
         auto const where = name_of(what.where);
         for (auto const& death : found.deaths) {
-            bool const recovered = std::any_of(found.recoveries.begin(), found.recoveries.end(), [&](recovery const& r) {
-                return std::find(r.lost.begin(), r.lost.end(), death.rank) != r.lost.end();
-            });
+            bool const recovered = std::any_of(found.recoveries.begin(), found.recoveries.end(),
+                                               [&](recovery const& r) { return std::find(r.lost.begin(), r.lost.end(), death.rank) != r.lost.end(); });
             if (recovered) {
                 by_phase.add(where, death.phase);
                 by_victim.add(where, std::to_string(death.rank));
@@ -112,8 +111,8 @@ bool phases_hit(driver& drive)
         }
         // Who dies before its vote, when all is computed, takes along exactly its own contributions: over all ranks, one attempt.
         if (missing_at_decide[name] != expected.pairs) {
-            std::printf("FAILED  the ranks of %s take along %" PRId64 " pairs one by one, but a step has %" PRId64 "\n", name.c_str(),
-                        missing_at_decide[name], expected.pairs);
+            std::printf("FAILED  the ranks of %s take along %" PRId64 " pairs one by one, but a step has %" PRId64 "\n", name.c_str(), missing_at_decide[name],
+                        expected.pairs);
             good = false;
         }
     }

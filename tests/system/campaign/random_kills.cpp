@@ -111,7 +111,8 @@ bool random_kills(driver& drive, std::uint64_t seed)
     };
     bool good = drive.all(count, shoot);
 
-    std::printf("\nseed of the times %" PRIu64 ": %d kills in %zu jobs, %d of the jobs hit before their end, %d recoveries\nhits by rank:", seed, kills, count, jobs_hit, recoveries);
+    std::printf("\nseed of the times %" PRIu64 ": %d kills in %zu jobs, %d of the jobs hit before their end, %d recoveries\nhits by rank:", seed, kills, count,
+                jobs_hit, recoveries);
     for (auto const n : hits) {
         std::printf(" %d", n);
     }

@@ -15,8 +15,8 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
-#include "rheo/model/gpt.hpp"
 #include "executor/train/run.hpp"
+#include "rheo/model/gpt.hpp"
 
 namespace {
 
@@ -125,9 +125,12 @@ int main(int argc, char** argv)
         if (result.survivors != MPI_COMM_NULL) {
             MPI_Comm_size(result.survivors, &survivors);
         }
-        nlohmann::ordered_json const what{{"exit_code", result.exit_code}, {"sentence", result.record.sentence},
-                                          {"steps", result.record.steps.value}, {"digest", to_string(result.record.digest)},
-                                          {"pairs_by_survivors", result.record.pairs_by_survivors}, {"survivors", survivors}};
+        nlohmann::ordered_json const what{{"exit_code", result.exit_code},
+                                          {"sentence", result.record.sentence},
+                                          {"steps", result.record.steps.value},
+                                          {"digest", to_string(result.record.digest)},
+                                          {"pairs_by_survivors", result.record.pairs_by_survivors},
+                                          {"survivors", survivors}};
         std::ofstream{config.run.folder + "/result.json"} << what.dump() << '\n';
     }
     rheo::leave_job(result);

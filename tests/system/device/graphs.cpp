@@ -6,12 +6,12 @@
 #include <functional>
 #include <span>
 
-#include "support/catch.hpp"
+#include "executor/train/opened_back_end.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/zb_h1.hpp"
-#include "executor/train/opened_back_end.hpp"
+#include "support/catch.hpp"
 #include "unit/executor/stage/stage_steps.hpp"
 
 using namespace rheo;
@@ -146,7 +146,8 @@ auto const dropping = [] {
 TEST_CASE("graphs leave the bits that kernels leave one by one, at once and as late as it may be")
 {
     auto const gpt = fused(gpt_model(dropping));
-    auto const llama = fused(llama_model({.vocabulary = small.vocabulary, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32}));
+    auto const llama =
+        fused(llama_model({.vocabulary = small.vocabulary, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32}));
     for (auto const& [model, policy] : {std::pair{&gpt, bf16}, {&llama, fp32}}) {
         auto const expected = run(*model, policy, {.graphs = false});
         CHECK(run(*model, policy, {}) == expected);

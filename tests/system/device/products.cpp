@@ -2,10 +2,10 @@
 // The table of products' algorithms: it is whole before anything is computed, whatever is computed then, and a text that another rank reads.
 #include "executor/cuda/product_table.hpp"
 
-#include "support/catch.hpp"
+#include "executor/train/opened_back_end.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/llama.hpp"
-#include "executor/train/opened_back_end.hpp"
+#include "support/catch.hpp"
 #include "unit/executor/stage/stage_steps.hpp"
 
 using namespace rheo;
@@ -52,8 +52,16 @@ TEST_CASE("a table is read as it was written, and nothing else is")
     std::vector<cuda::product_choice> table;
     for (int bits = 0; bits < 128; ++bits) {
         auto const bit = [&](int place) { return (bits >> place & 1) != 0; };
-        table.push_back({{.rows = 1 + bits, .columns = std::int64_t{1} << 40, .terms = 3, .left_transposed = bit(0), .right_transposed = bit(1),
-                          .element = bit(2) ? dtype::f32 : dtype::bf16, .result = bit(3) ? dtype::f32 : dtype::bf16, .has_bias = bit(4), .adds = bit(5), .gelu = bit(6)},
+        table.push_back({{.rows = 1 + bits,
+                          .columns = std::int64_t{1} << 40,
+                          .terms = 3,
+                          .left_transposed = bit(0),
+                          .right_transposed = bit(1),
+                          .element = bit(2) ? dtype::f32 : dtype::bf16,
+                          .result = bit(3) ? dtype::f32 : dtype::bf16,
+                          .has_bias = bit(4),
+                          .adds = bit(5),
+                          .gelu = bit(6)},
                          {~std::uint64_t{0}, static_cast<std::uint64_t>(bits)}});
     }
     auto const text = cuda::to_text(table);

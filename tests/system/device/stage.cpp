@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/catch.hpp"
 #include "executor/cuda/back_end.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
+#include "support/catch.hpp"
 #include "unit/executor/stage/stage_steps.hpp"
 
 using namespace rheo;

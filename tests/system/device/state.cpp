@@ -2,12 +2,12 @@
 // What a device does with state outside of stages: the bits of the host, also when it does things as late as it may.
 #include "executor/state/resident_state.hpp"
 
-#include "support/catch.hpp"
 #include "executor/cuda/back_end.hpp"
+#include "executor/host/back_end.hpp"
 #include "late.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
-#include "executor/host/back_end.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -48,9 +48,16 @@ outcome made_and_updated(back_end& on)
         on.convert({.count = static_cast<std::int64_t>(count), .sums = sums.data(), .scale_log2 = 33, .gradient = gradient.data()});
         on.wait();
         norms.push_back({static_cast<std::int64_t>(count), gradient.data()});
-        all.push_back({.count = static_cast<std::int64_t>(count), .master = storage.parameter.data(), .first_moment = storage.first_moment.data(),
-                       .second_moment = storage.second_moment.data(), .gradient = gradient.data(), .parameter = storage.stored.data(),
-                       .gradient_multiplier = 0.25, .learning_rate = 1e-2, .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0, .step = 3});
+        all.push_back({.count = static_cast<std::int64_t>(count),
+                       .master = storage.parameter.data(),
+                       .first_moment = storage.first_moment.data(),
+                       .second_moment = storage.second_moment.data(),
+                       .gradient = gradient.data(),
+                       .parameter = storage.stored.data(),
+                       .gradient_multiplier = 0.25,
+                       .learning_rate = 1e-2,
+                       .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0,
+                       .step = 3});
     }
     on.add_sums_of_squares({norms.data(), 1});
     on.add_sums_of_squares(std::span{norms}.subspan(1));

@@ -15,12 +15,12 @@
 #include <tuple>
 #include <vector>
 
-#include "rheo/frequency/stage_profile.hpp"
-#include "rheo/planner/plan_clocks.hpp"
 #include "executor/clocks/clock_book.hpp"
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/records/run_folder.hpp"
+#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/planner/plan_clocks.hpp"
 
 using namespace rheo;
 
@@ -50,7 +50,8 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
         attempt = e.step.value == step ? std::max(attempt, e.attempt.value) : attempt;
     }
     for (auto const& e : run.events) {
-        if (e.step.value == step && e.attempt.value == attempt && is_instruction(e.what) && is_compute(static_cast<instruction_kind>(e.what)) && e.clock.count > 0.0) {
+        if (e.step.value == step && e.attempt.value == attempt && is_instruction(e.what) && is_compute(static_cast<instruction_kind>(e.what)) &&
+            e.clock.count > 0.0) {
             computed[e.rank.value].push_back(e);
         }
     }
@@ -75,8 +76,8 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
             }
             auto const& event = events[k];
             expect(static_cast<instruction_kind>(event.what) == o.what.kind && event.item == o.what.item, "the order of the computations");
-            expect(event.clock == wanted, "step " + std::to_string(step) + ", rank " + std::to_string(ranks[row].value) + ", " + label_of(event) + ": at "
-                       + std::to_string(event.clock.count) + " MHz, planned " + std::to_string(wanted.count));
+            expect(event.clock == wanted, "step " + std::to_string(step) + ", rank " + std::to_string(ranks[row].value) + ", " + label_of(event) + ": at " +
+                                              std::to_string(event.clock.count) + " MHz, planned " + std::to_string(wanted.count));
             auto const factor = detail::factor_of(slow, ranks[row]);
             for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.what.stage}, o.what.kind)) {
                 if (option.clock == event.clock) {
@@ -120,18 +121,21 @@ int judge_carried(run_folder const& run, std::int64_t lost_in)
         }
     };
     double highest = 0;
-    each([&](std::int64_t s) { return s > lost_in && s < steps; }, [&](auto const& what, double clock) {
-        planned[what] = std::max(planned[what], clock);
-        highest = std::max(highest, clock);
-    });
+    each([&](std::int64_t s) { return s > lost_in && s < steps; },
+         [&](auto const& what, double clock) {
+             planned[what] = std::max(planned[what], clock);
+             highest = std::max(highest, clock);
+         });
     for (auto const step : {lost_in, steps}) {  // evaluations at the end stand as a step behind the last
         int computations = 0;
         int calm = 0;
-        each([&](std::int64_t s) { return s == step; }, [&](auto const& what, double clock) {
-            ++computations;
-            calm += clock < highest ? 1 : 0;
-            expect(planned.contains(what) && clock == planned[what], "step " + std::to_string(step) + ": a computation at " + std::to_string(clock) + " MHz");
-        });
+        each([&](std::int64_t s) { return s == step; },
+             [&](auto const& what, double clock) {
+                 ++computations;
+                 calm += clock < highest ? 1 : 0;
+                 expect(planned.contains(what) && clock == planned[what],
+                        "step " + std::to_string(step) + ": a computation at " + std::to_string(clock) + " MHz");
+             });
         std::printf("step %lld: %d computations, %d of them below %g MHz\n", static_cast<long long>(step), computations, calm, highest);
         expect(computations > 0 && calm > 0, "nothing of step " + std::to_string(step) + " ran at a lower clock");
     }
@@ -159,7 +163,8 @@ int main(int argc, char** argv)
     auto const usual = book.choose(*run.first, {});
     auto const chosen = book.choose(*run.first, slow);
     expect(run.first->clocks == usual.clocks, "plan.json has the clocks that the library chooses");
-    std::printf("planned: %.4f s, %.3f J (%.4f s, %.3f J at the highest clocks)\n", chosen.time.count, chosen.energy.count, chosen.fastest.count, chosen.at_highest.count);
+    std::printf("planned: %.4f s, %.3f J (%.4f s, %.3f J at the highest clocks)\n", chosen.time.count, chosen.energy.count, chosen.fastest.count,
+                chosen.at_highest.count);
     expect(chosen.energy < 0.98 * chosen.at_highest, "clocks save something here");
     for (std::int64_t step = std::atoll(argv[2]); step <= std::atoll(argv[3]); ++step) {
         auto const real = replayed(run, layers, step, slow, chosen);

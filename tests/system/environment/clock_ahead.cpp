@@ -33,7 +33,7 @@ extern "C" int clock_gettime(clockid_t clock, struct timespec* time)
 
 extern "C" int gettimeofday(struct timeval* time, void*)
 {
-    struct timespec now {};
+    struct timespec now{};
     auto const code = clock_gettime(CLOCK_REALTIME, &now);
     time->tv_sec = now.tv_sec;
     time->tv_usec = now.tv_nsec / 1000;
@@ -42,7 +42,7 @@ extern "C" int gettimeofday(struct timeval* time, void*)
 
 extern "C" time_t time(time_t* where)
 {
-    struct timespec now {};
+    struct timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     if (where != nullptr) {
         *where = now.tv_sec;

@@ -92,7 +92,8 @@ int main(int argc, char** argv)
     result.survivors = mpi::survivors_of(std::move(now)).release();
     result.exit_code = all_right ? 0 : 1;
     if (result.speaks) {
-        std::printf("%d ranks are left: %lld messages, %lld bytes: %s\n", ranks, static_cast<long long>(sent), static_cast<long long>(bytes), all_right ? "right" : "wrong");
+        std::printf("%d ranks are left: %lld messages, %lld bytes: %s\n", ranks, static_cast<long long>(sent), static_cast<long long>(bytes),
+                    all_right ? "right" : "wrong");
     }
     leave_job(result);
 }

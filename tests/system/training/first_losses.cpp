@@ -15,9 +15,9 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
-#include "unit/executor/stage/reference_training.hpp"
 #include "executor/data/data.hpp"
 #include "executor/train/run.hpp"
+#include "unit/executor/stage/reference_training.hpp"
 
 namespace {
 
@@ -67,9 +67,15 @@ std::vector<double> reference_losses(rheo::run_config const& config)
     auto const shape = config.train.microbatch;
     rheo::dataset const data{config.data, config.model.vocabulary, shape};
     auto const& o = config.optimizer;
-    reference::optimizer_settings const settings{.learning_rate = o.learning_rate, .final_learning_rate = o.final_learning_rate,
-                                                 .warmup_steps = o.warmup_steps, .steps = config.train.steps, .beta1 = o.beta1,
-                                                 .beta2 = o.beta2, .epsilon = o.epsilon, .weight_decay = o.weight_decay, .clip_norm = o.clip_norm};
+    reference::optimizer_settings const settings{.learning_rate = o.learning_rate,
+                                                 .final_learning_rate = o.final_learning_rate,
+                                                 .warmup_steps = o.warmup_steps,
+                                                 .steps = config.train.steps,
+                                                 .beta1 = o.beta1,
+                                                 .beta2 = o.beta2,
+                                                 .epsilon = o.epsilon,
+                                                 .weight_decay = o.weight_decay,
+                                                 .clip_norm = o.clip_norm};
     reference::training training{reference::gpt{config.model, shape, config.train.seed}};
     std::vector<double> losses;
     for (rheo::step_id s{0}; s.value < compared; ++s) {

@@ -12,14 +12,14 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include "executor/host/back_end.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/train/worker.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "executor/host/back_end.hpp"
-#include "executor/plan/planning.hpp"
-#include "executor/train/worker.hpp"
 
 namespace {
 
@@ -44,8 +44,8 @@ int section(bool lazy, bool rendezvous_only)
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_back_end on{1};
     records silent{folder.string(), me, false, true};
-    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent,
-                    fault_injector{{}, me}, &on};
+    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, me},
+                    &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
@@ -64,8 +64,9 @@ int section(bool lazy, bool rendezvous_only)
     messages.begin_section();
     loss_sum unused;
     w.computed = [](instruction, seconds) {};
-    w.run(whole.rows[static_cast<std::size_t>(w.place().position)], first.what.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
-          [](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}, unused);
+    w.run(
+        whole.rows[static_cast<std::size_t>(w.place().position)], first.what.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
+        [](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}, unused);
     std::filesystem::remove_all(folder);
     std::printf("done\n");
     return 0;

@@ -14,11 +14,11 @@
 
 #include <mpi.h>
 
+#include "executor/host/back_end.hpp"
+#include "executor/state/transfer.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "executor/host/back_end.hpp"
-#include "executor/state/transfer.hpp"
 
 using namespace rheo;
 
@@ -189,7 +189,8 @@ void expect_sum_of_both(gradient_accumulator& have, gradient_accumulator const& 
         right = right && have.sums_in_32[i] == giving.sums_in_32[i] + taking.sums_in_32[i];
     }
     for (std::size_t i = 0; i < have.rows.size(); ++i) {
-        right = right && have.rows[i].scale_log2 == giving.rows[i].scale_log2 && have.rows[i].max_abs == std::max(giving.rows[i].max_abs, taking.rows[i].max_abs);
+        right =
+            right && have.rows[i].scale_log2 == giving.rows[i].scale_log2 && have.rows[i].max_abs == std::max(giving.rows[i].max_abs, taking.rows[i].max_abs);
     }
     check(right, name + ": sums and rows are those of both");
     check(have.state.scale_log2 == giving.state.scale_log2, name + ": the scale");
@@ -222,7 +223,8 @@ void moves(mpi::messenger& messages, dtype_policy const& policy)
     auto const staged = transfer(messages, plan, state, [] {}, [](tensor_id) {});
     check(staged.size() == (me == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
     for (use_id use{0}; at(use) < info.uses.size(); ++use) {
-        check(same(state.accumulator(use), (me == giver ? given : taken).accumulator(use)), "use " + std::to_string(use.value) + ": what has arrived does not count yet");
+        check(same(state.accumulator(use), (me == giver ? given : taken).accumulator(use)),
+              "use " + std::to_string(use.value) + ": what has arrived does not count yet");
     }
     for (auto const& each : staged) {
         check(same(*each.sums, given.accumulator(each.use)), "use " + std::to_string(each.use.value) + ": what has arrived is what was sent");

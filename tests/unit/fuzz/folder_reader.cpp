@@ -8,10 +8,10 @@
 
 #include <unistd.h>
 
-#include "readers.hpp"
-#include "executor/report/html_report.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/run_folder.hpp"
+#include "executor/report/html_report.hpp"
+#include "readers.hpp"
 
 namespace fuzz {
 
@@ -53,7 +53,8 @@ void records(std::span<std::uint8_t const> bytes)
         } catch (rheo::unreadable_record const& error) {
             auto const sentence = std::string_view{error.what()};
             bool const lines = name == std::string_view{"metrics.jsonl"};
-            promise(sentence.starts_with("'" + (run.path / name).string() + (lines ? "', line " : "' ")), "a refusal names the file, and the line where there are several");
+            promise(sentence.starts_with("'" + (run.path / name).string() + (lines ? "', line " : "' ")),
+                    "a refusal names the file, and the line where there are several");
             promise(sentence.find("json.exception") == sentence.npos, "a refusal is a sentence");
         }
         run.write(name, "");

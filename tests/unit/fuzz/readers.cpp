@@ -11,18 +11,18 @@
 
 #include <unistd.h>
 
-#include "folder_reader.hpp"
-#include "rheo/model/model.hpp"
-#include "rheo/partition/cuts.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
-#include "executor/data/data.hpp"
 #include "executor/checkpoint/huggingface.hpp"
-#include "executor/plan/plan_file.hpp"
-#include "executor/plan/planning.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
+#include "executor/data/data.hpp"
+#include "executor/plan/plan_file.hpp"
+#include "executor/plan/planning.hpp"
+#include "folder_reader.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/partition/cuts.hpp"
 #include "text_readers.hpp"
 
 namespace fuzz {
@@ -36,8 +36,7 @@ std::string const& as_file(std::span<std::uint8_t const> bytes, std::string cons
 {
     struct file {
         std::string name;
-        explicit file(std::string const& end)
-            : name{(std::filesystem::temp_directory_path() / ("rheo-fuzz-" + std::to_string(::getpid()) + end)).string()} {}
+        explicit file(std::string const& end) : name{(std::filesystem::temp_directory_path() / ("rheo-fuzz-" + std::to_string(::getpid()) + end)).string()} {}
         ~file() { ::unlink(name.c_str()); }
         file(file const&) = delete;
         file& operator=(file const&) = delete;
@@ -174,8 +173,9 @@ void huggingface(std::span<std::uint8_t const> bytes)
     }
 }
 
-constexpr reader all[] = {{"config", config}, {"plan", plan_file}, {"manifest", manifest}, {"safetensors", safetensors}, {"tokens", tokens}, {"huggingface", huggingface},
-                          {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile}, {"trace", trace_lines}, {"records", records}};
+constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest}, {"safetensors", safetensors},
+                          {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule}, {"layers", layer_profile},
+                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records}};
 
 }  // namespace
 

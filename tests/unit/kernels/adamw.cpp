@@ -18,7 +18,8 @@ TEST_CASE("adamw: the first step moves every element by the learning rate agains
     doubles m(3);
     doubles v(3);
     doubles const g{0.5, -0.25, 7.0};
-    definition::adamw<fp64>({.count = 3, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .learning_rate = 0.1, .step = 1});
+    definition::adamw<fp64>(
+        {.count = 3, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .learning_rate = 0.1, .step = 1});
     CHECK(master[0] == Approx(0.9));
     CHECK(master[1] == Approx(-1.9));
     CHECK(master[2] == Approx(2.9));
@@ -27,7 +28,14 @@ TEST_CASE("adamw: the first step moves every element by the learning rate agains
     doubles const zero{0.0};
     m = {0.0};
     v = {0.0};
-    definition::adamw<fp64>({.count = 1, .master = decayed.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = zero.data(), .learning_rate = 0.1, .weight_decay = 0.5, .step = 1});
+    definition::adamw<fp64>({.count = 1,
+                             .master = decayed.data(),
+                             .first_moment = m.data(),
+                             .second_moment = v.data(),
+                             .gradient = zero.data(),
+                             .learning_rate = 0.1,
+                             .weight_decay = 0.5,
+                             .step = 1});
     CHECK(decayed[0] == Approx(0.95));
     CHECK(m[0] == 0.0);
 }
@@ -46,8 +54,25 @@ TEST_CASE("adamw: host agrees with the definition in double over many steps")
         for (std::int64_t step = 1; step <= 10; ++step) {
             auto const g = normal(n, static_cast<unsigned>(step) + 10);
             auto const g_wide = wide(g);
-            host::adamw(pool, {.count = n, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .parameter = copy.data(), .gradient_multiplier = 0.01, .learning_rate = 1e-2, .weight_decay = 0.1, .step = step});
-            definition::adamw<fp64>({.count = n, .master = master_wide.data(), .first_moment = m_wide.data(), .second_moment = v_wide.data(), .gradient = g_wide.data(), .gradient_multiplier = 0.01, .learning_rate = 1e-2, .weight_decay = 0.1, .step = step});
+            host::adamw(pool, {.count = n,
+                               .master = master.data(),
+                               .first_moment = m.data(),
+                               .second_moment = v.data(),
+                               .gradient = g.data(),
+                               .parameter = copy.data(),
+                               .gradient_multiplier = 0.01,
+                               .learning_rate = 1e-2,
+                               .weight_decay = 0.1,
+                               .step = step});
+            definition::adamw<fp64>({.count = n,
+                                     .master = master_wide.data(),
+                                     .first_moment = m_wide.data(),
+                                     .second_moment = v_wide.data(),
+                                     .gradient = g_wide.data(),
+                                     .gradient_multiplier = 0.01,
+                                     .learning_rate = 1e-2,
+                                     .weight_decay = 0.1,
+                                     .step = step});
         }
         CHECK(bits(copy) == bits(master));
         // Ten roundings of the parameter, and ten changes of at most 0.03 (|m| / sqrt(v) <= 3, times lr) with some 30 roundings each,
@@ -69,12 +94,21 @@ TEST_CASE("adamw: threads change no bit; step zero is refused")
         floats m(size(n));
         floats v(size(n));
         for (std::int64_t step = 1; step <= 3; ++step) {
-            host::adamw(pool, {.count = n, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .learning_rate = 1e-3, .step = step});
+            host::adamw(pool, {.count = n,
+                               .master = master.data(),
+                               .first_moment = m.data(),
+                               .second_moment = v.data(),
+                               .gradient = g.data(),
+                               .learning_rate = 1e-3,
+                               .step = step});
         }
         return std::tuple{bits(master), bits(m), bits(v), std::bit_cast<std::uint64_t>(host::sum_of_squares(pool, {.count = n, .gradient = g.data()}))};
     });
     tile_pool pool{1};
-    CHECK_THROWS_AS(host::adamw(pool, {.count = 0, .master = nullptr, .first_moment = nullptr, .second_moment = nullptr, .gradient = nullptr, .learning_rate = 1, .step = 0}), precondition_error);
+    CHECK_THROWS_AS(
+        host::adamw(pool,
+                    {.count = 0, .master = nullptr, .first_moment = nullptr, .second_moment = nullptr, .gradient = nullptr, .learning_rate = 1, .step = 0}),
+        precondition_error);
 }
 
 TEST_CASE("sum of squares: host agrees with the definition")

@@ -50,8 +50,26 @@ TEST_CASE("attention: host agrees with the definition in double")
             auto out = poison(s.batch * s.length * s.width);
             auto lse = poison(s.batch * s.heads * s.length);
             auto gradient = poison(std::ssize(qkv));
-            host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = drop, .output = out.data(), .log_sum_exp = lse.data()});
-            host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = drop, .qkv_gradient = gradient.data()});
+            host::attention_forward(pool, {.batch = s.batch,
+                                           .length = s.length,
+                                           .width = s.width,
+                                           .heads = s.heads,
+                                           .kv_heads = s.kv_heads,
+                                           .qkv = qkv.data(),
+                                           .drop = drop,
+                                           .output = out.data(),
+                                           .log_sum_exp = lse.data()});
+            host::attention_backward(pool, {.batch = s.batch,
+                                            .length = s.length,
+                                            .width = s.width,
+                                            .heads = s.heads,
+                                            .kv_heads = s.kv_heads,
+                                            .qkv = qkv.data(),
+                                            .output = out.data(),
+                                            .log_sum_exp = lse.data(),
+                                            .output_gradient = dout.data(),
+                                            .drop = drop,
+                                            .qkv_gradient = gradient.data()});
             // Values are normal: |v|, |dout| <= 5. A score is off by (d + 2) u |q||k| / sqrt(d) <= (d + 2) u * 5 sqrt(d); with the
             // exponential's 3e-7 and the sum over T keys each probability is off, relatively, by
             double const d = static_cast<double>(s.width / s.heads);
@@ -81,8 +99,26 @@ TEST_CASE("attention: the tolerance is far below an error that matters")
     auto out = poison(s.batch * s.length * s.width);
     auto lse = poison(s.batch * s.heads * s.length);
     auto gradient = poison(std::ssize(qkv));
-    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
-    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
+    host::attention_forward(pool, {.batch = s.batch,
+                                   .length = s.length,
+                                   .width = s.width,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .qkv = qkv.data(),
+                                   .drop = some_dropout(0.1),
+                                   .output = out.data(),
+                                   .log_sum_exp = lse.data()});
+    host::attention_backward(pool, {.batch = s.batch,
+                                    .length = s.length,
+                                    .width = s.width,
+                                    .heads = s.heads,
+                                    .kv_heads = s.kv_heads,
+                                    .qkv = qkv.data(),
+                                    .output = out.data(),
+                                    .log_sum_exp = lse.data(),
+                                    .output_gradient = dout.data(),
+                                    .drop = some_dropout(0.1),
+                                    .qkv_gradient = gradient.data()});
     double largest = 0;
     for (double const g : r.gradient) {
         largest = std::max(largest, std::fabs(g));
@@ -98,12 +134,26 @@ TEST_CASE("attention: a later token changes no earlier output")
     auto qkv = normal(s.length * qkv_columns(s), 1);
     auto lse = poison(s.heads * s.length);
     auto before = poison(s.length * s.width);
-    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = before.data(), .log_sum_exp = lse.data()});
+    host::attention_forward(pool, {.batch = 1,
+                                   .length = s.length,
+                                   .width = s.width,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .qkv = qkv.data(),
+                                   .output = before.data(),
+                                   .log_sum_exp = lse.data()});
     for (std::int64_t c = 0; c < qkv_columns(s); ++c) {
         qkv[size(66 * qkv_columns(s) + c)] += 1.0F;
     }
     auto after = poison(s.length * s.width);
-    host::attention_forward(pool, {.batch = 1, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = after.data(), .log_sum_exp = lse.data()});
+    host::attention_forward(pool, {.batch = 1,
+                                   .length = s.length,
+                                   .width = s.width,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .qkv = qkv.data(),
+                                   .output = after.data(),
+                                   .log_sum_exp = lse.data()});
     for (std::int64_t i = 0; i < s.length * s.width; ++i) {
         bool const same = before[size(i)] == after[size(i)];
         if (i < 66 * s.width) {
@@ -124,15 +174,36 @@ TEST_CASE("attention: threads change no bit")
                 auto out = poison(s.batch * s.length * s.width);
                 auto lse = poison(s.batch * s.heads * s.length);
                 auto gradient = poison(std::ssize(qkv));
-                host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(p), .output = out.data(), .log_sum_exp = lse.data()});
-                host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(p), .qkv_gradient = gradient.data()});
+                host::attention_forward(pool, {.batch = s.batch,
+                                               .length = s.length,
+                                               .width = s.width,
+                                               .heads = s.heads,
+                                               .kv_heads = s.kv_heads,
+                                               .qkv = qkv.data(),
+                                               .drop = some_dropout(p),
+                                               .output = out.data(),
+                                               .log_sum_exp = lse.data()});
+                host::attention_backward(pool, {.batch = s.batch,
+                                                .length = s.length,
+                                                .width = s.width,
+                                                .heads = s.heads,
+                                                .kv_heads = s.kv_heads,
+                                                .qkv = qkv.data(),
+                                                .output = out.data(),
+                                                .log_sum_exp = lse.data(),
+                                                .output_gradient = dout.data(),
+                                                .drop = some_dropout(p),
+                                                .qkv_gradient = gradient.data()});
                 return std::tuple{bits(out), bits(lse), bits(gradient)};
             });
         }
     }
     tile_pool pool{1};
-    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
-    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 6, .heads = 3, .kv_heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
+    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}),
+                    precondition_error);
+    CHECK_THROWS_AS(host::attention_forward(
+                        pool, {.batch = 1, .length = 1, .width = 6, .heads = 3, .kv_heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}),
+                    precondition_error);
 }
 
 TEST_CASE("attention: a group of heads is as many heads whose keys and values are equal")
@@ -152,7 +223,15 @@ TEST_CASE("attention: a group of heads is as many heads whose keys and values ar
     auto const forward = [&](shape const& s, floats const& in) {
         auto out = poison(s.batch * s.length * s.width);
         auto lse = poison(s.batch * s.heads * s.length);
-        host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in.data(), .drop = some_dropout(0.2), .output = out.data(), .log_sum_exp = lse.data()});
+        host::attention_forward(pool, {.batch = s.batch,
+                                       .length = s.length,
+                                       .width = s.width,
+                                       .heads = s.heads,
+                                       .kv_heads = s.kv_heads,
+                                       .qkv = in.data(),
+                                       .drop = some_dropout(0.2),
+                                       .output = out.data(),
+                                       .log_sum_exp = lse.data()});
         return std::pair{bits(out), bits(lse)};
     };
     CHECK(forward(grouped, qkv) == forward(full, repeated));

@@ -32,11 +32,26 @@ struct attention_reference {
     attention_reference(Shape const& s, doubles const& qkv, doubles const& dout, dropout const& drop)
         : output(size(s.batch * s.length * s.width)), log_sum_exp(size(s.batch * s.heads * s.length)), gradient(qkv.size())
     {
-        definition::attention_forward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(),
-                                             .drop = drop, .output = output.data(), .log_sum_exp = log_sum_exp.data()});
-        definition::attention_backward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(),
-                                              .output = output.data(), .log_sum_exp = log_sum_exp.data(), .output_gradient = dout.data(),
-                                              .drop = drop, .qkv_gradient = gradient.data()});
+        definition::attention_forward<fp64>({.batch = s.batch,
+                                             .length = s.length,
+                                             .width = s.width,
+                                             .heads = s.heads,
+                                             .kv_heads = s.kv_heads,
+                                             .qkv = qkv.data(),
+                                             .drop = drop,
+                                             .output = output.data(),
+                                             .log_sum_exp = log_sum_exp.data()});
+        definition::attention_backward<fp64>({.batch = s.batch,
+                                              .length = s.length,
+                                              .width = s.width,
+                                              .heads = s.heads,
+                                              .kv_heads = s.kv_heads,
+                                              .qkv = qkv.data(),
+                                              .output = output.data(),
+                                              .log_sum_exp = log_sum_exp.data(),
+                                              .output_gradient = dout.data(),
+                                              .drop = drop,
+                                              .qkv_gradient = gradient.data()});
     }
 };
 

@@ -45,8 +45,19 @@ TEST_CASE("sgemm is the product that its arguments say")
                     bound.push_back(static_cast<double>(k + 3) * support::u * size);  // k products and sums, scale, beta
                 }
             }
-            sgemm({.m = m, .n = n, .k = k, .a_is = transposed{ta}, .b_is = transposed{tb}, .a = a.data(), .a_row = ta ? m : k,
-                   .b = b.data(), .b_row = tb ? k : n, .beta = 0.5F, .c = c.data(), .c_row = n, .alpha = 2.0F});
+            sgemm({.m = m,
+                   .n = n,
+                   .k = k,
+                   .a_is = transposed{ta},
+                   .b_is = transposed{tb},
+                   .a = a.data(),
+                   .a_row = ta ? m : k,
+                   .b = b.data(),
+                   .b_row = tb ? k : n,
+                   .beta = 0.5F,
+                   .c = c.data(),
+                   .c_row = n,
+                   .alpha = 2.0F});
             support::check_within(c, expected, bound);
         }
     }

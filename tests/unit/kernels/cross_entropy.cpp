@@ -40,8 +40,14 @@ TEST_CASE("cross entropy: the definition's gradient is the derivative of its los
     doubles lse(size(s.rows));
     doubles gradient(x.size());
     loss_sum ignored;
-    definition::cross_entropy_forward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .loss = &ignored});
-    definition::cross_entropy_backward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .logits_gradient = gradient.data()});
+    definition::cross_entropy_forward<fp64>(
+        {.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .loss = &ignored});
+    definition::cross_entropy_backward<fp64>({.rows = s.rows,
+                                              .vocabulary = s.vocabulary,
+                                              .logits = x.data(),
+                                              .targets = targets.data(),
+                                              .log_sum_exp = lse.data(),
+                                              .logits_gradient = gradient.data()});
     // the recorded loss is rounded to 2^-24 nat, too coarse for differences: take the same loss before its rounding
     check_derivative(x, gradient, [&] {
         double loss = 0;
@@ -71,13 +77,25 @@ TEST_CASE("cross entropy: host agrees with the definition in double, fused with 
         doubles lse(size(s.rows));
         doubles expected(x.size());
         loss_sum expected_loss;
-        definition::cross_entropy_forward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = xd.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .loss = &expected_loss});
-        definition::cross_entropy_backward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = xd.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .logits_gradient = expected.data()});
+        definition::cross_entropy_forward<fp64>(
+            {.rows = s.rows, .vocabulary = s.vocabulary, .logits = xd.data(), .targets = targets.data(), .log_sum_exp = lse.data(), .loss = &expected_loss});
+        definition::cross_entropy_backward<fp64>({.rows = s.rows,
+                                                  .vocabulary = s.vocabulary,
+                                                  .logits = xd.data(),
+                                                  .targets = targets.data(),
+                                                  .log_sum_exp = lse.data(),
+                                                  .logits_gradient = expected.data()});
         auto host_lse = poison(s.rows);
         auto gradient = poison(std::ssize(x));
         loss_sum loss{.fixed = 100, .targets = 1};
-        host::cross_entropy_forward(pool, {.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = host_lse.data(), .loss = &loss});
-        host::cross_entropy_backward(pool, {.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = host_lse.data(), .logits_gradient = gradient.data()});
+        host::cross_entropy_forward(
+            pool, {.rows = s.rows, .vocabulary = s.vocabulary, .logits = x.data(), .targets = targets.data(), .log_sum_exp = host_lse.data(), .loss = &loss});
+        host::cross_entropy_backward(pool, {.rows = s.rows,
+                                            .vocabulary = s.vocabulary,
+                                            .logits = x.data(),
+                                            .targets = targets.data(),
+                                            .log_sum_exp = host_lse.data(),
+                                            .logits_gradient = gradient.data()});
         CHECK(loss.targets == expected_loss.targets + 1);
         CHECK_FALSE(loss.not_finite);
         // each row's log sum exp is within 1e-6 (tests/unit/kernels/loops.cpp), and rounded to fixed point twice
@@ -97,7 +115,8 @@ TEST_CASE("cross entropy: host agrees with the definition in double, fused with 
         check_threads_change_no_bit([&](tile_pool& threads) {
             auto in_place = x;
             loss_sum sum;
-            host::cross_entropy_fused(threads, {.rows = s.rows, .vocabulary = s.vocabulary, .logits = in_place.data(), .targets = targets.data(), .loss = &sum});
+            host::cross_entropy_fused(threads,
+                                      {.rows = s.rows, .vocabulary = s.vocabulary, .logits = in_place.data(), .targets = targets.data(), .loss = &sum});
             return std::tuple{bits(in_place), sum.fixed, sum.targets};
         });
     }
@@ -115,6 +134,7 @@ TEST_CASE("cross entropy: a diverged row is flagged and left out, a bad target r
     CHECK(loss.fixed == std::llround(std::log(2.0) * loss_units_per_nat));
     for (std::int32_t const bad : {2, -2}) {
         int32s const wrong{bad, 0, 0};
-        CHECK_THROWS_AS(host::cross_entropy_fused(pool, {.rows = 3, .vocabulary = 2, .logits = x.data(), .targets = wrong.data(), .loss = &loss}), precondition_error);
+        CHECK_THROWS_AS(host::cross_entropy_fused(pool, {.rows = 3, .vocabulary = 2, .logits = x.data(), .targets = wrong.data(), .loss = &loss}),
+                        precondition_error);
     }
 }

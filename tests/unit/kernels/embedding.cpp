@@ -31,9 +31,25 @@ TEST_CASE("embedding: the definition's gradients are the derivatives of its forw
     doubles y(size(n));
     doubles dtable(table.size());
     doubles dpositions(positions.size());
-    definition::embedding_backward_weight<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = some_dropout(0.3), .token_gradient = {dtable.data()}, .position_gradient = {dpositions.data()}});
+    definition::embedding_backward_weight<fp64>({.batch = s.batch,
+                                                 .length = s.length,
+                                                 .width = s.width,
+                                                 .vocabulary = s.vocabulary,
+                                                 .tokens = ids.data(),
+                                                 .output_gradient = dy.data(),
+                                                 .drop = some_dropout(0.3),
+                                                 .token_gradient = {dtable.data()},
+                                                 .position_gradient = {dpositions.data()}});
     auto const loss = [&] {
-        definition::embedding_forward<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = some_dropout(0.3), .output = y.data()});
+        definition::embedding_forward<fp64>({.batch = s.batch,
+                                             .length = s.length,
+                                             .width = s.width,
+                                             .vocabulary = s.vocabulary,
+                                             .tokens = ids.data(),
+                                             .token_table = table.data(),
+                                             .position_table = positions.data(),
+                                             .drop = some_dropout(0.3),
+                                             .output = y.data()});
         return dot(y, dy);
     };
     check_derivative(table, dtable, loss);
@@ -53,20 +69,59 @@ TEST_CASE("embedding: host is the definition in float, bit for bit, exact sums a
             auto expected = poison(rows * s.width);
             exact_buffer expected_tokens{s.vocabulary * s.width};
             exact_buffer expected_positions{s.length * s.width};
-            definition::embedding_forward<fp32>({.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = some_dropout(p), .output = expected.data()});
-            definition::embedding_backward_weight<fp32>({.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = some_dropout(p), .token_gradient = expected_tokens.target(), .position_gradient = expected_positions.target()});
+            definition::embedding_forward<fp32>({.batch = s.batch,
+                                                 .length = s.length,
+                                                 .width = s.width,
+                                                 .vocabulary = s.vocabulary,
+                                                 .tokens = ids.data(),
+                                                 .token_table = table.data(),
+                                                 .position_table = positions.data(),
+                                                 .drop = some_dropout(p),
+                                                 .output = expected.data()});
+            definition::embedding_backward_weight<fp32>({.batch = s.batch,
+                                                         .length = s.length,
+                                                         .width = s.width,
+                                                         .vocabulary = s.vocabulary,
+                                                         .tokens = ids.data(),
+                                                         .output_gradient = dy.data(),
+                                                         .drop = some_dropout(p),
+                                                         .token_gradient = expected_tokens.target(),
+                                                         .position_gradient = expected_positions.target()});
             check_threads_change_no_bit([&](tile_pool& pool) {
                 auto y = poison(rows * s.width);
                 exact_buffer dtokens{s.vocabulary * s.width};
                 exact_buffer dpositions{s.length * s.width};
-                host::embedding_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = some_dropout(p), .output = y.data()});
-                host::embedding_backward_weight(pool, {.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = some_dropout(p), .token_gradient = dtokens.target(), .position_gradient = dpositions.target()});
+                host::embedding_forward(pool, {.batch = s.batch,
+                                               .length = s.length,
+                                               .width = s.width,
+                                               .vocabulary = s.vocabulary,
+                                               .tokens = ids.data(),
+                                               .token_table = table.data(),
+                                               .position_table = positions.data(),
+                                               .drop = some_dropout(p),
+                                               .output = y.data()});
+                host::embedding_backward_weight(pool, {.batch = s.batch,
+                                                       .length = s.length,
+                                                       .width = s.width,
+                                                       .vocabulary = s.vocabulary,
+                                                       .tokens = ids.data(),
+                                                       .output_gradient = dy.data(),
+                                                       .drop = some_dropout(p),
+                                                       .token_gradient = dtokens.target(),
+                                                       .position_gradient = dpositions.target()});
                 CHECK(bits(y) == bits(expected));
                 CHECK(dtokens == expected_tokens);
                 CHECK(dpositions == expected_positions);
                 // one table at a time gives the same
                 exact_buffer only{s.length * s.width};
-                host::embedding_backward_weight(pool, {.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = some_dropout(p), .position_gradient = only.target()});
+                host::embedding_backward_weight(pool, {.batch = s.batch,
+                                                       .length = s.length,
+                                                       .width = s.width,
+                                                       .vocabulary = s.vocabulary,
+                                                       .tokens = ids.data(),
+                                                       .output_gradient = dy.data(),
+                                                       .drop = some_dropout(p),
+                                                       .position_gradient = only.target()});
                 CHECK(only == expected_positions);
                 return std::pair{bits(y), dtokens.sums};
             });
@@ -81,7 +136,15 @@ TEST_CASE("embedding: without positions a row is that of its token")
     auto const table = normal(5 * width, 1);
     auto const nowhere = floats(size(17 * width));
     for (double const p : {0.0, 0.2}) {
-        embedding_forward_arguments<fp32> a{.batch = 2, .length = 17, .width = width, .vocabulary = 5, .tokens = ids.data(), .token_table = table.data(), .position_table = nowhere.data(), .drop = some_dropout(p), .output = nullptr};
+        embedding_forward_arguments<fp32> a{.batch = 2,
+                                            .length = 17,
+                                            .width = width,
+                                            .vocabulary = 5,
+                                            .tokens = ids.data(),
+                                            .token_table = table.data(),
+                                            .position_table = nowhere.data(),
+                                            .drop = some_dropout(p),
+                                            .output = nullptr};
         auto expected = poison(34 * width);
         a.output = expected.data();
         definition::embedding_forward(a);
@@ -106,7 +169,19 @@ TEST_CASE("embedding: a token outside the vocabulary is refused")
     tile_pool pool{2};
     for (std::int32_t const bad : {-1, 3}) {
         int32s const ids{0, bad, 1};
-        CHECK_THROWS_AS(host::embedding_forward(pool, {.batch = 1, .length = 3, .width = 4, .vocabulary = 3, .tokens = ids.data(), .token_table = table.data(), .position_table = table.data(), .output = y.data()}), precondition_error);
-        CHECK_THROWS_AS(host::embedding_backward_weight(pool, {.batch = 1, .length = 3, .width = 4, .vocabulary = 3, .tokens = ids.data(), .output_gradient = table.data(), .token_gradient = sums.target()}), precondition_error);
+        CHECK_THROWS_AS(host::embedding_forward(pool, {.batch = 1,
+                                                       .length = 3,
+                                                       .width = 4,
+                                                       .vocabulary = 3,
+                                                       .tokens = ids.data(),
+                                                       .token_table = table.data(),
+                                                       .position_table = table.data(),
+                                                       .output = y.data()}),
+                        precondition_error);
+        CHECK_THROWS_AS(
+            host::embedding_backward_weight(
+                pool,
+                {.batch = 1, .length = 3, .width = 4, .vocabulary = 3, .tokens = ids.data(), .output_gradient = table.data(), .token_gradient = sums.target()}),
+            precondition_error);
     }
 }

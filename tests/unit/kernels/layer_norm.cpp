@@ -21,18 +21,33 @@ struct reference {
     doubles output, mean, rstd, input_gradient, gamma_gradient, beta_gradient;
 
     reference(shape s, doubles const& x, doubles const& gamma, doubles const& beta, doubles const& dy, doubles const* bypass)
-        : output(x.size()), mean(size(s.rows)), rstd(size(s.rows)), input_gradient(x.size()), gamma_gradient(size(s.width)),
-          beta_gradient(size(s.width))
+        : output(x.size()), mean(size(s.rows)), rstd(size(s.rows)), input_gradient(x.size()), gamma_gradient(size(s.width)), beta_gradient(size(s.width))
     {
-        definition::layer_norm_forward<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                              .beta = beta.data(), .output = output.data(), .mean = mean.data(), .rstd = rstd.data()});
-        definition::layer_norm_backward_input<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                                     .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(),
+        definition::layer_norm_forward<fp64>({.rows = s.rows,
+                                              .width = s.width,
+                                              .input = x.data(),
+                                              .gamma = gamma.data(),
+                                              .beta = beta.data(),
+                                              .output = output.data(),
+                                              .mean = mean.data(),
+                                              .rstd = rstd.data()});
+        definition::layer_norm_backward_input<fp64>({.rows = s.rows,
+                                                     .width = s.width,
+                                                     .input = x.data(),
+                                                     .gamma = gamma.data(),
+                                                     .mean = mean.data(),
+                                                     .rstd = rstd.data(),
+                                                     .output_gradient = dy.data(),
                                                      .bypass_gradient = bypass != nullptr ? bypass->data() : nullptr,
                                                      .input_gradient = input_gradient.data()});
-        definition::layer_norm_backward_weight<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(),
-                                                      .rstd = rstd.data(), .output_gradient = dy.data(),
-                                                      .gamma_gradient = {gamma_gradient.data()}, .beta_gradient = {beta_gradient.data()}});
+        definition::layer_norm_backward_weight<fp64>({.rows = s.rows,
+                                                      .width = s.width,
+                                                      .input = x.data(),
+                                                      .mean = mean.data(),
+                                                      .rstd = rstd.data(),
+                                                      .output_gradient = dy.data(),
+                                                      .gamma_gradient = {gamma_gradient.data()},
+                                                      .beta_gradient = {beta_gradient.data()}});
     }
 };
 
@@ -70,8 +85,14 @@ TEST_CASE("layer norm: host agrees with the definition in double")
             auto y = poison(n);
             auto mean = poison(s.rows);
             auto rstd = poison(s.rows);
-            host::layer_norm_forward(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                            .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+            host::layer_norm_forward(pool, {.rows = s.rows,
+                                            .width = s.width,
+                                            .input = x.data(),
+                                            .gamma = gamma.data(),
+                                            .beta = beta.data(),
+                                            .output = y.data(),
+                                            .mean = mean.data(),
+                                            .rstd = rstd.data()});
             // A row's sum is off by (width/64 + 12) u sum|x|, the depth of its lanes and their fold, so the mean by d = that / width.
             // A shift of the mean moves x^ by rstd d and, by its square only, the variance; rstd itself is off by (depth + 8) u,
             // and y rounds four times.
@@ -93,9 +114,15 @@ TEST_CASE("layer norm: host agrees with the definition in double")
             }
             check_within(y, r.output, bound);
             auto dx = poison(n);
-            host::layer_norm_backward_input(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                                   .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(),
-                                                   .bypass_gradient = bypass.data(), .input_gradient = dx.data()});
+            host::layer_norm_backward_input(pool, {.rows = s.rows,
+                                                   .width = s.width,
+                                                   .input = x.data(),
+                                                   .gamma = gamma.data(),
+                                                   .mean = mean.data(),
+                                                   .rstd = rstd.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .bypass_gradient = bypass.data(),
+                                                   .input_gradient = dx.data()});
             // dx = rstd (g - mean g - x^ mean(g x^)): with G = max |g| and N = max |x^| every term is at most G (1 + N^2); sums have
             // depth + 8 roundings, x^ enters twice with its own error, and the bypass adds one rounding of the sum.
             for (std::int64_t row = 0; row < s.rows; ++row) {
@@ -108,17 +135,21 @@ TEST_CASE("layer norm: host agrees with the definition in double")
                 }
                 for (std::int64_t c = 0; c < s.width; ++c) {
                     auto const i = size(row * s.width + c);
-                    bound[i] = r.rstd[size(row)] * g *
-                                   ((depth + 16) * u * (2 + normal_size * normal_size) + 3 * (normal_size + 1) * normal_error[size(row)]) +
+                    bound[i] = r.rstd[size(row)] * g * ((depth + 16) * u * (2 + normal_size * normal_size) + 3 * (normal_size + 1) * normal_error[size(row)]) +
                                2 * u * (std::fabs(r.input_gradient[i]) + std::fabs(bypass_wide[i]));
                 }
             }
             check_within(dx, r.input_gradient, bound);
             exact_buffer dgamma{s.width};
             exact_buffer dbeta{s.width};
-            host::layer_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(),
-                                                    .rstd = rstd.data(), .output_gradient = dy.data(),
-                                                    .gamma_gradient = dgamma.target(), .beta_gradient = dbeta.target()});
+            host::layer_norm_backward_weight(pool, {.rows = s.rows,
+                                                    .width = s.width,
+                                                    .input = x.data(),
+                                                    .mean = mean.data(),
+                                                    .rstd = rstd.data(),
+                                                    .output_gradient = dy.data(),
+                                                    .gamma_gradient = dgamma.target(),
+                                                    .beta_gradient = dbeta.target()});
             // sums of `rows` terms |dy x^| and |dy|, each term off by the error of x^
             doubles gamma_bound(size(s.width));
             doubles beta_bound(size(s.width));
@@ -154,12 +185,24 @@ TEST_CASE("layer norm: threads change no bit, and results may replace gradients"
             auto y = poison(n);
             auto mean = poison(s.rows);
             auto rstd = poison(s.rows);
-            host::layer_norm_forward(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                            .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+            host::layer_norm_forward(pool, {.rows = s.rows,
+                                            .width = s.width,
+                                            .input = x.data(),
+                                            .gamma = gamma.data(),
+                                            .beta = beta.data(),
+                                            .output = y.data(),
+                                            .mean = mean.data(),
+                                            .rstd = rstd.data()});
             auto const backward = [&](float const* g, float const* b, float* out) {
-                host::layer_norm_backward_input(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(),
-                                                       .mean = mean.data(), .rstd = rstd.data(), .output_gradient = g,
-                                                       .bypass_gradient = b, .input_gradient = out});
+                host::layer_norm_backward_input(pool, {.rows = s.rows,
+                                                       .width = s.width,
+                                                       .input = x.data(),
+                                                       .gamma = gamma.data(),
+                                                       .mean = mean.data(),
+                                                       .rstd = rstd.data(),
+                                                       .output_gradient = g,
+                                                       .bypass_gradient = b,
+                                                       .input_gradient = out});
             };
             auto dx = poison(n);
             backward(dy.data(), bypass.data(), dx.data());
@@ -171,15 +214,26 @@ TEST_CASE("layer norm: threads change no bit, and results may replace gradients"
             CHECK(bits(second) == bits(dx));
             exact_buffer dgamma{s.width};
             exact_buffer dbeta{s.width};
-            host::layer_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(),
-                                                    .rstd = rstd.data(), .output_gradient = dy.data(),
-                                                    .gamma_gradient = dgamma.target(), .beta_gradient = dbeta.target()});
+            host::layer_norm_backward_weight(pool, {.rows = s.rows,
+                                                    .width = s.width,
+                                                    .input = x.data(),
+                                                    .mean = mean.data(),
+                                                    .rstd = rstd.data(),
+                                                    .output_gradient = dy.data(),
+                                                    .gamma_gradient = dgamma.target(),
+                                                    .beta_gradient = dbeta.target()});
             // one of the two alone, the other left out, is the same
             exact_buffer only_gamma{s.width};
             exact_buffer only_beta{s.width};
             auto const weight = [&](gradient_sum<fp32> g, gradient_sum<fp32> b) {
-                host::layer_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(),
-                                                        .output_gradient = dy.data(), .gamma_gradient = g, .beta_gradient = b});
+                host::layer_norm_backward_weight(pool, {.rows = s.rows,
+                                                        .width = s.width,
+                                                        .input = x.data(),
+                                                        .mean = mean.data(),
+                                                        .rstd = rstd.data(),
+                                                        .output_gradient = dy.data(),
+                                                        .gamma_gradient = g,
+                                                        .beta_gradient = b});
             };
             weight(only_gamma.target(), {});
             weight({}, only_beta.target());

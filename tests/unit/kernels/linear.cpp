@@ -36,17 +36,17 @@ TEST_CASE("linear: the definition's gradients are the derivatives of its forward
         auto const dy = wide(normal(rows * out, 4));
         doubles y(size(rows * out));
         auto const loss = [&] {
-            definition::linear_forward<fp64>({.rows = rows, .in = in, .out = out, .order = order, .input = x.data(),
-                                              .weight = w.data(), .bias = b.data(), .output = y.data()});
+            definition::linear_forward<fp64>(
+                {.rows = rows, .in = in, .out = out, .order = order, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data()});
             return dot(y, dy);
         };
         doubles dx(x.size());
-        definition::linear_backward_input<fp64>({.rows = rows, .in = in, .out = out, .order = order, .weight = w.data(),
-                                                 .output_gradient = dy.data(), .input_gradient = dx.data()});
+        definition::linear_backward_input<fp64>(
+            {.rows = rows, .in = in, .out = out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
         check_derivative(x, dx, loss);
         doubles dw(w.size());
-        definition::linear_backward_weight<fp64>({.rows = rows, .in = in, .out = out, .order = order, .input = x.data(),
-                                                  .output_gradient = dy.data(), .weight_gradient = {dw.data()}});
+        definition::linear_backward_weight<fp64>(
+            {.rows = rows, .in = in, .out = out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {dw.data()}});
         check_derivative(w, dw, loss);
         doubles db(b.size());
         definition::linear_backward_bias<fp64>({.rows = rows, .out = out, .output_gradient = dy.data(), .bias_gradient = {db.data()}});
@@ -68,16 +68,23 @@ TEST_CASE("linear: host forward agrees with the definition in double")
             auto const bd = wide(b);
             doubles expected(size(s.rows * s.out));
             doubles activated(expected.size());
-            linear_forward_arguments<fp64> reference{.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = xd.data(),
-                                                     .weight = wd.data(), .bias = bd.data(), .output = expected.data(), .activated = activated.data()};
+            linear_forward_arguments<fp64> reference{.rows = s.rows,
+                                                     .in = s.in,
+                                                     .out = s.out,
+                                                     .order = order,
+                                                     .input = xd.data(),
+                                                     .weight = wd.data(),
+                                                     .bias = bd.data(),
+                                                     .output = expected.data(),
+                                                     .activated = activated.data()};
             definition::linear_forward(reference);
             // |error| <= (in + 1) u (sum |x w| + |b|): in products and sums, one more for the bias (Higham, chapter 3)
             doubles bound(expected.size());
             auto const xa = magnitudes(xd);
             auto const wa = magnitudes(wd);
             auto const ba = magnitudes(bd);
-            definition::linear_forward<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = xa.data(),
-                                              .weight = wa.data(), .bias = ba.data(), .output = bound.data()});
+            definition::linear_forward<fp64>(
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = xa.data(), .weight = wa.data(), .bias = ba.data(), .output = bound.data()});
             for (auto& e : bound) {
                 e *= static_cast<double>(s.in + 2) * u;
             }
@@ -137,27 +144,56 @@ TEST_CASE("linear: host gradients agree with the definition in double")
             for (bool const accumulate : {false, true}) {
                 auto expected = wide(old);
                 auto bound = magnitudes(expected);
-                definition::linear_backward_input<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = wd.data(),
-                                                         .output_gradient = dyd.data(), .input_gradient = expected.data(), .accumulate = accumulate});
-                definition::linear_backward_input<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = wa.data(),
-                                                         .output_gradient = dya.data(), .input_gradient = bound.data(), .accumulate = accumulate});
+                definition::linear_backward_input<fp64>({.rows = s.rows,
+                                                         .in = s.in,
+                                                         .out = s.out,
+                                                         .order = order,
+                                                         .weight = wd.data(),
+                                                         .output_gradient = dyd.data(),
+                                                         .input_gradient = expected.data(),
+                                                         .accumulate = accumulate});
+                definition::linear_backward_input<fp64>({.rows = s.rows,
+                                                         .in = s.in,
+                                                         .out = s.out,
+                                                         .order = order,
+                                                         .weight = wa.data(),
+                                                         .output_gradient = dya.data(),
+                                                         .input_gradient = bound.data(),
+                                                         .accumulate = accumulate});
                 for (auto& e : bound) {
                     e *= static_cast<double>(s.out + 2) * u;
                 }
                 auto dx = accumulate ? old : poison(s.rows * s.in);
-                host::linear_backward_input(pool, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(),
-                                                   .output_gradient = dy.data(), .input_gradient = dx.data(), .accumulate = accumulate});
+                host::linear_backward_input(pool, {.rows = s.rows,
+                                                   .in = s.in,
+                                                   .out = s.out,
+                                                   .order = order,
+                                                   .weight = w.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .input_gradient = dx.data(),
+                                                   .accumulate = accumulate});
                 check_within(dx, expected, bound);
             }
             doubles expected(w.size());
             doubles bound(w.size());
-            definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = xd.data(),
-                                                      .output_gradient = dyd.data(), .weight_gradient = {expected.data()}});
-            definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = xa.data(),
-                                                      .output_gradient = dya.data(), .weight_gradient = {bound.data()}});
+            definition::linear_backward_weight<fp64>({.rows = s.rows,
+                                                      .in = s.in,
+                                                      .out = s.out,
+                                                      .order = order,
+                                                      .input = xd.data(),
+                                                      .output_gradient = dyd.data(),
+                                                      .weight_gradient = {expected.data()}});
+            definition::linear_backward_weight<fp64>({.rows = s.rows,
+                                                      .in = s.in,
+                                                      .out = s.out,
+                                                      .order = order,
+                                                      .input = xa.data(),
+                                                      .output_gradient = dya.data(),
+                                                      .weight_gradient = {bound.data()}});
             exact_buffer dw{s.in * s.out};
-            host::linear_backward_weight(pool, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(),
-                                                .output_gradient = dy.data(), .weight_gradient = dw.target()});
+            host::linear_backward_weight(
+                pool,
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
             for (auto& e : bound) {
                 e = e * static_cast<double>(s.rows + 2) * u + fixed_error(dw);
             }
@@ -185,8 +221,8 @@ TEST_CASE("linear: the weight gradient of two microbatches is the exact sum of t
     auto const run = [&](exact_buffer& dw, unsigned seed) {
         auto const x = normal(s.rows * s.in, seed);
         auto const dy = normal(s.rows * s.out, seed + 1);
-        host::linear_backward_weight(pool, {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(),
-                                            .output_gradient = dy.data(), .weight_gradient = dw.target()});
+        host::linear_backward_weight(
+            pool, {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
     };
     exact_buffer ab{s.in * s.out};
     run(ab, 10);
@@ -212,7 +248,8 @@ TEST_CASE("linear: overflow and not-finite gradients are flagged, and the rest i
     floats dy(size(s.rows * s.out), 1.0F);
     dy[0] = 1e20F;
     exact_buffer dw{s.in * s.out};
-    host::linear_backward_weight(pool, {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
+    host::linear_backward_weight(pool,
+                                 {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
     CHECK(dw.state.overflow);
     CHECK_FALSE(dw.state.not_finite);
     CHECK(dw.state.max_abs == 1e20F);
@@ -220,7 +257,8 @@ TEST_CASE("linear: overflow and not-finite gradients are flagged, and the rest i
     CHECK(dw.sums[1] == std::int64_t{2} << 30);
     dy[0] = std::numeric_limits<float>::quiet_NaN();
     exact_buffer other{s.in * s.out};
-    host::linear_backward_weight(pool, {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = other.target()});
+    host::linear_backward_weight(
+        pool, {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = other.target()});
     CHECK(other.state.not_finite);
     CHECK_FALSE(other.state.overflow);
     CHECK(other.state.max_abs == 2.0F);
@@ -242,17 +280,23 @@ TEST_CASE("linear: threads change no bit")
             arguments.activated = activated.data();
             host::linear_forward(pool, arguments);
             auto dx = poison(s.rows * s.in);
-            host::linear_backward_input(pool, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(),
-                                               .output_gradient = dy.data(), .input_gradient = dx.data()});
+            host::linear_backward_input(
+                pool,
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
             exact_buffer dw{s.in * s.out};
-            host::linear_backward_weight(pool, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(),
-                                                .output_gradient = dy.data(), .weight_gradient = dw.target()});
+            host::linear_backward_weight(
+                pool,
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
             exact_buffer db{s.out};
             host::linear_backward_bias(pool, {.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = db.target()});
             floats plain(w.size());
-            host::linear_backward_weight(pool, linear_backward_weight_arguments<fp32_inexact>{
-                                                   .rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(),
-                                                   .output_gradient = dy.data(), .weight_gradient = {plain.data()}});
+            host::linear_backward_weight(pool, linear_backward_weight_arguments<fp32_inexact>{.rows = s.rows,
+                                                                                              .in = s.in,
+                                                                                              .out = s.out,
+                                                                                              .order = order,
+                                                                                              .input = x.data(),
+                                                                                              .output_gradient = dy.data(),
+                                                                                              .weight_gradient = {plain.data()}});
             return std::tuple{bits(y), bits(activated), bits(dx), dw, db, bits(plain)};
         });
     }

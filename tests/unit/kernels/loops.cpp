@@ -168,8 +168,7 @@ TEST_CASE("exponential: relative error below 3e-7, zero below -87.33, bounded ab
         bound.push_back(3e-7 * expected.back());
     }
     check_within(y, expected, bound);
-    floats const special{-88.0F, -1e30F, -std::numeric_limits<float>::infinity(), 0.0F, 1e30F,
-                         std::numeric_limits<float>::quiet_NaN()};
+    floats const special{-88.0F, -1e30F, -std::numeric_limits<float>::infinity(), 0.0F, 1e30F, std::numeric_limits<float>::quiet_NaN()};
     floats out(6);
     detail::loops().exp_minus(6, special.data(), 0.0F, out.data());
     CHECK((out[0] == 0.0F && out[1] == 0.0F && out[2] == 0.0F && out[3] == 1.0F));

@@ -68,20 +68,27 @@ TEST_CASE("residual add: host is the definition in float, bit for bit")
             auto const branch = normal(n, 2);
             auto expected = poison(n);
             auto expected_gradient = poison(n);
-            definition::residual_add_forward<fp32>({.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = some_dropout(p), .output = expected.data()});
-            definition::residual_add_backward<fp32>({.rows = s.rows, .width = s.width, .output_gradient = branch.data(), .drop = some_dropout(p), .branch_gradient = expected_gradient.data()});
+            definition::residual_add_forward<fp32>(
+                {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = some_dropout(p), .output = expected.data()});
+            definition::residual_add_backward<fp32>(
+                {.rows = s.rows, .width = s.width, .output_gradient = branch.data(), .drop = some_dropout(p), .branch_gradient = expected_gradient.data()});
             check_threads_change_no_bit([&](tile_pool& pool) {
                 auto y = poison(n);
                 auto db = poison(n);
-                host::residual_add_forward(pool, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = some_dropout(p), .output = y.data()});
-                host::residual_add_backward(pool, {.rows = s.rows, .width = s.width, .output_gradient = branch.data(), .drop = some_dropout(p), .branch_gradient = db.data()});
+                host::residual_add_forward(
+                    pool, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = some_dropout(p), .output = y.data()});
+                host::residual_add_backward(
+                    pool, {.rows = s.rows, .width = s.width, .output_gradient = branch.data(), .drop = some_dropout(p), .branch_gradient = db.data()});
                 CHECK(bits(y) == bits(expected));
                 CHECK(bits(db) == bits(expected_gradient));
                 auto in_place = branch;
-                host::residual_add_forward(pool, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = in_place.data(), .drop = some_dropout(p), .output = in_place.data()});
+                host::residual_add_forward(
+                    pool,
+                    {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = in_place.data(), .drop = some_dropout(p), .output = in_place.data()});
                 CHECK(bits(in_place) == bits(expected));
                 in_place = branch;
-                host::residual_add_backward(pool, {.rows = s.rows, .width = s.width, .output_gradient = in_place.data(), .drop = some_dropout(p), .branch_gradient = in_place.data()});
+                host::residual_add_backward(
+                    pool, {.rows = s.rows, .width = s.width, .output_gradient = in_place.data(), .drop = some_dropout(p), .branch_gradient = in_place.data()});
                 CHECK(bits(in_place) == bits(expected_gradient));
                 return bits(y);
             });
@@ -108,10 +115,27 @@ TEST_CASE("residual norm: fused gives the bits of its parts, whatever the thread
             auto rstd = poison(s.rows);
             auto dstream = poison(n);
             auto dbranch = poison(n);
-            host::residual_add_forward(one, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
-            host::layer_norm_forward(one, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
-            host::layer_norm_backward_input(one, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = dstream.data()});
-            host::residual_add_backward(one, {.rows = s.rows, .width = s.width, .output_gradient = dstream.data(), .drop = drop, .branch_gradient = dbranch.data()});
+            host::residual_add_forward(
+                one, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
+            host::layer_norm_forward(one, {.rows = s.rows,
+                                           .width = s.width,
+                                           .input = residual.data(),
+                                           .gamma = gamma.data(),
+                                           .beta = beta.data(),
+                                           .output = y.data(),
+                                           .mean = mean.data(),
+                                           .rstd = rstd.data()});
+            host::layer_norm_backward_input(one, {.rows = s.rows,
+                                                  .width = s.width,
+                                                  .input = residual.data(),
+                                                  .gamma = gamma.data(),
+                                                  .mean = mean.data(),
+                                                  .rstd = rstd.data(),
+                                                  .output_gradient = dy.data(),
+                                                  .bypass_gradient = bypass.data(),
+                                                  .input_gradient = dstream.data()});
+            host::residual_add_backward(one,
+                                        {.rows = s.rows, .width = s.width, .output_gradient = dstream.data(), .drop = drop, .branch_gradient = dbranch.data()});
             auto const parts = std::tuple{bits(residual), bits(y), bits(mean), bits(rstd), bits(dstream), bits(dbranch)};
             check_threads_change_no_bit([&](tile_pool& pool) {
                 auto r = poison(n);
@@ -120,8 +144,28 @@ TEST_CASE("residual norm: fused gives the bits of its parts, whatever the thread
                 auto rs = poison(s.rows);
                 auto ds = poison(n);
                 auto db = poison(n);
-                host::residual_norm_forward(pool, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .gamma = gamma.data(), .beta = beta.data(), .residual = r.data(), .output = out.data(), .mean = m.data(), .rstd = rs.data()});
-                host::residual_norm_backward(pool, {.rows = s.rows, .width = s.width, .residual = r.data(), .gamma = gamma.data(), .mean = m.data(), .rstd = rs.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = ds.data(), .branch_gradient = db.data()});
+                host::residual_norm_forward(pool, {.rows = s.rows,
+                                                   .width = s.width,
+                                                   .stream = stream.data(),
+                                                   .branch = branch.data(),
+                                                   .drop = drop,
+                                                   .gamma = gamma.data(),
+                                                   .beta = beta.data(),
+                                                   .residual = r.data(),
+                                                   .output = out.data(),
+                                                   .mean = m.data(),
+                                                   .rstd = rs.data()});
+                host::residual_norm_backward(pool, {.rows = s.rows,
+                                                    .width = s.width,
+                                                    .residual = r.data(),
+                                                    .gamma = gamma.data(),
+                                                    .mean = m.data(),
+                                                    .rstd = rs.data(),
+                                                    .output_gradient = dy.data(),
+                                                    .bypass_gradient = bypass.data(),
+                                                    .drop = drop,
+                                                    .stream_gradient = ds.data(),
+                                                    .branch_gradient = db.data()});
                 auto const fused = std::tuple{bits(r), bits(out), bits(m), bits(rs), bits(ds), bits(db)};
                 CHECK(fused == parts);
                 return fused;
@@ -146,13 +190,33 @@ TEST_CASE("residual norm: the definition's gradients are the derivatives of its 
     doubles rstd(size(rows));
     auto const drop = some_dropout(0.3);
     auto const loss = [&] {
-        definition::residual_norm_forward<fp64>({.rows = rows, .width = width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .gamma = gamma.data(), .beta = beta.data(), .residual = r.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+        definition::residual_norm_forward<fp64>({.rows = rows,
+                                                 .width = width,
+                                                 .stream = stream.data(),
+                                                 .branch = branch.data(),
+                                                 .drop = drop,
+                                                 .gamma = gamma.data(),
+                                                 .beta = beta.data(),
+                                                 .residual = r.data(),
+                                                 .output = y.data(),
+                                                 .mean = mean.data(),
+                                                 .rstd = rstd.data()});
         return dot(y, dy) + dot(r, dr);
     };
     loss();
     doubles ds(r.size());
     doubles db(r.size());
-    definition::residual_norm_backward<fp64>({.rows = rows, .width = width, .residual = r.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = dr.data(), .drop = drop, .stream_gradient = ds.data(), .branch_gradient = db.data()});
+    definition::residual_norm_backward<fp64>({.rows = rows,
+                                              .width = width,
+                                              .residual = r.data(),
+                                              .gamma = gamma.data(),
+                                              .mean = mean.data(),
+                                              .rstd = rstd.data(),
+                                              .output_gradient = dy.data(),
+                                              .bypass_gradient = dr.data(),
+                                              .drop = drop,
+                                              .stream_gradient = ds.data(),
+                                              .branch_gradient = db.data()});
     check_derivative(stream, ds, loss);
     check_derivative(branch, db, loss);
 }

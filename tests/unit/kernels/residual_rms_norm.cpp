@@ -31,15 +31,46 @@ TEST_CASE("residual rms norm: fused gives the bits of its parts, whatever the th
             auto const untouched = [&] { return result{poison(n), poison(n), poison(s.rows), poison(n), poison(n)}; };
             tile_pool one{1};
             auto parts = untouched();
-            host::residual_add_forward(one, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = parts.residual.data()});
-            host::rms_norm_forward(one, {.rows = s.rows, .width = s.width, .input = parts.residual.data(), .gamma = gamma.data(), .output = parts.output.data(), .rstd = parts.rstd.data()});
-            host::rms_norm_backward_input(one, {.rows = s.rows, .width = s.width, .input = parts.residual.data(), .gamma = gamma.data(), .rstd = parts.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = parts.stream.data()});
-            host::residual_add_backward(one, {.rows = s.rows, .width = s.width, .output_gradient = parts.stream.data(), .drop = drop, .branch_gradient = parts.branch.data()});
+            host::residual_add_forward(
+                one, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = parts.residual.data()});
+            host::rms_norm_forward(one, {.rows = s.rows,
+                                         .width = s.width,
+                                         .input = parts.residual.data(),
+                                         .gamma = gamma.data(),
+                                         .output = parts.output.data(),
+                                         .rstd = parts.rstd.data()});
+            host::rms_norm_backward_input(one, {.rows = s.rows,
+                                                .width = s.width,
+                                                .input = parts.residual.data(),
+                                                .gamma = gamma.data(),
+                                                .rstd = parts.rstd.data(),
+                                                .output_gradient = dy.data(),
+                                                .bypass_gradient = bypass.data(),
+                                                .input_gradient = parts.stream.data()});
+            host::residual_add_backward(
+                one, {.rows = s.rows, .width = s.width, .output_gradient = parts.stream.data(), .drop = drop, .branch_gradient = parts.branch.data()});
             auto const forward = [&](result& r) {
-                return residual_rms_norm_forward_arguments<fp32>{.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .gamma = gamma.data(), .residual = r.residual.data(), .output = r.output.data(), .rstd = r.rstd.data()};
+                return residual_rms_norm_forward_arguments<fp32>{.rows = s.rows,
+                                                                 .width = s.width,
+                                                                 .stream = stream.data(),
+                                                                 .branch = branch.data(),
+                                                                 .drop = drop,
+                                                                 .gamma = gamma.data(),
+                                                                 .residual = r.residual.data(),
+                                                                 .output = r.output.data(),
+                                                                 .rstd = r.rstd.data()};
             };
             auto const backward = [&](result& r) {
-                return residual_rms_norm_backward_arguments<fp32>{.rows = s.rows, .width = s.width, .residual = r.residual.data(), .gamma = gamma.data(), .rstd = r.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = r.stream.data(), .branch_gradient = r.branch.data()};
+                return residual_rms_norm_backward_arguments<fp32>{.rows = s.rows,
+                                                                  .width = s.width,
+                                                                  .residual = r.residual.data(),
+                                                                  .gamma = gamma.data(),
+                                                                  .rstd = r.rstd.data(),
+                                                                  .output_gradient = dy.data(),
+                                                                  .bypass_gradient = bypass.data(),
+                                                                  .drop = drop,
+                                                                  .stream_gradient = r.stream.data(),
+                                                                  .branch_gradient = r.branch.data()};
             };
             check_threads_change_no_bit([&](tile_pool& pool) {
                 auto fused = untouched();
@@ -53,10 +84,24 @@ TEST_CASE("residual rms norm: fused gives the bits of its parts, whatever the th
             auto separate = untouched();
             definition::residual_rms_norm_forward(forward(defined));
             definition::residual_rms_norm_backward(backward(defined));
-            definition::residual_add_forward<fp32>({.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = separate.residual.data()});
-            definition::rms_norm_forward<fp32>({.rows = s.rows, .width = s.width, .input = separate.residual.data(), .gamma = gamma.data(), .output = separate.output.data(), .rstd = separate.rstd.data()});
-            definition::rms_norm_backward_input<fp32>({.rows = s.rows, .width = s.width, .input = separate.residual.data(), .gamma = gamma.data(), .rstd = separate.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = separate.stream.data()});
-            definition::residual_add_backward<fp32>({.rows = s.rows, .width = s.width, .output_gradient = separate.stream.data(), .drop = drop, .branch_gradient = separate.branch.data()});
+            definition::residual_add_forward<fp32>(
+                {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = separate.residual.data()});
+            definition::rms_norm_forward<fp32>({.rows = s.rows,
+                                                .width = s.width,
+                                                .input = separate.residual.data(),
+                                                .gamma = gamma.data(),
+                                                .output = separate.output.data(),
+                                                .rstd = separate.rstd.data()});
+            definition::rms_norm_backward_input<fp32>({.rows = s.rows,
+                                                       .width = s.width,
+                                                       .input = separate.residual.data(),
+                                                       .gamma = gamma.data(),
+                                                       .rstd = separate.rstd.data(),
+                                                       .output_gradient = dy.data(),
+                                                       .bypass_gradient = bypass.data(),
+                                                       .input_gradient = separate.stream.data()});
+            definition::residual_add_backward<fp32>(
+                {.rows = s.rows, .width = s.width, .output_gradient = separate.stream.data(), .drop = drop, .branch_gradient = separate.branch.data()});
             CHECK(defined.all() == separate.all());
         }
     }

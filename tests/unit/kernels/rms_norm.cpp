@@ -23,11 +23,21 @@ struct reference {
     reference(shape s, doubles const& x, doubles const& gamma, doubles const& dy, doubles const* bypass)
         : output(x.size()), rstd(size(s.rows)), input_gradient(x.size()), gamma_gradient(size(s.width))
     {
-        definition::rms_norm_forward<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .output = output.data(), .rstd = rstd.data()});
-        definition::rms_norm_backward_input<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(),
-                                                   .output_gradient = dy.data(), .bypass_gradient = bypass != nullptr ? bypass->data() : nullptr,
+        definition::rms_norm_forward<fp64>(
+            {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .output = output.data(), .rstd = rstd.data()});
+        definition::rms_norm_backward_input<fp64>({.rows = s.rows,
+                                                   .width = s.width,
+                                                   .input = x.data(),
+                                                   .gamma = gamma.data(),
+                                                   .rstd = rstd.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .bypass_gradient = bypass != nullptr ? bypass->data() : nullptr,
                                                    .input_gradient = input_gradient.data()});
-        definition::rms_norm_backward_weight<fp64>({.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(),
+        definition::rms_norm_backward_weight<fp64>({.rows = s.rows,
+                                                    .width = s.width,
+                                                    .input = x.data(),
+                                                    .rstd = rstd.data(),
+                                                    .output_gradient = dy.data(),
                                                     .gamma_gradient = {gamma_gradient.data()}});
     }
 };
@@ -40,16 +50,27 @@ struct result {
     result(tile_pool& pool, shape s, floats const& x, floats const& gamma, floats const& dy, floats const& bypass)
         : output(poison(std::ssize(x))), rstd(poison(s.rows)), input_gradient(poison(std::ssize(x))), gamma_gradient(s.width)
     {
-        host::rms_norm_forward(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .output = output.data(), .rstd = rstd.data()});
+        host::rms_norm_forward(pool,
+                               {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .output = output.data(), .rstd = rstd.data()});
         backward(pool, s, x, gamma, dy.data(), bypass.data(), input_gradient.data());
-        host::rms_norm_backward_weight(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(),
+        host::rms_norm_backward_weight(pool, {.rows = s.rows,
+                                              .width = s.width,
+                                              .input = x.data(),
+                                              .rstd = rstd.data(),
+                                              .output_gradient = dy.data(),
                                               .gamma_gradient = gamma_gradient.target()});
     }
 
     void backward(tile_pool& pool, shape s, floats const& x, floats const& gamma, float const* dy, float const* bypass, float* out) const
     {
-        host::rms_norm_backward_input(pool, {.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(),
-                                             .output_gradient = dy, .bypass_gradient = bypass, .input_gradient = out});
+        host::rms_norm_backward_input(pool, {.rows = s.rows,
+                                             .width = s.width,
+                                             .input = x.data(),
+                                             .gamma = gamma.data(),
+                                             .rstd = rstd.data(),
+                                             .output_gradient = dy,
+                                             .bypass_gradient = bypass,
+                                             .input_gradient = out});
     }
 };
 

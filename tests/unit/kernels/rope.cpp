@@ -31,11 +31,18 @@ floats table_of(std::int64_t positions, std::int64_t head_width, double base = 1
 }
 
 template <class T>
-rope_arguments<std::is_same_v<T, double> ? fp64 : fp32> arguments(shape const& s, std::vector<T> const& table, std::vector<T> const& x,
-                                                                  std::vector<T>& y, bool back)
+rope_arguments<std::is_same_v<T, double> ? fp64 : fp32> arguments(shape const& s, std::vector<T> const& table, std::vector<T> const& x, std::vector<T>& y,
+                                                                  bool back)
 {
-    return {.rows = s.rows(), .length = s.length, .turned = s.turned, .kept = s.kept, .head_width = s.head_width,
-            .table = table.data(), .input = x.data(), .output = y.data(), .back = back};
+    return {.rows = s.rows(),
+            .length = s.length,
+            .turned = s.turned,
+            .kept = s.kept,
+            .head_width = s.head_width,
+            .table = table.data(),
+            .input = x.data(),
+            .output = y.data(),
+            .back = back};
 }
 
 }  // namespace
@@ -138,8 +145,15 @@ TEST_CASE("rope: host agrees with the definition in double, in place or not, on 
     auto sliced = poison(s.floats());
     for (std::int64_t first = 0; first < 12; first += 4) {
         std::int64_t const begin = first * 3 * 6;
-        host::rope(pool, {.rows = 4, .length = 4, .first = first, .turned = 2, .kept = 1, .head_width = 6, .table = table.data(),
-                          .input = x.data() + begin, .output = sliced.data() + begin});
+        host::rope(pool, {.rows = 4,
+                          .length = 4,
+                          .first = first,
+                          .turned = 2,
+                          .kept = 1,
+                          .head_width = 6,
+                          .table = table.data(),
+                          .input = x.data() + begin,
+                          .output = sliced.data() + begin});
     }
     CHECK(bits(sliced) == bits(whole));
 }

@@ -41,14 +41,71 @@ auto call(shape s, values const& v, int which)
 {
     return [=, &v](tile_pool& pool, gradient_sum<Policy> to) {
         switch (which) {
-        case 0: host::linear_backward_weight(pool, linear_backward_weight_arguments<Policy>{.rows = s.rows, .in = s.in, .out = s.out, .input = v.x.data(), .output_gradient = v.dy.data(), .weight_gradient = to}); break;
-        case 1: host::linear_backward_weight(pool, linear_backward_weight_arguments<Policy>{.rows = s.rows, .in = s.in, .out = s.out, .order = weight_order::out_in, .input = v.x.data(), .output_gradient = v.dy.data(), .weight_gradient = to}); break;
-        case 2: host::linear_backward_bias(pool, linear_backward_bias_arguments<Policy>{.rows = s.rows, .out = s.out, .output_gradient = v.dy.data(), .bias_gradient = to}); break;
-        case 3: host::layer_norm_backward_weight(pool, layer_norm_backward_weight_arguments<Policy>{.rows = s.rows, .width = s.in, .input = v.x.data(), .mean = v.mean.data(), .rstd = v.rstd.data(), .output_gradient = v.dy.data(), .gamma_gradient = to, .beta_gradient = {}}); break;
-        case 4: host::layer_norm_backward_weight(pool, layer_norm_backward_weight_arguments<Policy>{.rows = s.rows, .width = s.in, .input = v.x.data(), .mean = v.mean.data(), .rstd = v.rstd.data(), .output_gradient = v.dy.data(), .gamma_gradient = {}, .beta_gradient = to}); break;
-        case 5: host::rms_norm_backward_weight(pool, rms_norm_backward_weight_arguments<Policy>{.rows = s.rows, .width = s.in, .input = v.x.data(), .rstd = v.rstd.data(), .output_gradient = v.dy.data(), .gamma_gradient = to}); break;
-        case 6: host::embedding_backward_weight(pool, embedding_backward_weight_arguments<Policy>{.batch = 1, .length = s.rows, .width = s.in, .vocabulary = 9, .tokens = v.ids.data(), .output_gradient = v.dy.data(), .drop = {}, .token_gradient = to, .position_gradient = {}}); break;
-        default: host::embedding_backward_weight(pool, embedding_backward_weight_arguments<Policy>{.batch = 1, .length = s.rows, .width = s.in, .vocabulary = 9, .tokens = v.ids.data(), .output_gradient = v.dy.data(), .drop = {}, .token_gradient = {}, .position_gradient = to}); break;
+        case 0:
+            host::linear_backward_weight(
+                pool, linear_backward_weight_arguments<Policy>{
+                          .rows = s.rows, .in = s.in, .out = s.out, .input = v.x.data(), .output_gradient = v.dy.data(), .weight_gradient = to});
+            break;
+        case 1:
+            host::linear_backward_weight(pool, linear_backward_weight_arguments<Policy>{.rows = s.rows,
+                                                                                        .in = s.in,
+                                                                                        .out = s.out,
+                                                                                        .order = weight_order::out_in,
+                                                                                        .input = v.x.data(),
+                                                                                        .output_gradient = v.dy.data(),
+                                                                                        .weight_gradient = to});
+            break;
+        case 2:
+            host::linear_backward_bias(
+                pool, linear_backward_bias_arguments<Policy>{.rows = s.rows, .out = s.out, .output_gradient = v.dy.data(), .bias_gradient = to});
+            break;
+        case 3:
+            host::layer_norm_backward_weight(pool, layer_norm_backward_weight_arguments<Policy>{.rows = s.rows,
+                                                                                                .width = s.in,
+                                                                                                .input = v.x.data(),
+                                                                                                .mean = v.mean.data(),
+                                                                                                .rstd = v.rstd.data(),
+                                                                                                .output_gradient = v.dy.data(),
+                                                                                                .gamma_gradient = to,
+                                                                                                .beta_gradient = {}});
+            break;
+        case 4:
+            host::layer_norm_backward_weight(pool, layer_norm_backward_weight_arguments<Policy>{.rows = s.rows,
+                                                                                                .width = s.in,
+                                                                                                .input = v.x.data(),
+                                                                                                .mean = v.mean.data(),
+                                                                                                .rstd = v.rstd.data(),
+                                                                                                .output_gradient = v.dy.data(),
+                                                                                                .gamma_gradient = {},
+                                                                                                .beta_gradient = to});
+            break;
+        case 5:
+            host::rms_norm_backward_weight(
+                pool, rms_norm_backward_weight_arguments<Policy>{
+                          .rows = s.rows, .width = s.in, .input = v.x.data(), .rstd = v.rstd.data(), .output_gradient = v.dy.data(), .gamma_gradient = to});
+            break;
+        case 6:
+            host::embedding_backward_weight(pool, embedding_backward_weight_arguments<Policy>{.batch = 1,
+                                                                                              .length = s.rows,
+                                                                                              .width = s.in,
+                                                                                              .vocabulary = 9,
+                                                                                              .tokens = v.ids.data(),
+                                                                                              .output_gradient = v.dy.data(),
+                                                                                              .drop = {},
+                                                                                              .token_gradient = to,
+                                                                                              .position_gradient = {}});
+            break;
+        default:
+            host::embedding_backward_weight(pool, embedding_backward_weight_arguments<Policy>{.batch = 1,
+                                                                                              .length = s.rows,
+                                                                                              .width = s.in,
+                                                                                              .vocabulary = 9,
+                                                                                              .tokens = v.ids.data(),
+                                                                                              .output_gradient = v.dy.data(),
+                                                                                              .drop = {},
+                                                                                              .token_gradient = {},
+                                                                                              .position_gradient = to});
+            break;
         }
     };
 }
@@ -56,8 +113,9 @@ auto call(shape s, values const& v, int which)
 std::vector<operation> operations(shape s, values const& v)
 {
     std::vector<operation> all;
-    operation const tensors[] = {{"weight", s.in, s.out, {}, {}},      {"weight, out in", s.out, s.in, {}, {}}, {"bias", 1, s.out, {}, {}}, {"gamma", 1, s.in, {}, {}}, {"beta", 1, s.in, {}, {}},
-                                 {"gamma of a root mean square", 1, s.in, {}, {}}, {"tokens", 9, s.in, {}, {}},     {"positions", s.rows, s.in, {}, {}}};
+    operation const tensors[] = {
+        {"weight", s.in, s.out, {}, {}}, {"weight, out in", s.out, s.in, {}, {}},          {"bias", 1, s.out, {}, {}},  {"gamma", 1, s.in, {}, {}},
+        {"beta", 1, s.in, {}, {}},       {"gamma of a root mean square", 1, s.in, {}, {}}, {"tokens", 9, s.in, {}, {}}, {"positions", s.rows, s.in, {}, {}}};
     for (int which = 0; which < 8; ++which) {
         auto one = tensors[which];
         one.in_64 = call<fp32>(s, v, which);
@@ -98,7 +156,8 @@ TEST_CASE("row sums: gradients of parameters in 32 bits are those in 64 at the r
                     op.in_64(pool, all.target());
                     op.in_64(pool, all.target());
                 });
-                bool const any = std::any_of(found.states.begin(), found.states.end(), [&](auto const& state) { return overflowed(state, found.contributions); });
+                bool const any =
+                    std::any_of(found.states.begin(), found.states.end(), [&](auto const& state) { return overflowed(state, found.contributions); });
                 CHECK(any == trouble);
             }
         }
@@ -130,9 +189,11 @@ TEST_CASE("row sums: one contribution is the definition's in double, up to its r
     call<fp32_i32>(s, v, 0)(pool, found.target());
     doubles const x = wide(v.x), dy = wide(v.dy);
     doubles expected(size(s.in * s.out)), sizes(size(s.in * s.out));
-    definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {expected.data()}});
+    definition::linear_backward_weight<fp64>(
+        {.rows = s.rows, .in = s.in, .out = s.out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {expected.data()}});
     doubles const ax = magnitudes(x), ady = magnitudes(dy);
-    definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .input = ax.data(), .output_gradient = ady.data(), .weight_gradient = {sizes.data()}});
+    definition::linear_backward_weight<fp64>(
+        {.rows = s.rows, .in = s.in, .out = s.out, .input = ax.data(), .output_gradient = ady.data(), .weight_gradient = {sizes.data()}});
     floats values(found.sums.size());
     host::exact_rows_convert(pool, {.rows = s.in, .source = found.target(), .gradient = values.data()});
     for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <tuple>
 
+#include "attention_reference.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
-#include "attention_reference.hpp"
 #include "support.hpp"
 
 using namespace rheo;
@@ -76,7 +76,17 @@ auto sliced_attention(shape const& s, std::vector<storage_t<Policy>> const& qkv,
     for (std::int64_t k = 0; k < s.slices; ++k) {
         before.count = k;
         auto const n = size(k);
-        forward(attention_forward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in[n].data(), .before = before, .whole = s.length, .drop = drop, .output = out[n].data(), .log_sum_exp = lse[n].data()});
+        forward(attention_forward_arguments<Policy>{.batch = s.batch,
+                                                    .length = s.part(),
+                                                    .width = s.width,
+                                                    .heads = s.heads,
+                                                    .kv_heads = s.kv_heads,
+                                                    .qkv = in[n].data(),
+                                                    .before = before,
+                                                    .whole = s.length,
+                                                    .drop = drop,
+                                                    .output = out[n].data(),
+                                                    .log_sum_exp = lse[n].data()});
         if (k + 1 < s.slices) {
             before.of[n] = in[n].data();
             collecting.of[n] = collected[n].data();
@@ -88,7 +98,21 @@ auto sliced_attention(shape const& s, std::vector<storage_t<Policy>> const& qkv,
         auto const n = size(k);
         auto const dy = cut(s, dout, s.width, k);
         std::vector<storage> own(in[n].size(), left_alone);
-        backward(attention_backward_arguments<Policy>{.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = in[n].data(), .before = before, .whole = s.length, .output = out[n].data(), .log_sum_exp = lse[n].data(), .output_gradient = dy.data(), .drop = drop, .qkv_gradient = own.data(), .kv_gradient_later = k + 1 < s.slices ? collected[n].data() : nullptr, .kv_gradient_before = collecting});
+        backward(attention_backward_arguments<Policy>{.batch = s.batch,
+                                                      .length = s.part(),
+                                                      .width = s.width,
+                                                      .heads = s.heads,
+                                                      .kv_heads = s.kv_heads,
+                                                      .qkv = in[n].data(),
+                                                      .before = before,
+                                                      .whole = s.length,
+                                                      .output = out[n].data(),
+                                                      .log_sum_exp = lse[n].data(),
+                                                      .output_gradient = dy.data(),
+                                                      .drop = drop,
+                                                      .qkv_gradient = own.data(),
+                                                      .kv_gradient_later = k + 1 < s.slices ? collected[n].data() : nullptr,
+                                                      .kv_gradient_before = collecting});
         paste(s, own, qkv_columns(s), k, gradient);
     }
     return std::pair{output, gradient};
@@ -96,8 +120,9 @@ auto sliced_attention(shape const& s, std::vector<storage_t<Policy>> const& qkv,
 
 auto sliced_on_host(tile_pool& pool, shape const& s, floats const& qkv, floats const& dout, dropout const& drop)
 {
-    return sliced_attention<fp32>(s, qkv, dout, drop, std::numeric_limits<float>::quiet_NaN(),
-                                  [&](auto const& a) { host::attention_forward(pool, a); }, [&](auto const& a) { host::attention_backward(pool, a); });
+    return sliced_attention<fp32>(
+        s, qkv, dout, drop, std::numeric_limits<float>::quiet_NaN(), [&](auto const& a) { host::attention_forward(pool, a); },
+        [&](auto const& a) { host::attention_backward(pool, a); });
 }
 
 }  // namespace
@@ -112,8 +137,9 @@ TEST_CASE("attention of slices: the definition is that of the whole sequence")
             auto const qkv = wide(normal(s.batch * s.length * qkv_columns(s), 1));
             auto const dout = wide(normal(s.batch * s.length * s.width, 2));
             attention_reference const whole{s, qkv, dout, some_dropout(p)};
-            auto const [output, gradient] = sliced_attention<fp64>(s, qkv, dout, some_dropout(p), std::numeric_limits<double>::quiet_NaN(),
-                [](auto const& a) { definition::attention_forward<fp64>(a); }, [](auto const& a) { definition::attention_backward<fp64>(a); });
+            auto const [output, gradient] = sliced_attention<fp64>(
+                s, qkv, dout, some_dropout(p), std::numeric_limits<double>::quiet_NaN(), [](auto const& a) { definition::attention_forward<fp64>(a); },
+                [](auto const& a) { definition::attention_backward<fp64>(a); });
             for (std::size_t i = 0; i < output.size(); ++i) {
                 REQUIRE(output[i] == whole.output[i]);  // the same sums in the same order
             }
@@ -171,13 +197,34 @@ TEST_CASE("attention of slices: threads change no bit, and one slice is the whol
     auto out = poison(s.batch * s.length * s.width);
     auto lse = poison(s.batch * s.heads * s.length);
     auto gradient = poison(std::ssize(qkv));
-    host::attention_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .drop = some_dropout(0.1), .output = out.data(), .log_sum_exp = lse.data()});
-    host::attention_backward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = lse.data(), .output_gradient = dout.data(), .drop = some_dropout(0.1), .qkv_gradient = gradient.data()});
+    host::attention_forward(pool, {.batch = s.batch,
+                                   .length = s.length,
+                                   .width = s.width,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .qkv = qkv.data(),
+                                   .drop = some_dropout(0.1),
+                                   .output = out.data(),
+                                   .log_sum_exp = lse.data()});
+    host::attention_backward(pool, {.batch = s.batch,
+                                    .length = s.length,
+                                    .width = s.width,
+                                    .heads = s.heads,
+                                    .kv_heads = s.kv_heads,
+                                    .qkv = qkv.data(),
+                                    .output = out.data(),
+                                    .log_sum_exp = lse.data(),
+                                    .output_gradient = dout.data(),
+                                    .drop = some_dropout(0.1),
+                                    .qkv_gradient = gradient.data()});
     auto const [sliced_out, sliced_gradient] = sliced_on_host(pool, s, qkv, dout, some_dropout(0.1));
     CHECK(bits(out) == bits(sliced_out));
     CHECK(bits(gradient) == bits(sliced_gradient));
     earlier_slices<float const> const one{.count = 1};
-    CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1, .length = 4, .width = 4, .heads = 2, .qkv = nullptr, .before = one, .whole = 6, .output = nullptr, .log_sum_exp = nullptr}), precondition_error);
+    CHECK_THROWS_AS(
+        host::attention_forward(
+            pool, {.batch = 1, .length = 4, .width = 4, .heads = 2, .qkv = nullptr, .before = one, .whole = 6, .output = nullptr, .log_sum_exp = nullptr}),
+        precondition_error);
 }
 
 TEST_CASE("embedding and residuals of slices: the rows of the whole, bit for bit, with its dropout")
@@ -196,11 +243,39 @@ TEST_CASE("embedding and residuals of slices: the rows of the whole, bit for bit
         auto const whole = some_dropout(0.3);
         floats embedded = poison(n), added = poison(n), dropped = poison(n), joined = poison(n), normed = poison(n), mean = poison(rows), rstd = poison(rows);
         floats stream_gradient = poison(n), branch_gradient = poison(n);
-        host::embedding_forward(pool, {.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = vocabulary, .tokens = ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = whole, .output = embedded.data()});
-        host::residual_add_forward(pool, {.rows = rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = whole, .output = added.data()});
+        host::embedding_forward(pool, {.batch = s.batch,
+                                       .length = s.length,
+                                       .width = s.width,
+                                       .vocabulary = vocabulary,
+                                       .tokens = ids.data(),
+                                       .token_table = table.data(),
+                                       .position_table = positions.data(),
+                                       .drop = whole,
+                                       .output = embedded.data()});
+        host::residual_add_forward(pool,
+                                   {.rows = rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = whole, .output = added.data()});
         host::residual_add_backward(pool, {.rows = rows, .width = s.width, .output_gradient = stream.data(), .drop = whole, .branch_gradient = dropped.data()});
-        host::residual_norm_forward(pool, {.rows = rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = whole, .gamma = gamma.data(), .beta = gamma.data(), .residual = joined.data(), .output = normed.data(), .mean = mean.data(), .rstd = rstd.data()});
-        host::residual_norm_backward(pool, {.rows = rows, .width = s.width, .residual = joined.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = branch.data(), .drop = whole, .stream_gradient = stream_gradient.data(), .branch_gradient = branch_gradient.data()});
+        host::residual_norm_forward(pool, {.rows = rows,
+                                           .width = s.width,
+                                           .stream = stream.data(),
+                                           .branch = branch.data(),
+                                           .drop = whole,
+                                           .gamma = gamma.data(),
+                                           .beta = gamma.data(),
+                                           .residual = joined.data(),
+                                           .output = normed.data(),
+                                           .mean = mean.data(),
+                                           .rstd = rstd.data()});
+        host::residual_norm_backward(pool, {.rows = rows,
+                                            .width = s.width,
+                                            .residual = joined.data(),
+                                            .gamma = gamma.data(),
+                                            .mean = mean.data(),
+                                            .rstd = rstd.data(),
+                                            .output_gradient = branch.data(),
+                                            .drop = whole,
+                                            .stream_gradient = stream_gradient.data(),
+                                            .branch_gradient = branch_gradient.data()});
         for (std::int64_t k = 0; k < s.slices; ++k) {
             auto drop = whole;
             drop.rows = part_of(s, k);
@@ -211,20 +286,60 @@ TEST_CASE("embedding and residuals of slices: the rows of the whole, bit for bit
             auto second = poison(here * s.width);
             auto m = poison(here);
             auto d = poison(here);
-            host::embedding_forward(pool, {.batch = s.batch, .length = s.part(), .first = k * s.part(), .width = s.width, .vocabulary = vocabulary, .tokens = own_ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = drop, .output = out.data()});
+            host::embedding_forward(pool, {.batch = s.batch,
+                                           .length = s.part(),
+                                           .first = k * s.part(),
+                                           .width = s.width,
+                                           .vocabulary = vocabulary,
+                                           .tokens = own_ids.data(),
+                                           .token_table = table.data(),
+                                           .position_table = positions.data(),
+                                           .drop = drop,
+                                           .output = out.data()});
             CHECK(bits(out) == bits(own(embedded)));
-            definition::embedding_forward<fp32>({.batch = s.batch, .length = s.part(), .first = k * s.part(), .width = s.width, .vocabulary = vocabulary, .tokens = own_ids.data(), .token_table = table.data(), .position_table = positions.data(), .drop = drop, .output = out.data()});
+            definition::embedding_forward<fp32>({.batch = s.batch,
+                                                 .length = s.part(),
+                                                 .first = k * s.part(),
+                                                 .width = s.width,
+                                                 .vocabulary = vocabulary,
+                                                 .tokens = own_ids.data(),
+                                                 .token_table = table.data(),
+                                                 .position_table = positions.data(),
+                                                 .drop = drop,
+                                                 .output = out.data()});
             CHECK(bits(out) == bits(own(embedded)));
-            host::residual_add_forward(pool, {.rows = here, .width = s.width, .stream = own(stream).data(), .branch = own(branch).data(), .drop = drop, .output = out.data()});
+            host::residual_add_forward(
+                pool, {.rows = here, .width = s.width, .stream = own(stream).data(), .branch = own(branch).data(), .drop = drop, .output = out.data()});
             CHECK(bits(out) == bits(own(added)));
-            definition::residual_add_forward<fp32>({.rows = here, .width = s.width, .stream = own(stream).data(), .branch = own(branch).data(), .drop = drop, .output = out.data()});
+            definition::residual_add_forward<fp32>(
+                {.rows = here, .width = s.width, .stream = own(stream).data(), .branch = own(branch).data(), .drop = drop, .output = out.data()});
             CHECK(bits(out) == bits(own(added)));
-            host::residual_add_backward(pool, {.rows = here, .width = s.width, .output_gradient = own(stream).data(), .drop = drop, .branch_gradient = out.data()});
+            host::residual_add_backward(pool,
+                                        {.rows = here, .width = s.width, .output_gradient = own(stream).data(), .drop = drop, .branch_gradient = out.data()});
             CHECK(bits(out) == bits(own(dropped)));
-            host::residual_norm_forward(pool, {.rows = here, .width = s.width, .stream = own(stream).data(), .branch = own(branch).data(), .drop = drop, .gamma = gamma.data(), .beta = gamma.data(), .residual = out.data(), .output = second.data(), .mean = m.data(), .rstd = d.data()});
+            host::residual_norm_forward(pool, {.rows = here,
+                                               .width = s.width,
+                                               .stream = own(stream).data(),
+                                               .branch = own(branch).data(),
+                                               .drop = drop,
+                                               .gamma = gamma.data(),
+                                               .beta = gamma.data(),
+                                               .residual = out.data(),
+                                               .output = second.data(),
+                                               .mean = m.data(),
+                                               .rstd = d.data()});
             CHECK(bits(out) == bits(own(joined)));
             CHECK(bits(second) == bits(own(normed)));
-            host::residual_norm_backward(pool, {.rows = here, .width = s.width, .residual = own(joined).data(), .gamma = gamma.data(), .mean = m.data(), .rstd = d.data(), .output_gradient = own(branch).data(), .drop = drop, .stream_gradient = out.data(), .branch_gradient = second.data()});
+            host::residual_norm_backward(pool, {.rows = here,
+                                                .width = s.width,
+                                                .residual = own(joined).data(),
+                                                .gamma = gamma.data(),
+                                                .mean = m.data(),
+                                                .rstd = d.data(),
+                                                .output_gradient = own(branch).data(),
+                                                .drop = drop,
+                                                .stream_gradient = out.data(),
+                                                .branch_gradient = second.data()});
             CHECK(bits(out) == bits(own(stream_gradient)));
             CHECK(bits(second) == bits(own(branch_gradient)));
         }
@@ -239,7 +354,15 @@ TEST_CASE("embedding of slices: the gradients of all slices are those of the who
         auto const ids = tokens(rows, vocabulary, 7);
         auto const dy = wide(normal(rows * s.width, 3));
         doubles dtable(size(vocabulary * s.width)), dpositions(size(s.length * s.width)), part_table = dtable, part_positions = dpositions;
-        definition::embedding_backward_weight<fp64>({.batch = s.batch, .length = s.length, .width = s.width, .vocabulary = vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = some_dropout(0.3), .token_gradient = {dtable.data()}, .position_gradient = {dpositions.data()}});
+        definition::embedding_backward_weight<fp64>({.batch = s.batch,
+                                                     .length = s.length,
+                                                     .width = s.width,
+                                                     .vocabulary = vocabulary,
+                                                     .tokens = ids.data(),
+                                                     .output_gradient = dy.data(),
+                                                     .drop = some_dropout(0.3),
+                                                     .token_gradient = {dtable.data()},
+                                                     .position_gradient = {dpositions.data()}});
         exact_buffer host_table{vocabulary * s.width}, host_positions{s.length * s.width};
         tile_pool pool{2};
         for (std::int64_t k = 0; k < s.slices; ++k) {
@@ -248,8 +371,26 @@ TEST_CASE("embedding of slices: the gradients of all slices are those of the who
             auto const own_ids = cut(s, ids, 1, k);
             auto const own = cut(s, dy, s.width, k);
             floats const narrow(own.begin(), own.end());
-            definition::embedding_backward_weight<fp64>({.batch = s.batch, .length = s.part(), .first = k * s.part(), .width = s.width, .vocabulary = vocabulary, .tokens = own_ids.data(), .output_gradient = own.data(), .drop = drop, .token_gradient = {part_table.data()}, .position_gradient = {part_positions.data()}});
-            host::embedding_backward_weight(pool, {.batch = s.batch, .length = s.part(), .first = k * s.part(), .width = s.width, .vocabulary = vocabulary, .tokens = own_ids.data(), .output_gradient = narrow.data(), .drop = drop, .token_gradient = host_table.target(), .position_gradient = host_positions.target()});
+            definition::embedding_backward_weight<fp64>({.batch = s.batch,
+                                                         .length = s.part(),
+                                                         .first = k * s.part(),
+                                                         .width = s.width,
+                                                         .vocabulary = vocabulary,
+                                                         .tokens = own_ids.data(),
+                                                         .output_gradient = own.data(),
+                                                         .drop = drop,
+                                                         .token_gradient = {part_table.data()},
+                                                         .position_gradient = {part_positions.data()}});
+            host::embedding_backward_weight(pool, {.batch = s.batch,
+                                                   .length = s.part(),
+                                                   .first = k * s.part(),
+                                                   .width = s.width,
+                                                   .vocabulary = vocabulary,
+                                                   .tokens = own_ids.data(),
+                                                   .output_gradient = narrow.data(),
+                                                   .drop = drop,
+                                                   .token_gradient = host_table.target(),
+                                                   .position_gradient = host_positions.target()});
         }
         double const fixed = static_cast<double>(s.slices) * fixed_error(host_table);
         for (std::size_t i = 0; i < dtable.size(); ++i) {

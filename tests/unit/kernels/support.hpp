@@ -12,9 +12,9 @@
 #include <random>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/tiles.hpp"
+#include "support/catch.hpp"
 
 namespace support {
 
@@ -85,10 +85,7 @@ inline void check_within(floats const& actual, doubles const& expected, doubles 
     SUCCEED();
 }
 
-inline void check_within(floats const& actual, doubles const& expected, double bound)
-{
-    check_within(actual, expected, doubles(expected.size(), bound));
-}
+inline void check_within(floats const& actual, doubles const& expected, double bound) { check_within(actual, expected, doubles(expected.size(), bound)); }
 
 /// f(pool) gives the same bits for 1, 2 and 3 threads, and twice in a row.
 template <class F>

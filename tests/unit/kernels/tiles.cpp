@@ -50,11 +50,13 @@ TEST_CASE("an exception comes out, and the pool goes on")
 {
     for (int const threads : {1, 3}) {
         tile_pool pool{threads};
-        CHECK_THROWS_AS(pool.run(100, [](std::int64_t t, int) {
-            if (t == 41) {
-                throw std::runtime_error{"tile 41"};
-            }
-        }), std::runtime_error);
+        CHECK_THROWS_AS(pool.run(100,
+                                 [](std::int64_t t, int) {
+                                     if (t == 41) {
+                                         throw std::runtime_error{"tile 41"};
+                                     }
+                                 }),
+                        std::runtime_error);
         std::atomic<int> done{0};
         pool.run(10, [&](std::int64_t, int) { ++done; });
         CHECK(done == 10);

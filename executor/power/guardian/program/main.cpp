@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "executor/power/descriptor.hpp"
-#include "executor/power/permission/device_claim.hpp"
 #include "executor/power/guardian/restoration.hpp"
+#include "executor/power/permission/device_claim.hpp"
 
 namespace {
 
@@ -131,9 +131,12 @@ int guard(pid_t rank)
         bool const ended = gone || (entries[1].revents & POLLIN) != 0 || (!handle && ::getppid() != rank);
         more = said.listen();
         switch (said.follow(now)) {
-        case verdict::dismissed: return 0;
-        case verdict::at_once: return put_back(now);
-        case verdict::goes_on: break;
+        case verdict::dismissed:
+            return 0;
+        case verdict::at_once:
+            return put_back(now);
+        case verdict::goes_on:
+            break;
         }
         if (ended || !more) {
             if (!gone && !ended) {
@@ -151,8 +154,8 @@ int main(int count, char** words)
     pid_t rank = 0;
     std::string_view const word = count == 2 ? words[1] : "";
     struct stat input{};
-    bool const good = std::from_chars(word.data(), word.data() + word.size(), rank).ptr == word.data() + word.size() && rank > 0
-        && ::fstat(STDIN_FILENO, &input) == 0 && S_ISSOCK(input.st_mode);
+    bool const good = std::from_chars(word.data(), word.data() + word.size(), rank).ptr == word.data() + word.size() && rank > 0 &&
+                      ::fstat(STDIN_FILENO, &input) == 0 && S_ISSOCK(input.st_mode);
     if (!good) {
         say("is started by ranks of rheo, to put clocks back when they have gone");
         return 2;

@@ -42,9 +42,18 @@ template <class = void>
 class makespan_search {
 public:
     /// @param nodes whose devices are all used; 0: one device per stage @param held what is held like the program's, with evictions or without
-    constexpr makespan_search(stage_prices const& prices, program const& p, int nodes, std::optional<bytes> device_memory, program const& held, best_split& best)
-        : prices_{prices}, program_{p}, held_{held}, best_{best}, replay_{p}, memory_{device_memory}, layers_{prices.layers()}, stages_{stages_per_copy(p)},
-          per_node_{nodes > 0 ? prices.devices_per_node() : 1}, all_devices_{nodes > 0 ? nodes * per_node_ : stages_},
+    constexpr makespan_search(stage_prices const& prices, program const& p, int nodes, std::optional<bytes> device_memory, program const& held,
+                              best_split& best)
+        : prices_{prices},
+          program_{p},
+          held_{held},
+          best_{best},
+          replay_{p},
+          memory_{device_memory},
+          layers_{prices.layers()},
+          stages_{stages_per_copy(p)},
+          per_node_{nodes > 0 ? prices.devices_per_node() : 1},
+          all_devices_{nodes > 0 ? nodes * per_node_ : stages_},
           whole_{static_cast<std::size_t>(stages_) == p.rows.size() && p.copies == 1 && p.slices == 1}
     {
         count_items();
@@ -89,8 +98,9 @@ public:
             for (auto const row : program_.placement) {
                 windows_.push_back(windows_of(program_.rows[static_cast<std::size_t>(row)]));
             }
-            worst_row_ = make_slowest_table(layers_, stages_, all_devices_, per_node_, [this](layer_span span, int d, int stage) { return row_bound(span, d, stage); },
-                                            [this](layer_span span, int d) { return items_ * prices_.time(span, d); });
+            worst_row_ = make_slowest_table(
+                layers_, stages_, all_devices_, per_node_, [this](layer_span span, int d, int stage) { return row_bound(span, d, stage); },
+                [this](layer_span span, int d) { return items_ * prices_.time(span, d); });
         }
         part_held_.resize(static_cast<std::size_t>(stages_) + 1, 0.0);
         for (std::size_t s = 1; items_ > 0 && s < part_held_.size(); ++s) {
@@ -143,8 +153,8 @@ private:
         auto const send = stages_ > 1 ? 2 * least_[0].send_activation : 0;
         auto const before = least_before_[at(span.begin)] + stage * send;
         auto const behind = least_before_.back() - least_before_[at(span.end)] + (stages_ - 1 - stage) * send;
-        return before + items_ * prices_.time(span, devices)
-               + idle_in(windows_[static_cast<std::size_t>(stage)], prices_.forward(span, devices), prices_.backward(span, devices), behind);
+        return before + items_ * prices_.time(span, devices) +
+               idle_in(windows_[static_cast<std::size_t>(stage)], prices_.forward(span, devices), prices_.backward(span, devices), behind);
     }
 
     constexpr void count_items()

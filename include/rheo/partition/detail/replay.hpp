@@ -90,12 +90,18 @@ private:
 
     struct recorder : no_observer {
         constexpr recorder(program const* of, std::vector<heard_instruction> list, std::vector<int> parts)
-            : p{of}, heard{std::move(list)}, part{std::move(parts)}, next(part.size(), 0) {}
+            : p{of}, heard{std::move(list)}, part{std::move(parts)}, next(part.size(), 0)
+        {
+        }
         program const* p;
         std::vector<heard_instruction> heard;
         std::vector<int> part;          ///< row -> of the pair that is open, which comes next
         std::vector<std::size_t> next;  ///< row -> its next instruction
-        constexpr void overlap(row_ref r, instruction) { part[r.row] = 1; ++next[r.row]; }
+        constexpr void overlap(row_ref r, instruction)
+        {
+            part[r.row] = 1;
+            ++next[r.row];
+        }
         constexpr void compute(row_ref r, instruction i)
         {
             auto const own = part[r.row];
@@ -153,10 +159,14 @@ private:
     {
         auto const& t = times[static_cast<std::size_t>(stage % chain_)];
         switch (kind) {
-        case instruction_kind::forward: return t.forward;
-        case instruction_kind::backward: return t.backward;
-        case instruction_kind::input_gradient: return t.backward / 2;
-        default: return t.backward - t.backward / 2;
+        case instruction_kind::forward:
+            return t.forward;
+        case instruction_kind::backward:
+            return t.backward;
+        case instruction_kind::input_gradient:
+            return t.backward / 2;
+        default:
+            return t.backward - t.backward / 2;
         }
     }
 

@@ -110,7 +110,8 @@ constexpr auto stage_time(stage_prices const& prices, Rule const& allows)
 template <class Rule>
 constexpr slowest_table make_slowest_table(stage_prices const& prices, int stages, int devices, int per_node, Rule const& allows)
 {
-    return make_slowest_table(prices.layers(), stages, devices, per_node, stage_time(prices, allows), [&](layer_span span, int d) { return prices.time(span, d); });
+    return make_slowest_table(prices.layers(), stages, devices, per_node, stage_time(prices, allows),
+                              [&](layer_span span, int d) { return prices.time(span, d); });
 }
 
 }  // namespace rheo::inline v0::detail

@@ -144,8 +144,8 @@ constexpr size_optimum least_deadline(size_problem const& problem)
 /// Lists multisets of sizes that keep the optimum's deadline and use of ranks, in lexicographic order of
 /// `order` (positions in problem.sizes), at most `limit` of them, after at most `effort` steps.
 template <class = void>
-constexpr std::vector<std::vector<int>> list_choices(size_problem const& problem, size_optimum const& optimum,
-                                                     std::vector<std::size_t> const& order, std::size_t limit, int effort)
+constexpr std::vector<std::vector<int>> list_choices(size_problem const& problem, size_optimum const& optimum, std::vector<std::size_t> const& order,
+                                                     std::size_t limit, int effort)
 {
     std::vector<std::vector<int>> result;
     std::vector<std::size_t> path;  // positions in `order`, not descending

@@ -22,7 +22,8 @@ namespace rheo::inline v0::detail {
 
 /// All ranks that pipelines may be made of: without those that are kept waiting, as far as the others are `needed` ranks.
 template <class = void>
-constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors, int kept_waiting, int needed)
+constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors,
+                                                      int kept_waiting, int needed)
 {
     std::vector<rank_id> placed;
     for (auto const& pipeline : before) {
@@ -161,8 +162,9 @@ constexpr std::int64_t longest_step(size_problem const& problem)
 
 /// @pre the survivors are enough for the smallest template
 template <class = void>
-constexpr repair_problem make_repair_problem(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
-                                             array_view<tensor_bytes const> tensors, recomposition_request request, int kept_waiting)
+constexpr repair_problem make_repair_problem(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
+                                             template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
+                                             int kept_waiting)
 {
     repair_problem p{.survivors = ascending(survivors)};
     auto const smallest = size(ready.templates.front());

@@ -142,8 +142,8 @@ constexpr void take_over(protocol_state<Plan>& state)
                 }
             }
             if (!still) {
-                auto const place = std::lower_bound(after.uses.begin(), after.uses.end(), mine,
-                                                    [](use_holding const& a, use_holding const& b) { return a.use < b.use; });
+                auto const place =
+                    std::lower_bound(after.uses.begin(), after.uses.end(), mine, [](use_holding const& a, use_holding const& b) { return a.use < b.use; });
                 after.uses.insert(place, mine);
             }
         }

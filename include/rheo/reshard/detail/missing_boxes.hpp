@@ -155,8 +155,7 @@ constexpr std::vector<placed_box> not_held_whole(array_view<placed_box const> he
 
 /// Appends what each rank misses of one tensor, ascending by rank. @pre both lists ascend by rank
 template <class = void>
-constexpr void append_missing(std::vector<missing_box>& missing, array_view<placed_box const> held, array_view<placed_box const> wanted,
-                              tensor_id tensor)
+constexpr void append_missing(std::vector<missing_box>& missing, array_view<placed_box const> held, array_view<placed_box const> wanted, tensor_id tensor)
 {
     auto const open_wants = not_held_whole(held, wanted);
     if (open_wants.empty()) {

@@ -37,9 +37,7 @@ template <class Amount, class Of, class Visit>
 constexpr void for_each_moment(program const& p, Of const& of, Visit const& visit)
 {
     auto kept = facts_of(p, 0);
-    auto const ends = [](instruction i) {
-        return i.kind == instruction_kind::backward || i.kind == instruction_kind::weight_gradient;
-    };
+    auto const ends = [](instruction i) { return i.kind == instruction_kind::backward || i.kind == instruction_kind::weight_gradient; };
     for (auto const& row : p.rows) {
         for (auto const& i : row) {
             if (ends(i)) {
@@ -55,13 +53,26 @@ constexpr void for_each_moment(program const& p, Of const& of, Visit const& visi
             }
             holding<Amount> const amount = of(i.stage);
             switch (i.kind) {
-            case instruction_kind::forward: held += amount.activation; break;
-            case instruction_kind::evict: held -= amount.activation - amount.input; break;
-            case instruction_kind::recompute: held += amount.activation - amount.input; break;
-            case instruction_kind::input_gradient: held += amount.gradients; break;
-            case instruction_kind::backward: held -= amount.activation; break;
-            case instruction_kind::weight_gradient: held -= amount.activation + amount.gradients; break;
-            default: break;
+            case instruction_kind::forward:
+                held += amount.activation;
+                break;
+            case instruction_kind::evict:
+                held -= amount.activation - amount.input;
+                break;
+            case instruction_kind::recompute:
+                held += amount.activation - amount.input;
+                break;
+            case instruction_kind::input_gradient:
+                held += amount.gradients;
+                break;
+            case instruction_kind::backward:
+                held -= amount.activation;
+                break;
+            case instruction_kind::weight_gradient:
+                held -= amount.activation + amount.gradients;
+                break;
+            default:
+                break;
             }
             visit(r, held);
         }
@@ -134,9 +145,13 @@ constexpr std::vector<std::vector<held_items>> held_at_once(program const& p)
     std::vector<std::vector<held_items>> result(chain);
     for (std::size_t stage = 0; stage < chain; ++stage) {
         auto& most = result[stage];
-        auto const one = [&](int s) { return static_cast<std::size_t>(s) % chain == stage ? holding<held_items>{{1, 0, 0}, {0, 0, 1}, {0, 1, 0}} : holding<held_items>{}; };
+        auto const one = [&](int s) {
+            return static_cast<std::size_t>(s) % chain == stage ? holding<held_items>{{1, 0, 0}, {0, 0, 1}, {0, 1, 0}} : holding<held_items>{};
+        };
         detail::for_each_moment<held_items>(p, one, [&](std::size_t, held_items const& held) {
-            auto const covers = [](held_items const& a, held_items const& b) { return a.activations >= b.activations && a.gradients >= b.gradients && a.inputs >= b.inputs; };
+            auto const covers = [](held_items const& a, held_items const& b) {
+                return a.activations >= b.activations && a.gradients >= b.gradients && a.inputs >= b.inputs;
+            };
             std::size_t others = 0;  // that are not covered
             for (auto const& other : most) {
                 if (covers(other, held)) {

@@ -77,10 +77,9 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
         for (int stage = first; stage < first + chain; ++stage) {
             if (at(w.microbatch) >= done.items) {
                 return refused(program_fault::missing,
-                    {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
+                               {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
             }
-            asked.of(stage, w.microbatch.value) = detail::forward_done
-                | (stage - first >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
+            asked.of(stage, w.microbatch.value) = detail::forward_done | (stage - first >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
         }
     }
     for (std::size_t row = 0; row < p.rows.size(); ++row) {
@@ -92,8 +91,7 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
             if (i.stage < 0 || i.stage >= stages || p.placement[static_cast<std::size_t>(i.stage)] != culprit.position) {
                 return refused(program_fault::misplaced, culprit);
             }
-            constexpr std::uint8_t adds[] = {detail::forward_done, detail::gradient_done | detail::weight_done,
-                detail::gradient_done, detail::weight_done};
+            constexpr std::uint8_t adds[] = {detail::forward_done, detail::gradient_done | detail::weight_done, detail::gradient_done, detail::weight_done};
             auto const bits = adds[static_cast<std::size_t>(i.kind)];
             auto& known = done.of(i.stage, i.item);
             if ((known & bits) != 0 || !asked.holds(i.stage, i.item, bits)) {
@@ -107,8 +105,8 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
         for (int stage = first; stage < first + chain; ++stage) {
             auto const kind = detail::undone(done.of(stage, w.microbatch.value), stage - first >= w.deepest.value);
             if (kind != instruction_kind::await_reduction) {
-                return refused(program_fault::missing, {pipeline_id{0}, p.placement[static_cast<std::size_t>(stage)],
-                    make_instruction(kind, stage_id{stage}, w.microbatch)});
+                return refused(program_fault::missing,
+                               {pipeline_id{0}, p.placement[static_cast<std::size_t>(stage)], make_instruction(kind, stage_id{stage}, w.microbatch)});
             }
         }
     }

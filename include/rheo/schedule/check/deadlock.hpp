@@ -4,7 +4,6 @@
 // Whether programs come to their end: the order of the compute instructions alone, and the whole
 // product of all pipelines with their transfers and reductions under a named transport.
 
-
 #include "rheo/schedule/check/interpret.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"

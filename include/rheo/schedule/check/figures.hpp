@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "rheo/schedule/check/activations.hpp"
-#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/check/lower_bound.hpp"
-#include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/core/cost.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

@@ -74,15 +74,9 @@ public:
     }
 
 private:
-    constexpr std::vector<instruction> const& row(row_ref r) const
-    {
-        return programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)];
-    }
+    constexpr std::vector<instruction> const& row(row_ref r) const { return programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)]; }
 
-    constexpr int position_of(row_ref r, int stage) const
-    {
-        return programs_[at(r.pipeline)].placement[static_cast<std::size_t>(stage)];
-    }
+    constexpr int position_of(row_ref r, int stage) const { return programs_[at(r.pipeline)].placement[static_cast<std::size_t>(stage)]; }
 
     constexpr void count_holders(std::vector<instruction> const& instructions)
     {
@@ -112,15 +106,14 @@ private:
         auto const stages = static_cast<int>(facts_[at(r.pipeline)].stages);
         auto const other = counterpart(i).stage;
         auto const chain = facts_[at(r.pipeline)].chain;
-        return i.stage < stages && other >= 0 && other < stages && other / chain == i.stage / chain
-            && position_of(r, i.stage) == r.position;
+        return i.stage < stages && other >= 0 && other < stages && other / chain == i.stage / chain && position_of(r, i.stage) == r.position;
     }
 
     /// False for an overlap that a forward and a whole backward do not follow.
     static constexpr bool is_paired(std::vector<instruction> const& row, std::size_t k)
     {
-        return row[k].kind != instruction_kind::overlap
-            || (k + 2 < row.size() && row[k + 1].kind == instruction_kind::forward && row[k + 2].kind == instruction_kind::backward);
+        return row[k].kind != instruction_kind::overlap ||
+               (k + 2 < row.size() && row[k + 1].kind == instruction_kind::forward && row[k + 2].kind == instruction_kind::backward);
     }
 
     /// True when the instruction's inputs exist; those of a transfer are looked at where it is performed.
@@ -133,25 +126,28 @@ private:
         auto const beside = [&](int stage) { return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position; };
         bool const whole = !f.holds(i.stage, i.item, evicted);
         auto const received = [&](int source, int here, int sent) {
-            return f.holds(i.stage, i.item, here)
-                && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
+            return f.holds(i.stage, i.item, here) && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
         };
         switch (i.kind) {
         case instruction_kind::forward:
-            return f.slices_done(i.stage, i.item, true)
-                && (f.begins_copy(i.stage) || received(i.stage - 1, activation_here, activation_sent)
-                    || (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done)));
+            return f.slices_done(i.stage, i.item, true) && (f.begins_copy(i.stage) || received(i.stage - 1, activation_here, activation_sent) ||
+                                                            (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done)));
         case instruction_kind::backward:
         case instruction_kind::input_gradient:
-            return whole && f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false)
-                && (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent)
-                    || (beside(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
+            return whole && f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false) &&
+                   (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent) ||
+                    (beside(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
         case instruction_kind::weight_gradient:
-        case instruction_kind::send_gradient: return given() || f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::send_activation: return given() || (whole && f.holds(i.stage, i.item, forward_done));
-        case instruction_kind::evict: return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::recompute: return !whole;
-        default: return true;
+        case instruction_kind::send_gradient:
+            return given() || f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::send_activation:
+            return given() || (whole && f.holds(i.stage, i.item, forward_done));
+        case instruction_kind::evict:
+            return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::recompute:
+            return !whole;
+        default:
+            return true;
         }
     }
 
@@ -159,8 +155,8 @@ private:
 
     constexpr void note(row_ref r, instruction i)
     {
-        constexpr int facts[] = {forward_done, gradient_done | weight_done, gradient_done, weight_done,
-            activation_sent, activation_here, gradient_sent, gradient_here};
+        constexpr int facts[] = {forward_done, gradient_done | weight_done, gradient_done, weight_done, activation_sent, activation_here, gradient_sent,
+                                 gradient_here};
         auto& known = facts_[at(r.pipeline)].of(i.stage, i.item);
         known = static_cast<std::uint8_t>(known | facts[static_cast<std::size_t>(i.kind)]);
     }
@@ -332,8 +328,7 @@ struct no_observer {
 /// `limits` (empty: none) stops row k of the product after limits[k] instructions, as the loss of its rank does.
 /// A transport with values, as `fifo`, is given as one. Returns ok, or `misplaced`, or `crossed`, or `hang` with the stuck state.
 template <class Transport, class Observer>
-constexpr verdict interpret(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits = {},
-    Transport transport = {})
+constexpr verdict interpret(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits = {}, Transport transport = {})
 {
     return detail::interpretation<Transport, Observer>{programs, observer, limits, transport}.run();
 }

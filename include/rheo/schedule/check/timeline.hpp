@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/check/interpret.hpp"
+#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"
 #include "rheo/units/array_view.hpp"
@@ -59,10 +59,7 @@ struct pipeline_times {
     std::vector<seconds> activation_awaited;  ///< when the next stage posted its receive
     std::vector<seconds> gradient_awaited;    ///< when the stage before did
 
-    constexpr std::size_t slot(int stage, int item) const
-    {
-        return static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item);
-    }
+    constexpr std::size_t slot(int stage, int item) const { return static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item); }
 };
 
 template <class Transport>
@@ -158,10 +155,7 @@ public:
 private:
     constexpr seconds cost(row_ref r, instruction i) const { return cost_of(costs_->pipelines[at(r.pipeline)], i); }
 
-    constexpr seconds gain(row_ref r, instruction i) const
-    {
-        return costs_->pipelines[at(r.pipeline)][static_cast<std::size_t>(i.stage)].overlap_gain;
-    }
+    constexpr seconds gain(row_ref r, instruction i) const { return costs_->pipelines[at(r.pipeline)][static_cast<std::size_t>(i.stage)].overlap_gain; }
 
     /// When the output of the neighbour stage is there, unless a transfer that held this rank has brought it.
     constexpr seconds input_time(row_ref r, instruction i) const
@@ -171,8 +165,7 @@ private:
         auto const& t = times_[at(r.pipeline)];
         auto const& placement = programs_[at(r.pipeline)].placement;
         auto const chain = stages_per_copy(programs_[at(r.pipeline)]);
-        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient
-            || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
+        if (std::is_same_v<Transport, rendezvous> || i.kind == instruction_kind::weight_gradient || (up ? i.stage % chain == 0 : (i.stage + 1) % chain == 0)) {
             return seconds{0.0};
         }
         auto const slot = t.slot(source, i.item);

@@ -46,8 +46,7 @@ constexpr bool peaks_of_family_grow()
 
 template <Schedule S>
 inline constexpr schedule_family family_of{S::name, source_of_family<S>(), [](schedule_family const&, schedule_shape shape) { return fault_of<S>(shape); },
-    [](schedule_family const&, schedule_shape shape) { return S::program(shape); },
-    peaks_of_family_grow<S>()};
+                                           [](schedule_family const&, schedule_shape shape) { return S::program(shape); }, peaks_of_family_grow<S>()};
 
 }  // namespace detail
 

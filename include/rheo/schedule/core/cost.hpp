@@ -50,8 +50,8 @@ template <class = void>
 constexpr stage_costs even_costs(program const& p, stage_cost full)
 {
     auto const part = static_cast<double>(p.rows.size()) / (stages_per_copy(p) * p.slices);
-    stage_cost const cost{full.forward * part, full.backward * part, full.input_gradient * part, full.weight_gradient * part,
-        full.send_activation, full.send_gradient, full.overlap_gain * part};
+    stage_cost const cost{full.forward * part,  full.backward * part, full.input_gradient * part, full.weight_gradient * part,
+                          full.send_activation, full.send_gradient,   full.overlap_gain * part};
     return stage_costs(p.placement.size(), cost);
 }
 
@@ -61,13 +61,20 @@ constexpr seconds cost_of(stage_costs const& costs, instruction i)
     auto const& c = costs[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
     case instruction_kind::forward:
-    case instruction_kind::recompute: return c.forward;
-    case instruction_kind::backward: return c.backward;
-    case instruction_kind::input_gradient: return c.input_gradient;
-    case instruction_kind::weight_gradient: return c.weight_gradient;
-    case instruction_kind::send_activation: return c.send_activation;
-    case instruction_kind::send_gradient: return c.send_gradient;
-    default: return seconds{0.0};
+    case instruction_kind::recompute:
+        return c.forward;
+    case instruction_kind::backward:
+        return c.backward;
+    case instruction_kind::input_gradient:
+        return c.input_gradient;
+    case instruction_kind::weight_gradient:
+        return c.weight_gradient;
+    case instruction_kind::send_activation:
+        return c.send_activation;
+    case instruction_kind::send_gradient:
+        return c.send_gradient;
+    default:
+        return seconds{0.0};
     }
 }
 

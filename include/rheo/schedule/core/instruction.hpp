@@ -60,24 +60,14 @@ constexpr bool is_compute(instruction_kind kind) { return kind <= instruction_ki
 constexpr bool is_local(instruction_kind kind) { return kind == instruction_kind::evict || kind == instruction_kind::recompute; }
 /// What keeps a rank busy with its stages' operations.
 constexpr bool is_work(instruction_kind kind) { return is_compute(kind) || kind == instruction_kind::recompute; }
-constexpr bool is_send(instruction_kind kind)
-{
-    return kind == instruction_kind::send_activation || kind == instruction_kind::send_gradient;
-}
-constexpr bool is_receive(instruction_kind kind)
-{
-    return kind == instruction_kind::receive_activation || kind == instruction_kind::receive_gradient;
-}
-constexpr bool is_reduction(instruction_kind kind)
-{
-    return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction;
-}
+constexpr bool is_send(instruction_kind kind) { return kind == instruction_kind::send_activation || kind == instruction_kind::send_gradient; }
+constexpr bool is_receive(instruction_kind kind) { return kind == instruction_kind::receive_activation || kind == instruction_kind::receive_gradient; }
+constexpr bool is_reduction(instruction_kind kind) { return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction; }
 
 /// The name in traces and drawings (F, B, I, W as in the literature; R for what is computed again).
 constexpr std::string_view name_of(instruction_kind kind)
 {
-    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT",
-        "EVICT", "R", "OVERLAP_F_B"};
+    constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT", "EVICT", "R", "OVERLAP_F_B"};
     return names[static_cast<std::size_t>(kind)];
 }
 

@@ -39,9 +39,15 @@ public:
     }
 
     template <class Transport>
-    static constexpr bool put(Transport const&, std::size_t, std::size_t, bool, instruction) { return true; }
+    static constexpr bool put(Transport const&, std::size_t, std::size_t, bool, instruction)
+    {
+        return true;
+    }
     template <class Transport>
-    static constexpr bool take(Transport const&, std::size_t, std::size_t, bool, instruction) { return true; }
+    static constexpr bool take(Transport const&, std::size_t, std::size_t, bool, instruction)
+    {
+        return true;
+    }
 
 private:
     struct queue {

@@ -33,10 +33,7 @@ struct pipeline_facts {
     int chain = 0;   ///< stages per copy of the model
     int slices = 1;  ///< of a microbatch
 
-    constexpr std::uint8_t& of(int stage, int item)
-    {
-        return facts[static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)];
-    }
+    constexpr std::uint8_t& of(int stage, int item) { return facts[static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)]; }
     constexpr bool holds(int stage, int item, int bits) { return (of(stage, item) & bits) == bits; }
     constexpr bool begins_copy(int stage) const { return stage % chain == 0; }
     constexpr bool ends_copy(int stage) const { return (stage + 1) % chain == 0; }
@@ -85,7 +82,8 @@ constexpr instruction counterpart(instruction i)
         return {instruction_kind::receive_gradient, static_cast<std::int16_t>(i.stage - 1), i.item};
     case instruction_kind::receive_gradient:
         return {instruction_kind::send_gradient, static_cast<std::int16_t>(i.stage + 1), i.item};
-    default: return i;
+    default:
+        return i;
     }
 }
 

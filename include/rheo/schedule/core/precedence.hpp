@@ -19,8 +19,9 @@ enum class work_part : std::uint8_t { forward, input_gradient, weight_gradient }
 
 constexpr work_part part_of(instruction_kind kind)
 {
-    return kind == instruction_kind::forward ? work_part::forward
-        : kind == instruction_kind::weight_gradient ? work_part::weight_gradient : work_part::input_gradient;
+    return kind == instruction_kind::forward           ? work_part::forward
+           : kind == instruction_kind::weight_gradient ? work_part::weight_gradient
+                                                       : work_part::input_gradient;
 }
 
 /// A part of the work as one number: parts, then stages, then items.

@@ -27,10 +27,7 @@ struct program {
 };
 
 /// How many stages one copy of the model has.
-constexpr int stages_per_copy(program const& p)
-{
-    return static_cast<int>(p.placement.size()) / p.copies;
-}
+constexpr int stages_per_copy(program const& p) { return static_cast<int>(p.placement.size()) / p.copies; }
 
 /// The program's form without its instructions.
 template <class = void>

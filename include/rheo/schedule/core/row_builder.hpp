@@ -80,9 +80,7 @@ constexpr program restricted(program p, array_view<stage_work const> work)
     auto const chain = stages_per_copy(p);
     expect_work(chain, work);
     auto const work_of = [&](instruction i) { return work[static_cast<std::size_t>(i.item / p.slices)]; };
-    auto const dropped = [&](instruction i) {
-        return is_compute(i.kind) && i.kind != instruction_kind::forward && i.stage % chain < work_of(i).deepest.value;
-    };
+    auto const dropped = [&](instruction i) { return is_compute(i.kind) && i.kind != instruction_kind::forward && i.stage % chain < work_of(i).deepest.value; };
     for (auto& row : p.rows) {
         std::vector<instruction> kept;
         for (std::size_t k = 0; k < row.size(); ++k) {

@@ -78,9 +78,6 @@ constexpr void expect_none(shape_fault fault)
 }  // namespace detail
 
 /// The sentence of a fault.
-constexpr char const* sentence_of(shape_fault fault)
-{
-    return detail::fault_sentences[static_cast<std::size_t>(fault)];
-}
+constexpr char const* sentence_of(shape_fault fault) { return detail::fault_sentences[static_cast<std::size_t>(fault)]; }
 
 }  // namespace rheo::inline v0

@@ -30,10 +30,7 @@ constexpr int position_count(stage_placement const& where)
     return count;
 }
 
-constexpr int stages_per_copy(stage_placement const& where)
-{
-    return static_cast<int>(where.positions.size()) / where.copies;
-}
+constexpr int stages_per_copy(stage_placement const& where) { return static_cast<int>(where.positions.size()) / where.copies; }
 
 /// True when each position has one stage and there is one copy of the model.
 template <class = void>

@@ -19,18 +19,12 @@
 namespace rheo::inline v0 {
 
 /// The instruction as `2F0`.
-inline std::string to_string(instruction i)
-{
-    return std::to_string(i.stage) + std::string{name_of(i.kind)} + std::to_string(i.item);
-}
+inline std::string to_string(instruction i) { return std::to_string(i.stage) + std::string{name_of(i.kind)} + std::to_string(i.item); }
 
 namespace detail {
 
 /// `(0F7;7B3)OVERLAP_F_B`
-inline std::string overlapped_text(instruction forward, instruction backward)
-{
-    return "(" + to_string(forward) + ";" + to_string(backward) + ")OVERLAP_F_B";
-}
+inline std::string overlapped_text(instruction forward, instruction backward) { return "(" + to_string(forward) + ";" + to_string(backward) + ")OVERLAP_F_B"; }
 
 }  // namespace detail
 

@@ -5,8 +5,8 @@
 // converts to bool in a static_assert) and a sentence for people. A hang shows the stuck state: what
 // each unfinished rank waits in.
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 

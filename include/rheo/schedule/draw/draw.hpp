@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/text.hpp"
-#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/transport.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
@@ -28,10 +28,7 @@ inline std::string label_of(instruction i, bool with_stage)
 }
 
 /// Times are not negative, so half a slot up and down to a whole number rounds.
-constexpr std::size_t slots_in(seconds time, seconds slot)
-{
-    return static_cast<std::size_t>(time / slot + 0.5);
-}
+constexpr std::size_t slots_in(seconds time, seconds slot) { return static_cast<std::size_t>(time / slot + 0.5); }
 
 template <class = void>
 std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)

@@ -87,8 +87,8 @@ parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
             if (cell.empty()) {
                 row.push_back(std::nullopt);
             } else if (read.empty()) {
-                result.reason = "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell)
-                    + " is not an instruction like 2F0";
+                result.reason =
+                    "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell) + " is not an instruction like 2F0";
                 return result;
             }
         }

@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "rheo/schedule/core/cost.hpp"
-#include "rheo/schedule/draw/draw.hpp"
-#include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/core/cost.hpp"
+#include "rheo/schedule/core/program.hpp"
+#include "rheo/schedule/draw/draw.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -40,8 +40,8 @@ inline std::string decimal(double value)
 inline std::string svg_box(double x, double y, double width, double height, instruction i, bool with_stage)
 {
     auto const label = label_of(i, with_stage);
-    std::string box = "<rect x=\"" + decimal(x) + "\" y=\"" + decimal(y) + "\" width=\"" + decimal(width) + "\" height=\"" + decimal(height)
-        + "\" fill=\"" + std::string{colour_of(i.kind)} + "\" stroke=\"#555\" stroke-width=\"0.5\"><title>" + label + "</title></rect>";
+    std::string box = "<rect x=\"" + decimal(x) + "\" y=\"" + decimal(y) + "\" width=\"" + decimal(width) + "\" height=\"" + decimal(height) + "\" fill=\"" +
+                      std::string{colour_of(i.kind)} + "\" stroke=\"#555\" stroke-width=\"0.5\"><title>" + label + "</title></rect>";
     if (width > 6.0 * static_cast<double>(label.size())) {
         box += "<text x=\"" + decimal(x + width / 2) + "\" y=\"" + decimal(y + height / 2 + 3) + "\">" + label + "</text>";
     }
@@ -61,13 +61,14 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
     auto const end = makespan(times);
     auto const scale = end > seconds{0.0} ? (width - margin) / end.count : 0.0;
     bool const with_stage = p.placement.size() > p.rows.size();
-    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + detail::decimal(width) + "\" height=\""
-        + detail::decimal(height * static_cast<double>(times.rows.size() + 1)) + "\" font-family=\"sans-serif\" font-size=\"9\" text-anchor=\"middle\">\n";
+    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + detail::decimal(width) + "\" height=\"" +
+                      detail::decimal(height * static_cast<double>(times.rows.size() + 1)) +
+                      "\" font-family=\"sans-serif\" font-size=\"9\" text-anchor=\"middle\">\n";
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
         auto const y = height * static_cast<double>(row);
         svg += "<text x=\"" + detail::decimal(margin / 2) + "\" y=\"" + detail::decimal(y + 14) + "\">" + std::to_string(row) + "</text>\n";
-        svg += "<rect x=\"" + detail::decimal(margin) + "\" y=\"" + detail::decimal(y + 1) + "\" width=\"" + detail::decimal(end.count * scale)
-            + "\" height=\"" + detail::decimal(height - 2) + "\" fill=\"" + std::string{detail::idle_colour} + "\"/>\n";
+        svg += "<rect x=\"" + detail::decimal(margin) + "\" y=\"" + detail::decimal(y + 1) + "\" width=\"" + detail::decimal(end.count * scale) +
+               "\" height=\"" + detail::decimal(height - 2) + "\" fill=\"" + std::string{detail::idle_colour} + "\"/>\n";
         auto const& is = times.rows[row].instructions;
         for (std::size_t k = 0; k < is.size(); ++k) {
             if (!is_work(is[k].what.kind)) {
@@ -76,8 +77,8 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
             bool const upper = k > 0 && is[k - 1].what.kind == instruction_kind::overlap;
             bool const lower = k > 1 && is[k - 2].what.kind == instruction_kind::overlap;
             auto const share = upper || lower ? height / 2 - 1 : height - 2;
-            svg += detail::svg_box(margin + is[k].start.count * scale, y + (lower ? height / 2 : 1), (is[k].end - is[k].start).count * scale, share,
-                is[k].what, with_stage);
+            svg += detail::svg_box(margin + is[k].start.count * scale, y + (lower ? height / 2 : 1), (is[k].end - is[k].start).count * scale, share, is[k].what,
+                                   with_stage);
         }
     }
     constexpr std::string_view words[] = {"F forward", "B backward", "I input gradient", "W weight gradient", "idle"};
@@ -85,9 +86,9 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
         auto const x = margin + 110.0 * static_cast<double>(k);
         auto const y = height * static_cast<double>(times.rows.size()) + 6;
         auto const colour = k < 4 ? detail::colour_of(static_cast<instruction_kind>(k)) : detail::idle_colour;
-        svg += "<rect x=\"" + detail::decimal(x) + "\" y=\"" + detail::decimal(y) + "\" width=\"10\" height=\"10\" fill=\"" + std::string{colour}
-            + "\"/><text text-anchor=\"start\" x=\"" + detail::decimal(x + 14) + "\" y=\"" + detail::decimal(y + 9) + "\">" + std::string{words[k]}
-            + "</text>\n";
+        svg += "<rect x=\"" + detail::decimal(x) + "\" y=\"" + detail::decimal(y) + "\" width=\"10\" height=\"10\" fill=\"" + std::string{colour} +
+               "\"/><text text-anchor=\"start\" x=\"" + detail::decimal(x + 14) + "\" y=\"" + detail::decimal(y + 9) + "\">" + std::string{words[k]} +
+               "</text>\n";
     }
     return svg + "</svg>\n";
 }

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "rheo/schedule/check/complete.hpp"
-#include "rheo/schedule/draw/grid_text.hpp"
-#include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/check/stuck_state.hpp"
+#include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"
+#include "rheo/schedule/draw/grid_text.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -123,9 +123,9 @@ std::string fault_of_half_run(program const& p, std::vector<forwards_of_item> co
         }
         auto const name = p.slices == 1 ? "microbatch " + std::to_string(item)
                                         : "slice " + std::to_string(item % p.slices) + " of microbatch " + std::to_string(item / p.slices);
-        return "row " + std::to_string(p.placement[static_cast<std::size_t>(missing)] + 1) + ": " + name + " runs in stage "
-            + std::to_string(stages.front()) + " but not in stage " + std::to_string(missing) + ": "
-            + to_string(make_instruction(instruction_kind::forward, stage_id{missing}, microbatch_id{item})) + " is missing";
+        return "row " + std::to_string(p.placement[static_cast<std::size_t>(missing)] + 1) + ": " + name + " runs in stage " + std::to_string(stages.front()) +
+               " but not in stage " + std::to_string(missing) + ": " +
+               to_string(make_instruction(instruction_kind::forward, stage_id{missing}, microbatch_id{item})) + " is missing";
     }
     return {};
 }
@@ -159,8 +159,10 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
             auto const stage = static_cast<std::size_t>(cell->stage);
             placement.resize(std::max(placement.size(), stage + 1), -1);
             if (placement[stage] >= 0 && placement[stage] != static_cast<int>(row)) {
-                return {{}, 0, detail::place_in(read.grid, row, *cell) + "stage " + std::to_string(stage) + " already lives in row "
-                        + std::to_string(placement[stage] + 1)};
+                return {{},
+                        0,
+                        detail::place_in(read.grid, row, *cell) + "stage " + std::to_string(stage) + " already lives in row " +
+                            std::to_string(placement[stage] + 1)};
             }
             placement[stage] = static_cast<int>(row);
             items = std::max(items, std::int64_t{cell->item} + 1);
@@ -184,8 +186,10 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
     }
     // A number with a digit too many asks for more than the text can hold: said here, before anything is made in that size.
     if (auto const stages = static_cast<std::int64_t>(placement.size()); items * stages > computations) {
-        return {{}, 0, std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages)
-                + " computations, and there are " + std::to_string(computations)};
+        return {{},
+                0,
+                std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages) +
+                    " computations, and there are " + std::to_string(computations)};
     }
     if (items % slices != 0) {
         return {{}, 0, "the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};

@@ -11,10 +11,10 @@
 
 #include <string_view>
 
-#include "rheo/schedule/transform/justify.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
 #include "rheo/schedule/families/two_directions.hpp"
+#include "rheo/schedule/transform/justify.hpp"
 
 namespace rheo::inline v0 {
 
@@ -30,8 +30,8 @@ struct bitpipe {
     {
         detail::expect_possible<bitpipe>(shape);
         auto const p = shape.ranks;
-        auto units = detail::in_units(shape.microbatches, p,
-            [&](int count) { return detail::pairs_in_slots({.ranks = p, .microbatches = count, .chunks = 2}, 2 * p); });
+        auto units =
+            detail::in_units(shape.microbatches, p, [&](int count) { return detail::pairs_in_slots({.ranks = p, .microbatches = count, .chunks = 2}, 2 * p); });
         if (shape.microbatches <= p) {
             return units;
         }

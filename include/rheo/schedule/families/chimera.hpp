@@ -16,7 +16,8 @@ namespace rheo::inline v0 {
 
 struct chimera {
     static constexpr std::string_view name = "chimera";
-    static constexpr std::string_view source = "Li and Hoefler, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines, SC 2021, section 3";
+    static constexpr std::string_view source =
+        "Li and Hoefler, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines, SC 2021, section 3";
     static constexpr bool peaks_grow = true;
 
     static constexpr shape_fault fault(schedule_shape shape) { return detail::two_directions_fault(shape); }

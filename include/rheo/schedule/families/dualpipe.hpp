@@ -8,16 +8,17 @@
 #include <algorithm>
 #include <string_view>
 
-#include "rheo/schedule/families/dual_order.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/dual_order.hpp"
 
 namespace rheo::inline v0 {
 
 struct dualpipe {
     static constexpr std::string_view name = "dualpipe";
-    static constexpr std::string_view source = "DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.2.1; order of the repository deepseek-ai/DualPipe";
+    static constexpr std::string_view source =
+        "DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.2.1; order of the repository deepseek-ai/DualPipe";
     static constexpr bool peaks_grow = true;
 
     /// Two directions, and enough microbatches to fill both.

@@ -6,16 +6,17 @@
 
 #include <string_view>
 
-#include "rheo/schedule/families/dual_order.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/dual_order.hpp"
 
 namespace rheo::inline v0 {
 
 struct dualpipe_v {
     static constexpr std::string_view name = "dualpipe-v";
-    static constexpr std::string_view source = "Qi et al., DualPipe could be better without the Dual, Sea AI Lab 2025; order of the repository deepseek-ai/DualPipe";
+    static constexpr std::string_view source =
+        "Qi et al., DualPipe could be better without the Dual, Sea AI Lab 2025; order of the repository deepseek-ai/DualPipe";
     static constexpr bool peaks_grow = true;
 
     /// Enough microbatches to fill both arms of the V.
@@ -32,8 +33,7 @@ struct dualpipe_v {
         auto const p = shape.ranks;
         auto result = detail::placed_program(p, v_placement(p, 2));
         for (int rank = 0; rank < p; ++rank) {
-            detail::add_dual_order({&result, {rank, 2 * p - 1 - rank}, {0, 0}}, p - 1 - rank, rank + 1,
-                shape.microbatches - 2 * p + rank + 1, rank == p - 1);
+            detail::add_dual_order({&result, {rank, 2 * p - 1 - rank}, {0, 0}}, p - 1 - rank, rank + 1, shape.microbatches - 2 * p + rank + 1, rank == p - 1);
         }
         return result;
     }

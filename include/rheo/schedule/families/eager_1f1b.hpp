@@ -6,8 +6,8 @@
 
 #include <string_view>
 
-#include "rheo/schedule/families/in_turn.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/in_turn.hpp"
 
 namespace rheo::inline v0 {
 

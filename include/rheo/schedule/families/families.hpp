@@ -39,8 +39,8 @@ inline constexpr std::size_t schedule_family_count = 17;
 template <class = void>
 constexpr std::array<any_schedule, schedule_family_count> schedule_families()
 {
-    return {gpipe{}, one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{}, zb_h2{}, zb1p{}, zb_v{}, v_half{}, v_min{}, dualpipe{}, dualpipe_v{},
-        chimera{}, bitpipe{}, hanayo{}, seq1f1b{}};
+    return {gpipe{},  one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{},   zb_h2{},  zb1p{},   zb_v{},
+            v_half{}, v_min{},       dualpipe{},   dualpipe_v{},  chimera{},    bitpipe{}, hanayo{}, seq1f1b{}};
 }
 
 /// Their names, in the same order.

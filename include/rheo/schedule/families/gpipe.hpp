@@ -7,8 +7,8 @@
 
 #include <string_view>
 
-#include "rheo/schedule/families/looped_bfs.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/looped_bfs.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
@@ -28,7 +28,10 @@ struct gpipe {
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
     template <class = void>
-    static constexpr rheo::program program(int ranks, array_view<stage_work const> work) { return program_of_work<gpipe>(ranks, work); }
+    static constexpr rheo::program program(int ranks, array_view<stage_work const> work)
+    {
+        return program_of_work<gpipe>(ranks, work);
+    }
 
     friend constexpr bool operator==(gpipe, gpipe) = default;
 };

@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "rheo/schedule/families/interleaved_order.hpp"
-#include "rheo/schedule/transform/justify.hpp"
-#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/interleaved_order.hpp"
+#include "rheo/schedule/search/list_schedule.hpp"
+#include "rheo/schedule/transform/justify.hpp"
 
 namespace rheo::inline v0 {
 
@@ -27,10 +27,7 @@ struct hanayo {
     static constexpr schedule_options takes{.chunks = true};
 
     /// A wave is two chunks.
-    static constexpr shape_fault fault(schedule_shape shape)
-    {
-        return shape.chunks % 2 != 0 ? shape_fault::odd_chunks : shape_fault::none;
-    }
+    static constexpr shape_fault fault(schedule_shape shape) { return shape.chunks % 2 != 0 ? shape_fault::odd_chunks : shape_fault::none; }
 
     /// The compute program of a whole step. @pre fault_of says none
     template <class = void>

@@ -8,11 +8,11 @@
 #include <algorithm>
 
 #include "rheo/schedule/core/instruction.hpp"
-#include "rheo/schedule/families/interleaved_order.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/interleaved_order.hpp"
 
 namespace rheo::inline v0::detail {
 
@@ -59,8 +59,8 @@ constexpr program in_turn(schedule_shape shape, turns per_rank)
     for (int rank = 0; rank < shape.ranks; ++rank) {
         turns const t{per_rank.ahead * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.group, per_rank.behind * rank, per_rank.split};
         auto const at_chunk = [&](int chunk, int k) { return stage_item{stage_id{chunk * shape.ranks + rank}, item(k).microbatch}; };
-        add_in_turn(result, static_cast<int>(items.size()), t,
-            [&](int k) { return at_chunk(item(k).chunk, k); },
+        add_in_turn(
+            result, static_cast<int>(items.size()), t, [&](int k) { return at_chunk(item(k).chunk, k); },
             [&](int k) { return at_chunk(shape.chunks - 1 - item(k).chunk, k); });
     }
     return result;

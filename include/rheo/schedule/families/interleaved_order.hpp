@@ -36,10 +36,7 @@ constexpr std::vector<chunk_item> grouped(int chunks, int microbatches, int grou
 }
 
 /// The chunks that a shape asks for, `otherwise` when it leaves the choice.
-constexpr int chunks_of(schedule_shape shape, int otherwise = 2)
-{
-    return shape.chunks == 0 ? otherwise : shape.chunks;
-}
+constexpr int chunks_of(schedule_shape shape, int otherwise = 2) { return shape.chunks == 0 ? otherwise : shape.chunks; }
 
 /// The group that a shape asks for; left to choose: m / (m / p) when that divides m, as PyTorch does, else p.
 constexpr int group_of(schedule_shape shape)
@@ -63,8 +60,7 @@ constexpr schedule_shape with_groups(schedule_shape shape)
 constexpr bool is_known_group(schedule_shape shape)
 {
     auto const group = group_of(shape);
-    return shape.ranks <= group && group <= shape.microbatches
-        && (shape.microbatches % group == 0 || shape.microbatches % group >= shape.ranks);
+    return shape.ranks <= group && group <= shape.microbatches && (shape.microbatches % group == 0 || shape.microbatches % group >= shape.ranks);
 }
 
 /// `cyclic` when the group is not known and the check of `order(shape)` finds a circle.

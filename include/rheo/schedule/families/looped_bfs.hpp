@@ -7,10 +7,10 @@
 
 #include <string_view>
 
-#include "rheo/schedule/families/interleaved_order.hpp"
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/interleaved_order.hpp"
 
 namespace rheo::inline v0 {
 

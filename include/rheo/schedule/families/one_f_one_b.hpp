@@ -7,8 +7,8 @@
 
 #include <string_view>
 
-#include "rheo/schedule/families/in_turn.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/in_turn.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
@@ -28,7 +28,10 @@ struct one_f_one_b {
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
     template <class = void>
-    static constexpr rheo::program program(int ranks, array_view<stage_work const> work) { return program_of_work<one_f_one_b>(ranks, work); }
+    static constexpr rheo::program program(int ranks, array_view<stage_work const> work)
+    {
+        return program_of_work<one_f_one_b>(ranks, work);
+    }
 
     friend constexpr bool operator==(one_f_one_b, one_f_one_b) = default;
 };

@@ -8,8 +8,8 @@
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/core/frozen.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 
 namespace rheo::inline v0 {
 
@@ -47,16 +47,11 @@ struct schedule_proof {
     static_assert(fault != shape_fault::group_not_taken, "rheo: this schedule has no groups of microbatches");
     static_assert(fault != shape_fault::slices_not_taken, "rheo: this schedule does not cut sequences into slices");
     static_assert(fault != shape_fault::counts, "rheo: chunks, group and slices count from one");
-    static_assert(fault != shape_fault::odd_ranks,
-        "rheo: this schedule runs in two directions and needs an even number of ranks");
-    static_assert(fault != shape_fault::odd_microbatches,
-        "rheo: this schedule runs in two directions and needs an even number of microbatches");
-    static_assert(fault != shape_fault::odd_chunks,
-        "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
-    static_assert(fault != shape_fault::fewer_than_twice_the_ranks,
-        "rheo: this schedule needs at least twice as many microbatches as ranks");
-    static_assert(fault != shape_fault::cyclic,
-        "rheo: with this group of microbatches the ranks would wait for each other in a circle");
+    static_assert(fault != shape_fault::odd_ranks, "rheo: this schedule runs in two directions and needs an even number of ranks");
+    static_assert(fault != shape_fault::odd_microbatches, "rheo: this schedule runs in two directions and needs an even number of microbatches");
+    static_assert(fault != shape_fault::odd_chunks, "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
+    static_assert(fault != shape_fault::fewer_than_twice_the_ranks, "rheo: this schedule needs at least twice as many microbatches as ranks");
+    static_assert(fault != shape_fault::cyclic, "rheo: with this group of microbatches the ranks would wait for each other in a circle");
     static constexpr auto order = prove_order<S, Shape>();
     static_assert(order.is_complete, "rheo: this schedule leaves out an instruction, repeats one or puts it on a wrong rank");
     static_assert(order.is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");

@@ -12,8 +12,8 @@
 
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/core/cost.hpp"
-#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
+#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
@@ -76,8 +76,14 @@ constexpr program listed_program(schedule_form const& form, array_view<stage_wor
 {
     auto const stages = static_cast<int>(form.where.positions.size());
     auto const cap = form.slices == 1 ? bytes{2 * std::int64_t{stages}} : bytes{};
-    auto answer = list_schedule({.ranks = position_count(form.where), .placement = form.where.positions, .costs = unit_costs(stages),
-                                 .microbatches = static_cast<int>(work.size()), .copies = form.where.copies, .split = form.split, .cap = cap, .slices = form.slices});
+    auto answer = list_schedule({.ranks = position_count(form.where),
+                                 .placement = form.where.positions,
+                                 .costs = unit_costs(stages),
+                                 .microbatches = static_cast<int>(work.size()),
+                                 .copies = form.where.copies,
+                                 .split = form.split,
+                                 .cap = cap,
+                                 .slices = form.slices});
     return detail::restricted(std::move(answer.what), work);
 }
 

@@ -8,10 +8,10 @@
 
 #include <string_view>
 
-#include "rheo/schedule/transform/building_block.hpp"
 #include "rheo/schedule/core/placement.hpp"
-#include "rheo/schedule/transform/reorder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/transform/building_block.hpp"
+#include "rheo/schedule/transform/reorder.hpp"
 
 namespace rheo::inline v0 {
 

@@ -7,9 +7,9 @@
 
 #include <string_view>
 
+#include "rheo/schedule/core/schedule.hpp"
 #include "rheo/schedule/families/in_turn.hpp"
 #include "rheo/schedule/families/interleaved_order.hpp"
-#include "rheo/schedule/core/schedule.hpp"
 
 namespace rheo::inline v0 {
 

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "rheo/schedule/families/in_turn.hpp"
 #include "rheo/schedule/core/schedule.hpp"
+#include "rheo/schedule/families/in_turn.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,7 +29,8 @@ struct zb_h2 {
         for (int rank = 0; rank < shape.ranks; ++rank) {
             auto const below = shape.ranks - 1 - rank;
             auto const item = [&](int k) { return detail::stage_item{stage_id{rank}, microbatch_id{k}}; };
-            detail::add_in_turn(result, shape.microbatches, {.ahead = below + std::min(below, more), .behind = rank + std::min(rank, more), .split = true}, item, item);
+            detail::add_in_turn(result, shape.microbatches, {.ahead = below + std::min(below, more), .behind = rank + std::min(rank, more), .split = true},
+                                item, item);
         }
         return result;
     }

@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/cost.hpp"
-#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/core/precedence.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -145,8 +145,11 @@ private:
         auto const between = slices * static_cast<std::size_t>(request_->copies);  // from a microbatch to the copy's next
         auto const activation = request_->activations.empty() ? bytes{1} : request_->activations[s];
         operation o{make_instruction(k, stage_id{static_cast<int>(s)}, microbatch_id{static_cast<int>(m)}),
-            static_cast<std::size_t>(request_->placement[s]), {}, kind == 0 ? activation : bytes{},
-            kind == (request_->split ? 2U : 1U) ? activation : bytes{}, {}};
+                    static_cast<std::size_t>(request_->placement[s]),
+                    {},
+                    kind == 0 ? activation : bytes{},
+                    kind == (request_->split ? 2U : 1U) ? activation : bytes{},
+                    {}};
         o.time = cost_of(request_->costs, o.what);
         if (kind == 0 && s % chain_ == 0 && m % slices == 0 && m >= between) {
             o.after.push_back({index(0, s, m - between), {}});
@@ -193,10 +196,7 @@ private:
         return result;
     }
 
-    constexpr bool fits(operation const& o) const
-    {
-        return request_->cap == bytes{} || o.takes == bytes{} || held_[o.rank] + o.takes <= request_->cap;
-    }
+    constexpr bool fits(operation const& o) const { return request_->cap == bytes{} || o.takes == bytes{} || held_[o.rank] + o.takes <= request_->cap; }
 
     constexpr void explore(std::size_t count)
     {

@@ -169,8 +169,8 @@ private:
     constexpr choice next(std::size_t stage, int kind)
     {
         auto const k = done(stage, kind);
-        if (k == wanted_[stage] || (kind == 2 && (!request_->split || k == done(stage, 1)))
-            || (kind == 1 && item_of(kind, k) >= done(stage, 0)) || (kind == 0 && !has_room(stage))) {
+        if (k == wanted_[stage] || (kind == 2 && (!request_->split || k == done(stage, 1))) || (kind == 1 && item_of(kind, k) >= done(stage, 0)) ||
+            (kind == 0 && !has_room(stage))) {
             return {};
         }
         auto start = clocks_[rank_of(stage)];
@@ -281,8 +281,7 @@ constexpr list_answer list_schedule(list_request const& request)
     expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");
     expects(request.slices >= 1 && request.copies >= 1, "a list schedule needs a slice and a copy of the model");
     expects(request.costs.size() == request.placement.size(), "a list schedule needs the costs of every stage");
-    expects(request.activations.empty() || request.activations.size() == request.placement.size(),
-        "a list schedule needs the activations of every stage");
+    expects(request.activations.empty() || request.activations.size() == request.placement.size(), "a list schedule needs the activations of every stage");
     detail::list_scheduling scheduling{request};
     if (!scheduling.fits()) {
         return {{}, {}, "the memory cap does not hold one microbatch on each stage of a rank"};

@@ -32,12 +32,12 @@ namespace detail {
 /// The slot of an instruction kind in the block.
 constexpr int slot_of(building_block const& block, instruction_kind kind, std::size_t stage)
 {
-    return kind == instruction_kind::forward ? block.forward[stage]
-        : kind == instruction_kind::input_gradient ? block.input_gradient[stage] : block.weight_gradient[stage];
+    return kind == instruction_kind::forward          ? block.forward[stage]
+           : kind == instruction_kind::input_gradient ? block.input_gradient[stage]
+                                                      : block.weight_gradient[stage];
 }
 
-inline constexpr instruction_kind split_kinds[] = {
-    instruction_kind::forward, instruction_kind::input_gradient, instruction_kind::weight_gradient};
+inline constexpr instruction_kind split_kinds[] = {instruction_kind::forward, instruction_kind::input_gradient, instruction_kind::weight_gradient};
 
 /// An instruction of the block on a rank: the first of a sequence with one member per microbatch.
 struct block_entry {
@@ -69,8 +69,8 @@ constexpr bool repeats(building_block const& block, int ranks)
 {
     for (std::size_t s = 0; s < block.placement.size(); ++s) {
         bool const last = s + 1 == block.placement.size();
-        if ((!last && block.forward[s + 1] <= block.forward[s]) || (!last && block.input_gradient[s] <= block.input_gradient[s + 1])
-            || block.input_gradient[s] <= block.forward[s] || block.weight_gradient[s] <= block.input_gradient[s]) {
+        if ((!last && block.forward[s + 1] <= block.forward[s]) || (!last && block.input_gradient[s] <= block.input_gradient[s + 1]) ||
+            block.input_gradient[s] <= block.forward[s] || block.weight_gradient[s] <= block.input_gradient[s]) {
             return false;
         }
     }

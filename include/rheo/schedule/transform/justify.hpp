@@ -45,12 +45,12 @@ public:
         for (std::size_t c = 0; c < all_.size(); ++c) {
             auto const i = all_[c].what;
             for_each_need(form_, costs, part_of(i.kind), static_cast<std::size_t>(i.stage), static_cast<std::size_t>(i.item),
-                [&](work_part part, std::size_t stage, std::size_t item, seconds lag) {
-                    auto const needed = at(part, stage, item);
-                    expects(needed != unknown, "a program is justified when it is complete");
-                    all_[c].before.add({needed, lag});
-                    all_[needed].after.add({c, lag});
-                });
+                          [&](work_part part, std::size_t stage, std::size_t item, seconds lag) {
+                              auto const needed = at(part, stage, item);
+                              expects(needed != unknown, "a program is justified when it is complete");
+                              all_[c].before.add({needed, lag});
+                              all_[needed].after.add({c, lag});
+                          });
         }
     }
 
@@ -131,7 +131,7 @@ private:
     }
 
     /// All computations, those that end last first, each behind what it needs.
-    constexpr std::vector<std::size_t> last_first(lanes const& of, neighbours computation::*needs) const
+    constexpr std::vector<std::size_t> last_first(lanes const& of, neighbours computation::* needs) const
     {
         std::vector<std::size_t> order;
         std::vector<std::size_t> left;
@@ -160,7 +160,7 @@ private:
     }
 
     /// Each computation in turn at the first gap of its row behind what it needs.
-    constexpr lanes packed(std::vector<std::size_t> const& order, neighbours computation::*needs) const
+    constexpr lanes packed(std::vector<std::size_t> const& order, neighbours computation::* needs) const
     {
         lanes result(form_.rows.size());
         std::vector<seconds> ends(all_.size(), seconds{-1.0});

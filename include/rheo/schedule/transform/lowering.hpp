@@ -39,8 +39,7 @@ constexpr pipeline_facts computations_of(program const& p)
                 continue;
             }
             expects(is_compute(i.kind), "lowering begins with a program that only computes");
-            expects(i.stage >= 0 && static_cast<std::size_t>(i.stage) < result.stages && i.item >= 0,
-                "an instruction names a stage outside the pipeline");
+            expects(i.stage >= 0 && static_cast<std::size_t>(i.stage) < result.stages && i.item >= 0, "an instruction names a stage outside the pipeline");
             auto& f = result.of(i.stage, i.item);
             f = static_cast<std::uint8_t>(f | (i.kind == instruction_kind::forward ? forward_done : gradient_done));
         }
@@ -52,13 +51,13 @@ template <class = void>
 constexpr needed_send send_after(program const& p, pipeline_facts& computations, instruction i)
 {
     bool const up = i.kind == instruction_kind::forward;
-    if (i.kind == instruction_kind::weight_gradient || i.kind == instruction_kind::overlap
-        || (up ? computations.ends_copy(i.stage) : computations.begins_copy(i.stage))) {
+    if (i.kind == instruction_kind::weight_gradient || i.kind == instruction_kind::overlap ||
+        (up ? computations.ends_copy(i.stage) : computations.begins_copy(i.stage))) {
         return {false, i};
     }
     auto const target = i.stage + (up ? 1 : -1);
-    if (p.placement[static_cast<std::size_t>(target)] == p.placement[static_cast<std::size_t>(i.stage)]
-        || !computations.holds(target, i.item, up ? forward_done : gradient_done)) {
+    if (p.placement[static_cast<std::size_t>(target)] == p.placement[static_cast<std::size_t>(i.stage)] ||
+        !computations.holds(target, i.item, up ? forward_done : gradient_done)) {
         return {false, i};
     }
     return {true, {up ? instruction_kind::send_activation : instruction_kind::send_gradient, i.stage, i.item}};
@@ -68,20 +67,19 @@ constexpr needed_send send_after(program const& p, pipeline_facts& computations,
 template <class = void>
 constexpr bool ready_to_place(program const& p, pipeline_facts& there, instruction i)
 {
-    auto const same_rank = [&](int stage) {
-        return p.placement[static_cast<std::size_t>(stage)] == p.placement[static_cast<std::size_t>(i.stage)];
-    };
+    auto const same_rank = [&](int stage) { return p.placement[static_cast<std::size_t>(stage)] == p.placement[static_cast<std::size_t>(i.stage)]; };
     switch (i.kind) {
-    case instruction_kind::overlap: return true;
+    case instruction_kind::overlap:
+        return true;
     case instruction_kind::forward:
-        return there.slices_done(i.stage, i.item, true)
-            && (there.begins_copy(i.stage) || there.holds(i.stage, i.item, activation_here)
-                || (same_rank(i.stage - 1) && there.holds(i.stage - 1, i.item, forward_done)));
-    case instruction_kind::weight_gradient: return there.holds(i.stage, i.item, gradient_done);
+        return there.slices_done(i.stage, i.item, true) && (there.begins_copy(i.stage) || there.holds(i.stage, i.item, activation_here) ||
+                                                            (same_rank(i.stage - 1) && there.holds(i.stage - 1, i.item, forward_done)));
+    case instruction_kind::weight_gradient:
+        return there.holds(i.stage, i.item, gradient_done);
     default:
-        return there.holds(i.stage, i.item, forward_done) && there.slices_done(i.stage, i.item, false)
-            && (there.ends_copy(i.stage) || there.holds(i.stage, i.item, gradient_here)
-                || (same_rank(i.stage + 1) && there.holds(i.stage + 1, i.item, gradient_done)));
+        return there.holds(i.stage, i.item, forward_done) && there.slices_done(i.stage, i.item, false) &&
+               (there.ends_copy(i.stage) || there.holds(i.stage, i.item, gradient_here) ||
+                (same_rank(i.stage + 1) && there.holds(i.stage + 1, i.item, gradient_done)));
     }
 }
 
@@ -166,9 +164,8 @@ constexpr program lower_lazily(program const& compute)
     auto const receive_before = [&](std::vector<instruction>& row, instruction i) {
         bool const up = i.kind == instruction_kind::forward;
         auto const source = i.stage + (up ? -1 : 1);
-        if (!is_compute(i.kind) || i.kind == instruction_kind::weight_gradient
-            || (up ? computations.begins_copy(i.stage) : computations.ends_copy(i.stage))
-            || compute.placement[static_cast<std::size_t>(source)] == compute.placement[static_cast<std::size_t>(i.stage)]) {
+        if (!is_compute(i.kind) || i.kind == instruction_kind::weight_gradient || (up ? computations.begins_copy(i.stage) : computations.ends_copy(i.stage)) ||
+            compute.placement[static_cast<std::size_t>(source)] == compute.placement[static_cast<std::size_t>(i.stage)]) {
             return;
         }
         row.push_back({up ? instruction_kind::receive_activation : instruction_kind::receive_gradient, i.stage, i.item});
@@ -181,7 +178,7 @@ constexpr program lower_lazily(program const& compute)
                 receive_before(result.rows[row], order[k]);
             }
             result.rows[row].insert(result.rows[row].end(), order.begin() + static_cast<std::ptrdiff_t>(begin),
-                order.begin() + static_cast<std::ptrdiff_t>(end));
+                                    order.begin() + static_cast<std::ptrdiff_t>(end));
             for (; begin < end; ++begin) {
                 if (auto const [needed, send] = detail::send_after(compute, computations, order[begin]); needed) {
                     result.rows[row].push_back(send);
@@ -195,11 +192,17 @@ constexpr program lower_lazily(program const& compute)
 /// The two lowerings as policies.
 struct pair_insertion {
     template <class = void>
-    static constexpr program lowered(program const& compute) { return lower(compute); }
+    static constexpr program lowered(program const& compute)
+    {
+        return lower(compute);
+    }
 };
 struct lazy_insertion {
     template <class = void>
-    static constexpr program lowered(program const& compute) { return lower_lazily(compute); }
+    static constexpr program lowered(program const& compute)
+    {
+        return lower_lazily(compute);
+    }
 };
 
 }  // namespace rheo::inline v0

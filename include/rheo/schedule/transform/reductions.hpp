@@ -168,7 +168,7 @@ constexpr verdict reductions_in_place(program const& p, units_by_stage const& un
             if (posts[h] == 0 || h >= awaited) {
                 auto const kind = posts[h] == 0 ? instruction_kind::post_reduction : instruction_kind::await_reduction;
                 return refused(program_fault::missing,
-                    {pipeline_id{0}, static_cast<int>(position), make_instruction(kind, stage_id{held[h].stage}, held[h].unit)});
+                               {pipeline_id{0}, static_cast<int>(position), make_instruction(kind, stage_id{held[h].stage}, held[h].unit)});
             }
         }
     }

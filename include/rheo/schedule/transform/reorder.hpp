@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/schedule/transform/building_block.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
+#include "rheo/schedule/transform/building_block.hpp"
 
 namespace rheo::inline v0 {
 
@@ -25,8 +25,11 @@ template <class = void>
 class slot_table {
 public:
     constexpr slot_table(building_block const& block, int ranks, int microbatches)
-        : block_{&block}, stages_{block.placement.size()}, microbatches_{static_cast<std::size_t>(microbatches)},
-          slots_(3 * stages_ * microbatches_, 0), rows_(static_cast<std::size_t>(ranks))
+        : block_{&block},
+          stages_{block.placement.size()},
+          microbatches_{static_cast<std::size_t>(microbatches)},
+          slots_(3 * stages_ * microbatches_, 0),
+          rows_(static_cast<std::size_t>(ranks))
     {
         for (std::size_t o = 0; o < slots_.size(); ++o) {
             auto const slot = slot_of(block, split_kinds[kind_of(o)], stage_of(o)) + static_cast<int>(o % microbatches_) * block.period;

@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/core/pipeline_facts.hpp"
 #include "rheo/schedule/core/program.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 
 namespace rheo::inline v0 {
 
@@ -27,8 +27,12 @@ constexpr std::optional<int> count_steps(program const& p)
         auto const met = detail::counterpart(i);
         int fact = 0;
         switch (i.kind) {
-        case instruction_kind::send_activation: fact = done.holds(i.stage, i.item, detail::forward_done) ? detail::activation_sent : 0; break;
-        case instruction_kind::send_gradient: fact = done.holds(i.stage, i.item, detail::gradient_done) ? detail::gradient_sent : 0; break;
+        case instruction_kind::send_activation:
+            fact = done.holds(i.stage, i.item, detail::forward_done) ? detail::activation_sent : 0;
+            break;
+        case instruction_kind::send_gradient:
+            fact = done.holds(i.stage, i.item, detail::gradient_done) ? detail::gradient_sent : 0;
+            break;
         case instruction_kind::receive_activation:
             fact = done.holds(met.stage, met.item, detail::activation_sent) ? detail::activation_here : 0;
             break;

@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "executor/mpi/survivors.hpp"
 #include "executor/state/collectives.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -85,7 +85,8 @@ TEST_CASE("a comparison of plans, a reduction and a wait for all take one messag
         auto const reduced = simulated(ranks, [&](mpi::messenger& messages, int rank) {
             step_scalars scalars{{-1.0 * rank, 0.5 * rank}, {rank, 1}};
             all_reduce(messages, scalars);
-            right = right && scalars.maxima == std::vector{0.0, 0.5 * (ranks - 1)} && scalars.sums == std::vector<std::int64_t>{std::int64_t{ranks} * (ranks - 1) / 2, ranks};
+            right = right && scalars.maxima == std::vector{0.0, 0.5 * (ranks - 1)} &&
+                    scalars.sums == std::vector<std::int64_t>{std::int64_t{ranks} * (ranks - 1) / 2, ranks};
         });
         int here = 0;
         auto const waited = simulated(ranks, [&](mpi::messenger& messages, int) {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "rheo/model/model.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
-#include "executor/host/stage.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/config/toml.hpp"
+#include "executor/host/stage.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
 
 namespace {
 

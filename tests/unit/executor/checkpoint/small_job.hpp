@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "rheo/model/model.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/host/back_end.hpp"
 #include "executor/state/resident_state.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
 
 namespace small_job {
 

@@ -24,8 +24,10 @@ namespace {
 void write_config(temporary_folder const& folder, std::string const& more = "")
 {
     folder.write("text", std::string(3000, 'a') + "bcdefgh");
-    folder.write("c.toml", "schema = 1\n[model]\ncontext = 8\nwidth = 8\nheads = 2\nblocks = 1\n[data]\npaths = [\"text\"]\n"
-                           "[train]\nsteps = 2\nmicrobatches = 2\nmicrobatch = { sequences = 1, tokens = 8 }\n[plan]\nfailures = 0\n" + more);
+    folder.write("c.toml",
+                 "schema = 1\n[model]\ncontext = 8\nwidth = 8\nheads = 2\nblocks = 1\n[data]\npaths = [\"text\"]\n"
+                 "[train]\nsteps = 2\nmicrobatches = 2\nmicrobatch = { sequences = 1, tokens = 8 }\n[plan]\nfailures = 0\n" +
+                     more);
 }
 
 void refused(outcome const& result, int exit_code, std::string const& sentence)
@@ -84,8 +86,10 @@ TEST_CASE("what cannot be planned: exit code 3")
     temporary_folder const folder;
     write_config(folder);
     refused(run_rheo(folder, "train c.toml --set plan.min_ranks=2"), 3, "c.toml: 1 rank is too few: the smallest pipeline template takes 2");
-    refused(run_rheo(folder, "plan c.toml --ranks 9 --set plan.min_ranks=4"), 3, "c.toml: a pipeline of plan.min_ranks = 4 ranks cannot be cut from a model of 3 layers");
-    refused(run_rheo(folder, "train c.toml --set run.folder=none --set plan.memory_mib=0.001"), 3, "c.toml: no pipeline of at most 1 rank keeps within plan.memory_mib = 0.001");
+    refused(run_rheo(folder, "plan c.toml --ranks 9 --set plan.min_ranks=4"), 3,
+            "c.toml: a pipeline of plan.min_ranks = 4 ranks cannot be cut from a model of 3 layers");
+    refused(run_rheo(folder, "train c.toml --set run.folder=none --set plan.memory_mib=0.001"), 3,
+            "c.toml: no pipeline of at most 1 rank keeps within plan.memory_mib = 0.001");
     CHECK_FALSE(std::filesystem::exists(folder.path / "none"));  // before anything was made
     auto const plan = run_rheo(folder, "plan c.toml --ranks 2 --json");
     CHECK(plan.exit_code == 0);
@@ -98,7 +102,8 @@ TEST_CASE("bad data: exit code 4")
     temporary_folder const folder;
     write_config(folder);
     refused(run_rheo(folder, "train c.toml --data none"), 4, "data: 'none' does not exist");
-    refused(run_rheo(folder, "train c.toml --set model.vocabulary=99"), 4, "data: 'text' has the token 99 at position 3001, but model.vocabulary = 99 ends before it");
+    refused(run_rheo(folder, "train c.toml --set model.vocabulary=99"), 4,
+            "data: 'text' has the token 99 at position 3001, but model.vocabulary = 99 ends before it");
 }
 
 TEST_CASE("a run folder that cannot be made: exit code 5")
@@ -133,7 +138,8 @@ TEST_CASE("a fork needs a checkpoint: exit code 2")
 {
     temporary_folder const folder;
     write_config(folder);
-    refused(run_rheo(folder, "train c.toml --resume fork"), 2, "--resume fork: runs/c has no checkpoint that a new folder could start from; without --resume a run begins there");
+    refused(run_rheo(folder, "train c.toml --resume fork"), 2,
+            "--resume fork: runs/c has no checkpoint that a new folder could start from; without --resume a run begins there");
     CHECK_FALSE(std::filesystem::exists(folder.path / "runs/c-fork-1"));
     CHECK_FALSE(std::filesystem::exists(folder.path / "runs/c/metrics.jsonl"));
     CHECK(run_rheo(folder, "train c.toml --set checkpoint.every_steps=1").exit_code == 0);
@@ -171,16 +177,19 @@ TEST_CASE("commands without ranks load no MPI, no BLAS and nothing of a device: 
 {
     temporary_folder const folder;
     write_config(folder);
-    folder.write("clocks.csv", "stage,instruction,frequency,time,energy\n0,forward,1000,1,100\n0,forward,500,2,80\n0,backward,1000,2,200\n0,backward,500,4,160\n"
-                               "1,forward,1000,1,100\n1,forward,500,2,80\n1,backward,1000,2,200\n1,backward,500,4,160\n");
+    folder.write("clocks.csv",
+                 "stage,instruction,frequency,time,energy\n0,forward,1000,1,100\n0,forward,500,2,80\n0,backward,1000,2,200\n0,backward,500,4,160\n"
+                 "1,forward,1000,1,100\n1,forward,500,2,80\n1,backward,1000,2,200\n1,backward,500,4,160\n");
     REQUIRE(run_rheo(folder, "train c.toml --set checkpoint.every_steps=2").exit_code == 0);
-    for (std::string const command : {"--version", "--help", "schedule zb-v --ranks 4 --microbatches 8", "plan c.toml --ranks 2", "plan c.toml --ranks 2 --schedule all",
-                                      "frontier clocks.csv --microbatches 4", "report runs/c", "export runs/c weights", "import weights in"}) {
+    for (std::string const command :
+         {"--version", "--help", "schedule zb-v --ranks 4 --microbatches 8", "plan c.toml --ranks 2", "plan c.toml --ranks 2 --schedule all",
+          "frontier clocks.csv --microbatches 4", "report runs/c", "export runs/c weights", "import weights in"}) {
         CAPTURE(command);
         auto const loaded = loaded_for(folder, command);
         CHECK(std::any_of(loaded.begin(), loaded.end(), [](auto const& file) { return file.starts_with("libc.so"); }));
         for (auto const& file : loaded) {
-            constexpr std::string_view known[] = {"libc.", "libm.", "libstdc++.", "libgcc_s.", "libfmt.", "libdl.", "libpthread.", "librt.", "ld-linux", "libasan.", "libubsan.", "libtsan."};
+            constexpr std::string_view known[] = {"libc.",       "libm.",  "libstdc++.", "libgcc_s.", "libfmt.",   "libdl.",
+                                                  "libpthread.", "librt.", "ld-linux",   "libasan.",  "libubsan.", "libtsan."};
             CAPTURE(file);
             CHECK(std::any_of(std::begin(known), std::end(known), [&](auto prefix) { return file.starts_with(prefix); }));
         }

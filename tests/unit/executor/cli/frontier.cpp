@@ -16,10 +16,7 @@
 
 namespace {
 
-outcome frontier(temporary_folder const& folder, std::string const& arguments)
-{
-    return run_rheo(folder, "frontier " + arguments);
-}
+outcome frontier(temporary_folder const& folder, std::string const& arguments) { return run_rheo(folder, "frontier " + arguments); }
 
 /// Two stages at three clocks.
 void write_profile(temporary_folder const& folder)
@@ -87,8 +84,8 @@ TEST_CASE("rheo frontier shows templates and clocks for each number of survivors
         for (std::string const kind : {"forward", "backward"}) {
             double const work = kind == "forward" ? 1.0 : 2.0;
             for (int step = 0; step < 3; ++step) {
-                text += std::to_string(layer) + "," + kind + "," + std::to_string(1400 - 200 * step) + "," + std::to_string(work * (0.010 + 0.002 * step)) + ","
-                    + std::to_string(work * (4.0 - 0.6 * step)) + "\n";
+                text += std::to_string(layer) + "," + kind + "," + std::to_string(1400 - 200 * step) + "," + std::to_string(work * (0.010 + 0.002 * step)) +
+                        "," + std::to_string(work * (4.0 - 0.6 * step)) + "\n";
             }
         }
     }
@@ -114,7 +111,7 @@ TEST_CASE("rheo frontier shows templates and clocks for each number of survivors
     refused(frontier(folder, "layers.csv --microbatches 8 --ranks 4..x"), 2, "--ranks is '4..x', but it is a range like 4..12");
     refused(frontier(folder, "layers.csv --microbatches 1 --ranks 4"), 2, "--microbatches 1 is too few: each of 2 pipelines needs one");
     refused(frontier(folder, "layers.csv --microbatches 8 --ranks 4 --schedule chimera"), 2,
-        "--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; chimera is none");
+            "--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; chimera is none");
     refused(frontier(folder, "layers.csv --microbatches 8 --ranks 9 --min-ranks 7"), 3, "--min-ranks 7: the profile has 6 stages, so no pipeline is that long");
     CHECK(frontier(folder, "layers.csv --microbatches 8 --failures 2").exit_code == 2);
 }
@@ -124,7 +121,7 @@ TEST_CASE("rheo frontier takes schedules that split the backward, from halves or
     temporary_folder const folder;
     write_profile(folder);
     refused(frontier(folder, "p.csv --microbatches 4 --schedule zb-h1"), 4,
-        "p.csv: the profile has nothing for 0I0 on rank 0; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one");
+            "p.csv: the profile has nothing for 0I0 on rank 0; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one");
     auto const shared = frontier(folder, "p.csv --microbatches 4 --schedule zb-h1 --input-gradient-share 0.5");
     CHECK(shared.exit_code == 0);
     CHECK(shared.out.find("proved by its dual flow") != std::string::npos);
@@ -194,8 +191,8 @@ TEST_CASE("rheo frontier says how long an iteration may be when there are too ma
     temporary_folder const folder;
     folder.write("long.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,1,200\n0,forward,700,1.5,150\n0,backward,0,2,400\n");
     refused(frontier(folder, "long.csv --microbatches 800"), 2,
-        "--microbatches 800 at units of 1e-06 s: the slowest iteration takes 2800 s, more units than can be counted; choose fewer microbatches or a "
-        "--unit of 2us or more");
+            "--microbatches 800 at units of 1e-06 s: the slowest iteration takes 2800 s, more units than can be counted; choose fewer microbatches or a "
+            "--unit of 2us or more");
     CHECK(frontier(folder, "long.csv --microbatches 600 --unit 1ms").exit_code == 0);
 }
 
@@ -222,8 +219,8 @@ void write_coarse_profile(temporary_folder const& folder)
             for (double const clock : {1410.0, 1395.0, 1200.0, 885.0, 810.0}) {
                 double const share = clock / 1410.0;
                 double const time = clock == 1410.0 && kind == "forward" ? work * 1.02 : work * (0.2 + 0.8 / share);
-                text += std::to_string(stage) + "," + kind + "," + std::to_string(clock) + "," + std::to_string(time) + ","
-                    + std::to_string(time * (140.0 + 160.0 * share * share)) + "\n";
+                text += std::to_string(stage) + "," + kind + "," + std::to_string(clock) + "," + std::to_string(time) + "," +
+                        std::to_string(time * (140.0 + 160.0 * share * share)) + "\n";
             }
         }
     }
@@ -298,11 +295,11 @@ TEST_CASE("rheo frontier answers each mistake with a sentence and its exit code"
     refused(frontier(folder, "p.csv --microbatches 2 --schedule 1f1c"), 2, "no schedule is called '1f1c'; the nearest known name is '1f1b'");
     refused(frontier(folder, "p.csv --microbatches 2 --unit 1x"), 2, "--unit is '1x', but it is a number like 0.1ms");
     refused(frontier(folder, "p.csv --microbatches 2 --deadline 10ms"), 3,
-        "--deadline 10ms: no plan meets this deadline: with each computation at its fastest clock the iteration takes longer (0.018000 s)");
+            "--deadline 10ms: no plan meets this deadline: with each computation at its fastest clock the iteration takes longer (0.018000 s)");
     refused(frontier(folder, "p.csv --microbatches 2 --unit 1s --fit exponential"), 2,
-        "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
+            "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
     refused(frontier(folder, "p.csv --microbatches 2 --unit 1s"), 2,
-        "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
+            "--unit 1s is longer than the shortest computation of p.csv, which takes 0.002 s: choose at most that");
     folder.write("bad.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,-1,1\n");
     refused(frontier(folder, "bad.csv --microbatches 2"), 4, "bad.csv, line 2: time is '-1', but a time is a positive number of seconds, at most 2000");
     CHECK(frontier(folder, "p.csv --microbatches 0").exit_code == 2);

@@ -2,12 +2,12 @@
 // `rheo profile` as its users start it, and what it writes as `rheo plan --profile` reads it.
 #include <string>
 
-#include "support/catch.hpp"
-#include "support/rheo_command.hpp"
-#include "support/temporary_folder.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
+#include "support/catch.hpp"
+#include "support/rheo_command.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 

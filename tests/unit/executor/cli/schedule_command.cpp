@@ -58,8 +58,8 @@ TEST_CASE("what cannot be is refused with the compiler's sentence")
     CHECK(run_rheo(folder, "schedule zbv --ranks 3 --microbatches 8").exit_code == 2);
     CHECK(run_rheo(folder, "schedule zb-v").err == "rheo: how large is zb-v to be? Say --ranks P and --microbatches M\n");
     CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,x,1").exit_code == 2);
-    CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --chunks 2").err
-        == "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
+    CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --chunks 2").err ==
+          "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
 }
 
 TEST_CASE("options beside a file must agree with it")
@@ -106,7 +106,8 @@ TEST_CASE("PyTorch's text of what PyTorch does not run says so, beside it")
         return result.err;
     };
     for (auto const* const family : {"chimera", "bitpipe", "dualpipe"}) {
-        CHECK(note(family) == "rheo: note: PyTorch does not run this: its stages each run every microbatch, but here two copies of the model share them, in two directions\n");
+        CHECK(note(family) ==
+              "rheo: note: PyTorch does not run this: its stages each run every microbatch, but here two copies of the model share them, in two directions\n");
     }
     CHECK(note("seq1f1b") == "rheo: note: PyTorch does not run this: it would take slices of a sequence for microbatches that know nothing of each other\n");
     for (auto const* const family : {"1f1b", "zb-v", "dualpipe-v"}) {
@@ -119,7 +120,8 @@ TEST_CASE("layer times that look like milliseconds are doubted, and read as seco
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 1\n[train]\nmicrobatches = 2\n");
     auto const with_block_of = [&](std::string const& times) {
-        folder.write("layers.csv", "layer,forward,backward,parameters,activations,boundary\n0,0.0001,0.0002,0,8,8\n1," + times + ",0,8,8\n2,0.0001,0.0002,0,8,8\n");
+        folder.write("layers.csv",
+                     "layer,forward,backward,parameters,activations,boundary\n0,0.0001,0.0002,0,8,8\n1," + times + ",0,8,8\n2,0.0001,0.0002,0,8,8\n");
     };
     for (std::string const command : {"plan c.toml --ranks 2 --profile layers.csv", "plan c.toml --ranks 2 --schedule 1f1b --profile layers.csv"}) {
         with_block_of("12.5,25");
@@ -223,8 +225,8 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
     auto const templates = run_rheo(folder, "plan c.toml --ranks 2 --profile layers.csv");
     CHECK(templates.out.find("templates (as profiled in layers.csv, at 1 microbatches)") != templates.out.npos);
     CHECK(templates.out.find("  2      12000.020 ms  ") != templates.out.npos);  // one microbatch through four layers, and two messages
-    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err
-        == "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err ==
+          "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }
 
 TEST_CASE("every family written to a file is the same schedule when it is read: two copies, pairs and slices included")

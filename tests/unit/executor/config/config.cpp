@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "executor/config/config_fields.hpp"
 #include "executor/config/toml.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -42,11 +42,33 @@ TEST_CASE("what is written back reads as the same config")
     config.model.dropout_per_mille = 0;
     config.llama = {.kv_heads = 1, .mlp_width = 50, .rope_base = 7};
     config.data = {.paths = {"a \"quoted\" path", "back\\slash", "line\nbreak \x01\x7f", "\xc3\xbc"}, .validation_fraction = 1.0 / 3};
-    config.train = {.steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
-    config.optimizer = {.learning_rate = 0.1 + 0.2, .final_learning_rate = 1e-300, .warmup_steps = 8, .beta1 = 0, .beta2 = 0.5, .epsilon = 5, .weight_decay = 0, .clip_norm = 1e10};
+    config.train = {
+        .steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
+    config.optimizer = {.learning_rate = 0.1 + 0.2,
+                        .final_learning_rate = 1e-300,
+                        .warmup_steps = 8,
+                        .beta1 = 0,
+                        .beta2 = 0.5,
+                        .epsilon = 5,
+                        .weight_decay = 0,
+                        .clip_norm = 1e10};
     config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
-    config.power = {.device = "emulated", .profile = "p \"q\".csv", .blocking_w = 83.25, .deadline_s = 0.1, .switch_latency_s = 1e-4, .straggler = false, .slow = {.slow = 1.5, .well = 1.25, .other = 0.5, .steps = 3}, .pace = "profile",
-                    .nvml = "/l.so", .sysfs = "/s", .zeusd = "z", .lock_line = "set {device} {mhz}", .back_line = "back {device}", .sweep = "s.csv", .claims = "/c", .guardian = "g"};
+    config.power = {.device = "emulated",
+                    .profile = "p \"q\".csv",
+                    .blocking_w = 83.25,
+                    .deadline_s = 0.1,
+                    .switch_latency_s = 1e-4,
+                    .straggler = false,
+                    .slow = {.slow = 1.5, .well = 1.25, .other = 0.5, .steps = 3},
+                    .pace = "profile",
+                    .nvml = "/l.so",
+                    .sysfs = "/s",
+                    .zeusd = "z",
+                    .lock_line = "set {device} {mhz}",
+                    .back_line = "back {device}",
+                    .sweep = "s.csv",
+                    .claims = "/c",
+                    .guardian = "g"};
     config.run = {.folder = "f", .trace = false, .fuse = false, .threads = 2, .sample_tokens = 9, .inject = {"kill:1@2", "kill:0@3:idle"}};
     auto const read = read_config(to_toml(config), "c.toml").config;
     CHECK(written(read) == written(config));
@@ -90,8 +112,8 @@ TEST_CASE("every key is known to the reader and can be set to what it is")
 TEST_CASE("settings come after the file, in their order, and need no quotes")
 {
     auto const read = read_config("schema = 1\n[train]\nsteps = 3\n", "c.toml",
-                                  std::vector<std::string>{"train.steps=4", "train.steps=5", "run.folder=runs/a#b", "plan.pipelines=[1, 2]",
-                                                           "data.paths=/a", "model.dropout=0.25", "train.microbatch={sequences=2,tokens=3}", "optimizer.clip_norm=2"});
+                                  std::vector<std::string>{"train.steps=4", "train.steps=5", "run.folder=runs/a#b", "plan.pipelines=[1, 2]", "data.paths=/a",
+                                                           "model.dropout=0.25", "train.microbatch={sequences=2,tokens=3}", "optimizer.clip_norm=2"});
     CHECK(read.config.train.steps == 5);
     CHECK(read.config.run.folder == "runs/a#b");
     CHECK(read.config.plan.pipelines == std::vector{1, 2});
@@ -105,8 +127,9 @@ TEST_CASE("settings come after the file, in their order, and need no quotes")
 
 TEST_CASE("a microbatch may be an inline table, dotted keys or a table")
 {
-    for (auto const* text : {"schema = 1\n[train]\nmicrobatch = { sequences = 2, tokens = 3 }", "schema = 1\n[train]\nmicrobatch.sequences = 2\nmicrobatch.tokens = 3",
-                             "schema = 1\n[train.microbatch]\nsequences = 2\ntokens = 3"}) {
+    for (auto const* text :
+         {"schema = 1\n[train]\nmicrobatch = { sequences = 2, tokens = 3 }", "schema = 1\n[train]\nmicrobatch.sequences = 2\nmicrobatch.tokens = 3",
+          "schema = 1\n[train.microbatch]\nsequences = 2\ntokens = 3"}) {
         CHECK(read_config(text, "c.toml").config.train.microbatch == microbatch_shape{2, 3});
     }
 }
@@ -125,7 +148,8 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal("schema = 1\n[train]\nsteps = 1.0") == "c.toml:3: train.steps must be a whole number, not a number with a fraction");
     CHECK(refusal("schema = 1\n[train]\nsteps = -1") == "c.toml:3: train.steps must be at least 0, not -1");
     CHECK(refusal("schema = 1\n[train]\nseed = -1") == "c.toml:3: train.seed = -1 is outside of what can be kept, 0 to 18446744073709551615");
-    CHECK(refusal("schema = 1\n[train]\nmicrobatches = 3000000000") == "c.toml:3: train.microbatches = 3000000000 is outside of what can be kept, -2147483648 to 2147483647");
+    CHECK(refusal("schema = 1\n[train]\nmicrobatches = 3000000000") ==
+          "c.toml:3: train.microbatches = 3000000000 is outside of what can be kept, -2147483648 to 2147483647");
     CHECK(refusal("schema = 1\n[model]\ntied = 1") == "c.toml:3: model.tied must be true or false, not a whole number");
     CHECK(refusal("schema = 1\n[run]\nfolder = 7") == "c.toml:3: run.folder must be a text, not a whole number");
     CHECK(refusal("schema = 1\n[data]\npaths = \"x\"") == "c.toml:3: data.paths must be a list of texts, not a text");
@@ -144,7 +168,8 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal("schema = 1\n[power]\nstraggler_slow = 1") == "c.toml:3: power.straggler_slow must be above 1, not 1");
     CHECK(refusal("schema = 1\n[power]\nstraggler_well = 1.2").find("c.toml:3: power.straggler_well = 1.2 must be at most power.straggler_slow = 1.1") == 0);
     CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
-    CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") == "c.toml: power.profile must name a file where power.device = \"emulated\": it is what is emulated");
+    CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") ==
+          "c.toml: power.profile must name a file where power.device = \"emulated\": it is what is emulated");
     CHECK(refusal("schema = 1\npower = { device = \"nvml\", profile = \"p\" }\nplan.recompute = true").find("c.toml:3: plan.recompute has no profile") == 0);
     CHECK(refusal("schema = 1\nrun.inject = [\"slow:1@2-3:1.5\"]").find("needs power.device = \"emulated\"") != std::string::npos);
     CHECK(refusal("schema = 1\n[model]\ndropout = 1") == "c.toml:3: model.dropout must be at least 0 and below 1, not 1");
@@ -167,7 +192,8 @@ TEST_CASE("the keys of the plan may not contradict each other")
           "c.toml:5: plan.recompute with train.slices = 2 is not possible: later slices attend to what would be evicted");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"") == "c.toml:3: plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"\nmemory_mib = 64") == "taken");
-    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"selective\"") == "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be said");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"selective\"") ==
+          "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be said");
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = \"selective\"\nmemory_mib = 64") == "taken");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false, \"auto\" or \"selective\", not a text");
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
@@ -198,7 +224,8 @@ TEST_CASE("a fault to inject names rank, step and phase")
     for (auto const* good : {"kill:0@0", "kill:12@34", "kill:2@3:forward", "kill:2@3:idle", "kill:2@3:copy", "kill:2@0.1", "kill:2@0.1:reduce"}) {
         CHECK(setting_refusal("run.inject=[\"" + std::string{good} + "\"]") == "taken");
     }
-    for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "kill:1@2.", "kill:1@2.x:idle", "kill:1@.1", "halt:1@2", "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
+    for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "kill:1@2.", "kill:1@2.x:idle", "kill:1@.1", "halt:1@2",
+                            "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
         auto const sentence = setting_refusal("run.inject=[\"" + std::string{bad} + "\"]");
         INFO(sentence);
         CHECK(sentence.starts_with("--set run.inject=[\"" + std::string{bad} + "\"]: the fault '" + std::string{bad} + "' "));
@@ -226,8 +253,8 @@ TEST_CASE("the model is that of the family, and what its family does not have is
     auto const of = [](std::string const& text) { return read_config("schema = 1\n" + text, "c.toml").config; };
     CHECK(running_model(of("")) == fused(gpt_model({})));
     CHECK(model_of(of("model.family = \"llama\"")) == llama_model({.kv_heads = 4, .tied = true}));
-    CHECK(model_of(of("model.family = \"llama\"\nmodel.kv_heads = 2\nmodel.mlp_width = 9\nmodel.rope_base = 3\nmodel.tied = false"))
-          == llama_model({.mlp_width = 9, .rope_base = 3}));
+    CHECK(model_of(of("model.family = \"llama\"\nmodel.kv_heads = 2\nmodel.mlp_width = 9\nmodel.rope_base = 3\nmodel.tied = false")) ==
+          llama_model({.mlp_width = 9, .rope_base = 3}));
     CHECK(refusal("schema = 1\nmodel.family = \"lama\"") == "c.toml:2: model.family must be one of gpt2, llama, not 'lama'");
     CHECK(refusal("schema = 1\nmodel.mlp_width = 9") == "c.toml:2: model.mlp_width is a llama's: it needs model.family = \"llama\"");
     CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.dropout = 0.1") == "c.toml:3: model.dropout must be 0: a llama has none");

@@ -277,22 +277,30 @@ TEST_CASE("bad data is refused in one sentence that names the file")
         CHECK(refusal({folder.write("cut.bin", good.substr(0, size))}) ==
               "data: '" + at("cut.bin") + "' is cut off: a token file begins with a header of 1024 bytes, this one has " + std::to_string(size));
     }
-    starts(refusal({folder.write("short.bin", good.substr(0, good.size() - 1))}), "data: '" + at("short.bin") + "' says that it holds 100 tokens, which are 1224 bytes with the header, but it has 1223 bytes");
+    starts(refusal({folder.write("short.bin", good.substr(0, good.size() - 1))}),
+           "data: '" + at("short.bin") + "' says that it holds 100 tokens, which are 1224 bytes with the header, but it has 1223 bytes");
     starts(refusal({folder.write("long.bin", good + "x")}), "data: '" + at("long.bin") + "' says that it holds 100 tokens");
-    starts(refusal({folder.write("huge.bin", token_file(counting(100), 20240520, 1, 2147483647))}), "data: '" + at("huge.bin") + "' says that it holds 2147483647 tokens");
+    starts(refusal({folder.write("huge.bin", token_file(counting(100), 20240520, 1, 2147483647))}),
+           "data: '" + at("huge.bin") + "' says that it holds 2147483647 tokens");
     for (std::int64_t count : {std::int64_t{0}, std::int64_t{4294967295}, std::int64_t{2147483648}}) {
-        starts(refusal({folder.write("none.bin", token_file(counting(100), 20240520, 1, count))}), "data: '" + at("none.bin") + "' says that it holds " + std::to_string(static_cast<std::int32_t>(count)) + " tokens, expected at least 1");
+        starts(refusal({folder.write("none.bin", token_file(counting(100), 20240520, 1, count))}),
+               "data: '" + at("none.bin") + "' says that it holds " + std::to_string(static_cast<std::int32_t>(count)) + " tokens, expected at least 1");
     }
     CHECK(refusal({folder.write("text.bin", std::string(2000, 'a'))}) ==
           "data: '" + at("text.bin") + "' is no token file: it begins with the number 1633771873, expected 20240520 (a text must not be called .bin)");
-    CHECK(refusal({folder.write("version.bin", token_file(counting(100), 20240520, 2))}) == "data: '" + at("version.bin") + "' is a token file of version 2, expected 1");
+    CHECK(refusal({folder.write("version.bin", token_file(counting(100), 20240520, 2))}) ==
+          "data: '" + at("version.bin") + "' is a token file of version 2, expected 1");
 
     CHECK(refusal({folder.write("big.bin", token_file(counting(101)))}, 100) ==
           "data: '" + at("big.bin") + "' has the token 100 at position 100, but model.vocabulary = 100 ends before it");
-    CHECK(refusal({at("good.bin"), at("big.bin")}, 100) == "data: '" + at("big.bin") + "' has the token 100 at position 100, but model.vocabulary = 100 ends before it");
-    CHECK(refusal({folder.write("text", "plain text here")}, 100) == "data: '" + at("text") + "' has the token 112 at position 0, but model.vocabulary = 100 ends before it");
-    CHECK(refusal({at("text"), at("good.bin")}) == "data: '" + at("good.bin") + "' is a token file, but '" + at("text") + "' is a text file; a run takes one kind");
-    CHECK(refusal({at("good.bin"), at("text")}) == "data: '" + at("text") + "' is a text file, but '" + at("good.bin") + "' is a token file; a run takes one kind");
+    CHECK(refusal({at("good.bin"), at("big.bin")}, 100) ==
+          "data: '" + at("big.bin") + "' has the token 100 at position 100, but model.vocabulary = 100 ends before it");
+    CHECK(refusal({folder.write("text", "plain text here")}, 100) ==
+          "data: '" + at("text") + "' has the token 112 at position 0, but model.vocabulary = 100 ends before it");
+    CHECK(refusal({at("text"), at("good.bin")}) ==
+          "data: '" + at("good.bin") + "' is a token file, but '" + at("text") + "' is a text file; a run takes one kind");
+    CHECK(refusal({at("good.bin"), at("text")}) ==
+          "data: '" + at("text") + "' is a text file, but '" + at("good.bin") + "' is a token file; a run takes one kind");
 
     CHECK(refusal({folder.write("nine", "123456789")}) == "data: the validation split has 4 tokens of 9 in all, but one sequence takes 5");
     CHECK(refusal({folder.write("ten", "1234567890")}) == "taken");
@@ -351,6 +359,7 @@ TEST_CASE("a file that is cut while it is mapped is an error that names it")
     data.training_microbatch(1, step_id{0}, microbatch_id{0}, tokens, targets);
     std::filesystem::resize_file(path, 0);
     for (int tries = 0; tries < 2; ++tries) {
-        CHECK_THROWS_WITH(data.training_microbatch(1, step_id{0}, microbatch_id{0}, tokens, targets), "data: '" + path + "' became shorter while it was in use");
+        CHECK_THROWS_WITH(data.training_microbatch(1, step_id{0}, microbatch_id{0}, tokens, targets),
+                          "data: '" + path + "' became shorter while it was in use");
     }
 }

@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "executor/faults/time_limit.hpp"
 #include "support/catch.hpp"
 #include "support/process.hpp"
-#include "executor/faults/time_limit.hpp"
 
 using namespace rheo;
 

@@ -8,13 +8,13 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
+#include "executor/plan/job_templates.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/plan_json.hpp"
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/plan/text_table.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 
@@ -80,9 +80,10 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     has("  any two   of 10 pairs, ");
     for (auto const& [rank, parts] : what.memory) {
         has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first.what, model, config, rank))));
-        has(fmt::format("\n                            {:.2f} master parameters, {:.2f} moments, {:.2f} accumulators, {:.2f} reduced gradients, {:.2f} activations, {:.2f} to work in besides\n",
-                        in_mebibytes(parts.state.master), in_mebibytes(parts.state.moments), in_mebibytes(parts.state.accumulators), in_mebibytes(parts.state.reduced),
-                        in_mebibytes(parts.activations), in_mebibytes(parts.workspace)));
+        has(fmt::format(
+            "\n                            {:.2f} master parameters, {:.2f} moments, {:.2f} accumulators, {:.2f} reduced gradients, {:.2f} activations, {:.2f} to work in besides\n",
+            in_mebibytes(parts.state.master), in_mebibytes(parts.state.moments), in_mebibytes(parts.state.accumulators), in_mebibytes(parts.state.reduced),
+            in_mebibytes(parts.activations), in_mebibytes(parts.workspace)));
     }
     has(" lose the last copy of a layer");
 
@@ -91,9 +92,11 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     auto limited = config;
     limited.plan.memory_mib = 64;
     CHECK(foresee(first.what, model, limited, {}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
-    CHECK(foresee(first.what, model, limited, {.device_memory = mebibytes(1)}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
+    CHECK(foresee(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
+          foresee(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
     limited.plan.recompute = recomputing::by_layers;
-    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest where all is made again that can be)") != std::string::npos);
+    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest where all is made again that can be)") !=
+          std::string::npos);
 }
 
 TEST_CASE("the same as JSON, in the file that training reads")
@@ -291,7 +294,8 @@ TEST_CASE("the table of fewer ranks is what losses lead to, or says what they do
                     for (auto const& pipeline : outcome.next.pipelines) {
                         sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
                     }
-                    same = same && outcome.step == what.instantiations[1].time && sizes == what.instantiations[1].sizes && outcome.next.shares == what.instantiations[1].shares;
+                    same = same && outcome.step == what.instantiations[1].time && sizes == what.instantiations[1].sizes &&
+                           outcome.next.shares == what.instantiations[1].shares;
                     quickest = quickest && outcome.step == what.instantiations[1].time;
                 }
                 CAPTURE(ranks, spares, mtbf_h);
@@ -344,7 +348,8 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
 
 TEST_CASE("columns of a plan do not run together, whatever their magnitude")
 {
-    CHECK(to_text({{"a"}, {"b", true}, {"c"}}, {{{"1 + 1 + 14 + 4", "4809456.370 ms", "x"}}, {{"2", "1 ms"}, "a sentence"}, {{"3"}, "another that is longer than columns"}}) ==
+    CHECK(to_text({{"a"}, {"b", true}, {"c"}},
+                  {{{"1 + 1 + 14 + 4", "4809456.370 ms", "x"}}, {{"2", "1 ms"}, "a sentence"}, {{"3"}, "another that is longer than columns"}}) ==
           "  a                            b  c\n"
           "  1 + 1 + 14 + 4  4809456.370 ms  x\n"
           "  2                         1 ms  a sentence\n"

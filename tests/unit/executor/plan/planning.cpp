@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
+#include "executor/plan/job_templates.hpp"
+#include "executor/plan/plan_file.hpp"
+#include "executor/plan/plan_report.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families/families.hpp"
-#include "executor/plan/job_templates.hpp"
-#include "executor/plan/plan_file.hpp"
-#include "executor/plan/plan_report.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 
@@ -134,7 +134,10 @@ TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more m
                     config.plan.schedule = family;
                     config.plan.recompute = how;
                     config.train.microbatch = {8, 64, slices};
-                    INFO(family << " on " << ranks << " in " << slices << (how == recomputing::never ? "" : how == recomputing::by_layers ? ", made again" : ", computed again"));
+                    INFO(family << " on " << ranks << " in " << slices
+                                << (how == recomputing::never       ? ""
+                                    : how == recomputing::by_layers ? ", made again"
+                                                                    : ", computed again"));
                     int refused = 0;
                     int cut = 0;
                     for (config.plan.memory_mib = 1; cut < 20; config.plan.memory_mib *= 1.03) {
@@ -276,7 +279,8 @@ TEST_CASE("a plan that does not fit into a rank's memory is refused")
     auto const first = first_of(config, 2);
     REQUIRE(first);
     config.plan.memory_mib = 0.5;
-    CHECK(why_not(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") != std::string::npos);
+    CHECK(why_not(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
+          std::string::npos);
 }
 
 TEST_CASE("as few stages compute again as keep every rank within its memory; where not even all do, the plan is refused")
@@ -473,8 +477,10 @@ TEST_CASE("a plan that does not fit the run is refused with the culprit")
     CHECK(refusal([](plan& p) { p.schedule = "x"; }) == "no schedule is called 'x'; the nearest known name is '1f1b'");
     CHECK(refusal([](plan& p) { p.pipelines.clear(); }) == "a plan needs at least one pipeline");
     CHECK(refusal([](plan& p) { p.pipelines[0].cuts.back() = layer_id{7}; }) == "the cuts of a pipeline must ascend from 0 to the 8 layers of the model");
-    CHECK(refusal([](plan& p) { p.pipelines[0].cuts.insert(p.pipelines[0].cuts.begin() + 1, layer_id{1}); }) == "a pipeline needs one rank for each stage between its cuts");
-    CHECK(refusal([](plan& p) { p.pipelines[0].stages[0].push_back(rank_id{4}); }) == "a stage of several devices can be planned but not run yet: a stage has one rank");
+    CHECK(refusal([](plan& p) { p.pipelines[0].cuts.insert(p.pipelines[0].cuts.begin() + 1, layer_id{1}); }) ==
+          "a pipeline needs one rank for each stage between its cuts");
+    CHECK(refusal([](plan& p) { p.pipelines[0].stages[0].push_back(rank_id{4}); }) ==
+          "a stage of several devices can be planned but not run yet: a stage has one rank");
     CHECK(refusal([](plan& p) { p.work[0].pop_back(); }) == "the plan must name each of the 8 microbatches of a step once and whole");
     CHECK(refusal([](plan& p) { p.work[0][0] = p.work[1][0]; }) == "the plan must name each of the 8 microbatches of a step once and whole");
     CHECK(refusal([](plan& p) { p.work[0][0].deepest = layer_id{1}; }) == "the plan must name each of the 8 microbatches of a step once and whole");

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "support/catch.hpp"
-#include "rheo/frequency/stage_profile.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/clocks/clock_book.hpp"
 #include "executor/plan/foreseen.hpp"
 #include "executor/plan/planning.hpp"
+#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/model/state.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

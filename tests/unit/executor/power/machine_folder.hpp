@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "executor/power/devices/cpu_device.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "executor/power/devices/cpu_device.hpp"
 
 struct machine_folder : temporary_folder {
     machine_folder()

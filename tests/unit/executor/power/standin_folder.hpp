@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "support/temporary_folder.hpp"
 #include "rheo/units/csv.hpp"
+#include "support/temporary_folder.hpp"
 
 struct standin_folder : temporary_folder {
     std::map<int, double> table;  ///< MHz to W
@@ -27,7 +27,8 @@ struct standin_folder : temporary_folder {
                 int clock = 0;
                 double time = 0;
                 double energy = 0;
-                if (cells.size() == 5 && cells[0] == "0" && cells[1] == "forward" && rheo::read_number(cells[2], clock) && rheo::read_number(cells[3], time) && rheo::read_number(cells[4], energy)) {
+                if (cells.size() == 5 && cells[0] == "0" && cells[1] == "forward" && rheo::read_number(cells[2], clock) && rheo::read_number(cells[3], time) &&
+                    rheo::read_number(cells[4], energy)) {
                     table[clock] = energy / time;
                 }
             }

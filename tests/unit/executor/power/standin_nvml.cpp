@@ -89,7 +89,8 @@ struct device {
             ::usleep(static_cast<useconds_t>(wait * 1000));
         }
         bool const may = behaviour("permission", 1) != 0 && changes < behaviour("permission_after", 1L << 30);
-        std::ofstream(folder() + "/log", std::ios::app) << (may ? what : "refused") + " " + std::to_string(number_) + (to != 0 ? " " + std::to_string(to) : "") + "\n";
+        std::ofstream(folder() + "/log", std::ios::app)
+            << (may ? what : "refused") + " " + std::to_string(number_) + (to != 0 ? " " + std::to_string(to) : "") + "\n";
         if (!may) {
             return 4;
         }

@@ -59,8 +59,8 @@ public:
     {
         if (line == "GET /discover") {
             return {200, R"({"gpus": [{"id": 0, "name": "G", "pci_address": "0000:02:00.0", "cumulative_energy_available": true},)"
-                         R"({"id": 5, "name": "G", "pci_address": "0000:01:00.0", "cumulative_energy_available": true}], "cpus": [], "enabled_api_groups": [)"
-                    + groups + R"(], "auth_required": false})"};
+                         R"({"id": 5, "name": "G", "pci_address": "0000:01:00.0", "cumulative_energy_available": true}], "cpus": [], "enabled_api_groups": [)" +
+                             groups + R"(], "auth_required": false})"};
         }
         return {line.starts_with("POST /gpu/") ? 200 : 404, ""};
     }
@@ -85,7 +85,9 @@ private:
                 requests_.push_back(line);
             }
             auto const is = answer_(line, text);
-            auto const whole = is.status == 0 ? is.body : "HTTP/1.1 " + std::to_string(is.status) + " X\r\nContent-Length: " + std::to_string(is.body.size()) + "\r\n\r\n" + is.body;
+            auto const whole = is.status == 0
+                                   ? is.body
+                                   : "HTTP/1.1 " + std::to_string(is.status) + " X\r\nContent-Length: " + std::to_string(is.body.size()) + "\r\n\r\n" + is.body;
             [[maybe_unused]] auto const sent = ::send(connection, whole.data(), whole.size(), MSG_NOSIGNAL);
             ::close(connection);
         }

@@ -10,13 +10,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
-#include "support/temporary_folder.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/config/strict_json.hpp"
 #include "executor/records/report.hpp"
 #include "executor/records/run_folder.hpp"
-#include "executor/config/strict_json.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
@@ -27,8 +27,9 @@ TEST_CASE("a folder without checkpoints, and one whose records know of none, ref
 {
     temporary_folder const folder;
     CHECK(find_earlier_state(folder.path / "not-there").refusal.empty());
-    folder.write("metrics.jsonl", "{\"kind\":\"start\",\"step\":0,\"generation\":1,\"ranks\":2,\"from_checkpoint\":false}\n"
-                                  "{\"kind\":\"note\",\"sentence\":\"no checkpoint of step 7\"}\n{\"kind\":\"checkpoint\",\"step\":\"7\"}\n{\"kind\":\"check");
+    folder.write("metrics.jsonl",
+                 "{\"kind\":\"start\",\"step\":0,\"generation\":1,\"ranks\":2,\"from_checkpoint\":false}\n"
+                 "{\"kind\":\"note\",\"sentence\":\"no checkpoint of step 7\"}\n{\"kind\":\"checkpoint\",\"step\":\"7\"}\n{\"kind\":\"check");
     auto const found = find_earlier_state(folder.path);
     CHECK_FALSE(found.newest);
     CHECK((found.skipped.empty() && found.refusal.empty()));
@@ -36,11 +37,13 @@ TEST_CASE("a folder without checkpoints, and one whose records know of none, ref
 
 TEST_CASE("a checkpoint that is recorded but not there refuses the run, also the one that it began with")
 {
-    for (auto const* line : {"{\"kind\":\"checkpoint\",\"step\":40,\"bytes\":1}\n", "{\"kind\":\"start\",\"step\":40,\"generation\":1,\"ranks\":2,\"from_checkpoint\":true}\n"}) {
+    for (auto const* line :
+         {"{\"kind\":\"checkpoint\",\"step\":40,\"bytes\":1}\n", "{\"kind\":\"start\",\"step\":40,\"generation\":1,\"ranks\":2,\"from_checkpoint\":true}\n"}) {
         temporary_folder const folder;
         folder.write("metrics.jsonl", line);
         auto const found = find_earlier_state(folder.path);
-        CHECK_THAT(found.refusal, ContainsSubstring("step-40' is not there, but 'metrics.jsonl' says that it was written: expected a folder with manifest.json; restore it"));
+        CHECK_THAT(found.refusal,
+                   ContainsSubstring("step-40' is not there, but 'metrics.jsonl' says that it was written: expected a folder with manifest.json; restore it"));
         CHECK_THAT(found.refusal, ContainsSubstring("\nrun folder '") && ContainsSubstring("nothing was changed") && ContainsSubstring("--resume never"));
         REQUIRE(small_job::write(folder.path, step_id{20}, 1).state == writer_state::published);
         auto const older = find_earlier_state(folder.path);
@@ -59,7 +62,8 @@ TEST_CASE("a checkpoint of a newer schema refuses the run and stays")
     folder.write("step-2/manifest.json", seal("checkpoint", manifest));
     auto const found = find_earlier_state(folder.path);
     CHECK_FALSE(found.newest);
-    CHECK_THAT(found.refusal, ContainsSubstring("step-2/manifest.json' has schema 3; this version of rheo (") && ContainsSubstring(") reads schemas 1 to 2; restore it"));
+    CHECK_THAT(found.refusal,
+               ContainsSubstring("step-2/manifest.json' has schema 3; this version of rheo (") && ContainsSubstring(") reads schemas 1 to 2; restore it"));
     CHECK(fs::exists(folder.path / "step-2" / "model-0.safetensors"));
 }
 
@@ -112,9 +116,22 @@ TEST_CASE("what records know of the steps before a checkpoint: the last loss, an
 
 TEST_CASE("a report is read back as it was written")
 {
-    final_record const end{.exit_code = 7, .sentence = "so", .steps = step_id{9}, .loss = std::numeric_limits<double>::infinity(), .unigram_entropy = 3.25,
-                           .digest = {1, 2}, .digest_known = true, .steps_skipped = 4, .evaluations_not_finite = 1, .pairs_by_survivors = 7, .sample = "a",
-                           .plan_drawing = "b", .energy = {3.5}, .energy_per_step = {1.5}, .energy_per_token = {0.5}, .energy_missing = {rank_id{2}}};
+    final_record const end{.exit_code = 7,
+                           .sentence = "so",
+                           .steps = step_id{9},
+                           .loss = std::numeric_limits<double>::infinity(),
+                           .unigram_entropy = 3.25,
+                           .digest = {1, 2},
+                           .digest_known = true,
+                           .steps_skipped = 4,
+                           .evaluations_not_finite = 1,
+                           .pairs_by_survivors = 7,
+                           .sample = "a",
+                           .plan_drawing = "b",
+                           .energy = {3.5},
+                           .energy_per_step = {1.5},
+                           .energy_per_token = {0.5},
+                           .energy_missing = {rank_id{2}}};
     recovery_record r{};
     r.generation = generation_id{3};
     r.step = step_id{4};
@@ -130,7 +147,6 @@ TEST_CASE("a report is read back as it was written")
     CHECK(std::isnan(back.record.loss.value()));
     CHECK_FALSE(back.record.validation_loss);
     CHECK(final_table(back.record, back.recoveries) == final_table(end, std::vector{r}));
-
 }
 
 TEST_CASE("a run has ended when its report says so of all steps, and of the state in its last checkpoint")

@@ -14,14 +14,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
-#include "rheo/trace/json_lines.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/records/earlier_run.hpp"
 #include "executor/records/report.hpp"
 #include "executor/records/run_folder.hpp"
-#include "executor/config/toml.hpp"
 #include "executor/records/trace_merge.hpp"
+#include "rheo/trace/json_lines.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 using json = nlohmann::json;
@@ -30,8 +30,17 @@ namespace {
 
 step_record step(std::int64_t number)
 {
-    return {.step = step_id{number}, .of_steps = 400, .attempt = {}, .loss = 2.5, .gradient_norm = 1, .learning_rate = 0.001, .tokens = 2048,
-            .duration = seconds{0.5}, .ranks = 5, .recoveries = 1, .skipped = false};
+    return {.step = step_id{number},
+            .of_steps = 400,
+            .attempt = {},
+            .loss = 2.5,
+            .gradient_norm = 1,
+            .learning_rate = 0.001,
+            .tokens = 2048,
+            .duration = seconds{0.5},
+            .ranks = 5,
+            .recoveries = 1,
+            .skipped = false};
 }
 
 recovery_record loss_of(std::vector<rank_id> lost)
@@ -53,8 +62,16 @@ recovery_record loss_of(std::vector<rank_id> lost)
 
 trace_event event(int rank, double start)
 {
-    return {.rank = rank_id{rank}, .what = activity::forward, .pipeline = pipeline_id{0}, .stage = stage_id{1}, .item = 3, .generation = {},
-            .step = step_id{2}, .attempt = {}, .start = seconds{start}, .end = seconds{start + 0.001}};
+    return {.rank = rank_id{rank},
+            .what = activity::forward,
+            .pipeline = pipeline_id{0},
+            .stage = stage_id{1},
+            .item = 3,
+            .generation = {},
+            .step = step_id{2},
+            .attempt = {},
+            .start = seconds{start},
+            .end = seconds{start + 0.001}};
 }
 
 std::vector<json> lines_of(std::string const& text)
@@ -385,8 +402,17 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     mine.speaker(true);
     mine.recovery(loss_of({rank_id{1}, rank_id{3}}));
     auto const out = printed([&] {
-        mine.finish({.exit_code = 0, .sentence = "done", .steps = step_id{9}, .loss = std::numeric_limits<double>::quiet_NaN(), .validation_loss = 2,
-                     .unigram_entropy = 3, .digest = {1, 2}, .digest_known = true, .pairs_by_survivors = 7, .sample = "\xff\x01", .plan_drawing = ""});
+        mine.finish({.exit_code = 0,
+                     .sentence = "done",
+                     .steps = step_id{9},
+                     .loss = std::numeric_limits<double>::quiet_NaN(),
+                     .validation_loss = 2,
+                     .unigram_entropy = 3,
+                     .digest = {1, 2},
+                     .digest_known = true,
+                     .pairs_by_survivors = 7,
+                     .sample = "\xff\x01",
+                     .plan_drawing = ""});
     });
     CHECK(out.empty());  // quiet
     auto const report = json::parse(folder.read("report.json"));
@@ -423,8 +449,17 @@ TEST_CASE("the lines for people, word by word")
     CHECK(recovery_line(loss_of({rank_id{2}})) ==
           "lost rank 2 in step 17: 4 ranks in 2 pipelines went on after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");
     std::vector const recoveries{loss_of({rank_id{2}}), loss_of({rank_id{0}, rank_id{1}})};
-    final_record const end{.exit_code = 0, .sentence = "all steps are done", .steps = step_id{400}, .loss = 1.5, .validation_loss = 1.75,
-                           .unigram_entropy = 3.25, .digest = {0, 255}, .digest_known = true, .pairs_by_survivors = 1, .sample = "int\tmain\n\x1b[2J\xff", .plan_drawing = ""};
+    final_record const end{.exit_code = 0,
+                           .sentence = "all steps are done",
+                           .steps = step_id{400},
+                           .loss = 1.5,
+                           .validation_loss = 1.75,
+                           .unigram_entropy = 3.25,
+                           .digest = {0, 255},
+                           .digest_known = true,
+                           .pairs_by_survivors = 1,
+                           .sample = "int\tmain\n\x1b[2J\xff",
+                           .plan_drawing = ""};
     CHECK(final_table(end, recoveries) == R"(
   recovery                               1             2
   lost                              rank 2    ranks 0, 1

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/catch.hpp"
 #include "executor/records/record_files.hpp"
+#include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace rheo;

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "executor/records/records.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "executor/records/records.hpp"
 
 using namespace rheo;
 
@@ -31,15 +31,16 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
 {
     temporary_folder const folder;
     folder.write("text", std::string(3000, 'a') + "bcdefgh");
-    folder.write("c.toml", "schema = 1\n[model]\ncontext = 8\nwidth = 8\nheads = 2\nblocks = 1\n[data]\npaths = [\"text\"]\n[train]\nsteps = 4\n"
-                           "microbatches = 2\nmicrobatch = { sequences = 1, tokens = 8 }\n[plan]\nfailures = 0\n");
+    folder.write("c.toml",
+                 "schema = 1\n[model]\ncontext = 8\nwidth = 8\nheads = 2\nblocks = 1\n[data]\npaths = [\"text\"]\n[train]\nsteps = 4\n"
+                 "microbatches = 2\nmicrobatch = { sequences = 1, tokens = 8 }\n[plan]\nfailures = 0\n");
     auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
     auto const start = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK timeout 60 '" + program.string() + "' ";
     REQUIRE(std::system((start + "train c.toml --json --set run.folder='a <run>' >out").c_str()) == 0);
     auto const run = (folder.path / "a <run>").string();
     auto const page = html_report(run);
-    for (auto const* part : {"all 4 steps are committed", "<h2>Loss</h2>", "<h2>Tokens per second</h2>", "A step as planned and as measured", "Planned: ",
-                             "No rank was lost.", "<h2>Memory per rank</h2>", "MiB", "a &lt;run&gt;", "microbatches = 2"}) {
+    for (auto const* part : {"all 4 steps are committed", "<h2>Loss</h2>", "<h2>Tokens per second</h2>", "A step as planned and as measured",
+                             "Planned: ", "No rank was lost.", "<h2>Memory per rank</h2>", "MiB", "a &lt;run&gt;", "microbatches = 2"}) {
         CAPTURE(part);
         CHECK(has(page, part));
     }
@@ -92,8 +93,8 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
     auto const first_lines = std::count(whole.begin(), whole.end(), '\n');
     folder.write("a <run>/metrics.jsonl", whole + "\n" + R"({"kind":"step","step":"five","loss":2.5})" + "\n");
     CHECK(std::system((start + "report 'a <run>' 2>sentence").c_str()) == 4 << 8);
-    CHECK(folder.read("sentence") == "rheo: 'a <run>/metrics.jsonl', line " + std::to_string(first_lines + 2)
-                                         + " has a 'step' that is no whole number from 0 to 9007199254740992\n");
+    CHECK(folder.read("sentence") ==
+          "rheo: 'a <run>/metrics.jsonl', line " + std::to_string(first_lines + 2) + " has a 'step' that is no whole number from 0 to 9007199254740992\n");
     folder.write("a <run>/metrics.jsonl", metrics);
     folder.write("a <run>/report.json", R"({"exit_code": "0"})");
     CHECK_THROWS_WITH(html_report(run), "'" + run + "/report.json' has a 'exit_code' that is no whole number from 0 to 9007199254740992");

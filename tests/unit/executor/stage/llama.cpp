@@ -3,10 +3,10 @@
 // do not depend on cuts, threads, fusion, halves of a backward, recomputation, or the order in which slices and stages take turns.
 #include <cmath>
 
-#include "support/catch.hpp"
 #include "reference_llama.hpp"
 #include "stage_reference.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using namespace stage_steps;
@@ -26,10 +26,7 @@ llama_shape with_tied(bool tied)
 std::vector<reference::microbatch> step_of(int count) { return random_step(small, count); }
 
 /// What does not depend on fusion: the fused loss leaves its gradient in place of the logits.
-void check_same(step_result const& a, step_result const& b)
-{
-    CHECK((a.uses == b.uses && a.loss == b.loss));
-}
+void check_same(step_result const& a, step_result const& b) { CHECK((a.uses == b.uses && a.loss == b.loss)); }
 
 /// Per tensor the distance of a step's gradient from the reference's, over the size of the latter; the reference has `shape`.
 double largest_distance(llama_shape shape, model_description const& model, int slices)

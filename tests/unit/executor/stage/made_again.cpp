@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/model/llama.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using namespace stage_steps;
@@ -82,7 +82,8 @@ TEST_CASE("whatever the layers of a Llama drop, gradients and loss have the same
 
 TEST_CASE("slices of a sequence make again what is cheap, which later slices do not attend to")
 {
-    for (auto const& model : {fused(gpt_model(dropping)), fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}))}) {
+    for (auto const& model : {fused(gpt_model(dropping)),
+                              fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}))}) {
         auto const step = random_step(small, 2);
         auto const layers = static_cast<int>(model.layers.size());
         auto const base = run_step(model, step, {.cuts = {0, layers}, .slices = 3});

@@ -56,10 +56,7 @@ struct arithmetic {
     int width, heads, sequences, length;
     int rows = sequences * length;
 
-    double stored(double value, double magnitude, double terms = 0) const
-    {
-        return noise == nullptr ? value : (*noise)(value, magnitude, terms);
-    }
+    double stored(double value, double magnitude, double terms = 0) const { return noise == nullptr ? value : (*noise)(value, magnitude, terms); }
 
     /// a [m, k] times b [k, n], plus bias [n].
     values product(int m, int k, int n, view a, view b, double const* bias = nullptr) const
@@ -149,8 +146,8 @@ struct arithmetic {
             for (int c = 0; c < width; ++c) {
                 auto const i = size(r * width + c);
                 double const g = gamma[c] * dy[i];
-                dx[i] = stored((g - along_one - n.unit[i] * along_unit) * n.rate[size(r)],
-                               (std::fabs(g) + one_size + n.size[i] * unit_size) * n.rate[size(r)], width);
+                dx[i] = stored((g - along_one - n.unit[i] * along_unit) * n.rate[size(r)], (std::fabs(g) + one_size + n.size[i] * unit_size) * n.rate[size(r)],
+                               width);
             }
         }
         return dx;

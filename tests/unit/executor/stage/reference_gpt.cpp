@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "support/catch.hpp"
 #include "kernels/adamw/adamw.hpp"
+#include "support/catch.hpp"
 
 using namespace reference;
 
@@ -171,12 +171,15 @@ TEST_CASE("the update is the one that the kernel's definition makes, in double")
         }
         double const divisor = static_cast<double>(sums.targets);
         for (std::size_t k = 0; k < parameters.size(); ++k) {
-            rheo::definition::adamw<rheo::fp64>({.count = static_cast<std::int64_t>(parameters[k].size()), .master = parameters[k].data(),
-                                                 .first_moment = first[k].data(), .second_moment = second[k].data(),
+            rheo::definition::adamw<rheo::fp64>({.count = static_cast<std::int64_t>(parameters[k].size()),
+                                                 .master = parameters[k].data(),
+                                                 .first_moment = first[k].data(),
+                                                 .second_moment = second[k].data(),
                                                  .gradient = sums.gradients[k].data(),
                                                  .gradient_multiplier = rheo::clip_factor(std::sqrt(squares) / divisor, o.clip_norm) / divisor,
                                                  .learning_rate = learning_rate(o, s),
-                                                 .weight_decay = t.model.info().tensors[k].decays ? o.weight_decay : 0, .step = s + 1});
+                                                 .weight_decay = t.model.info().tensors[k].decays ? o.weight_decay : 0,
+                                                 .step = s + 1});
         }
         t.update(sums, o);
     }

@@ -47,17 +47,19 @@ struct step_sums {
 class gpt {
 public:
     gpt(rheo::gpt_shape shape, rheo::microbatch_shape microbatch, std::uint64_t seed)
-        : shape_{shape}, sequences_{microbatch.sequences}, length_{microbatch.tokens},
-          state_{rheo::state_of(rheo::gpt_model(shape))}
+        : shape_{shape}, sequences_{microbatch.sequences}, length_{microbatch.tokens}, state_{rheo::state_of(rheo::gpt_model(shape))}
     {
         for (std::size_t t = 0; t < state_.tensors.size(); ++t) {
             auto const& tensor = state_.tensors[t];
             auto const count = tensor.is_parameter ? elements(tensor.shape) : 0;
             std::vector<float> initial(static_cast<std::size_t>(count), static_cast<float>(tensor.initial.mean));
             if (count != 0 && tensor.initial.deviation != 0) {
-                rheo::definition::initialise_normal<rheo::fp32>({.seed = seed, .tensor = rheo::tensor_id{static_cast<int>(t)},
-                                                                 .count = count, .mean = tensor.initial.mean,
-                                                                 .deviation = tensor.initial.deviation, .values = initial.data()});
+                rheo::definition::initialise_normal<rheo::fp32>({.seed = seed,
+                                                                 .tensor = rheo::tensor_id{static_cast<int>(t)},
+                                                                 .count = count,
+                                                                 .mean = tensor.initial.mean,
+                                                                 .deviation = tensor.initial.deviation,
+                                                                 .values = initial.data()});
             }
             parameters.emplace_back(initial.begin(), initial.end());
         }
@@ -123,10 +125,7 @@ private:
             return product(rows, columns, in, {dy.data(), columns, 1}, {parameter(name + ".weight"), 1, columns});
         }
 
-        normed normalise(values const& x, std::string const& name) const
-        {
-            return norm(x, parameter(name + ".weight"), parameter(name + ".bias"));
-        }
+        normed normalise(values const& x, std::string const& name) const { return norm(x, parameter(name + ".weight"), parameter(name + ".bias")); }
 
         values norm_gradients(normed const& n, values const& dy, std::string const& name) const
         {
@@ -145,10 +144,7 @@ private:
             return b;
         }
 
-        values block_output(block_values const& b) const
-        {
-            return sum(b.middle, linear(b.after, 4 * width, width, b.prefix + "mlp.c_proj"));
-        }
+        values block_output(block_values const& b) const { return sum(b.middle, linear(b.after, 4 * width, width, b.prefix + "mlp.c_proj")); }
 
         values block_back(block_values const& b, values const& dout) const
         {
@@ -164,8 +160,8 @@ private:
         {
             values x(size(rows * width));
             for (int i = 0; i < rows * width; ++i) {
-                double const v = parameter("wte.weight")[data.tokens[size(i / width)] * width + i % width] +
-                                 parameter("wpe.weight")[i / width % length * width + i % width];
+                double const v =
+                    parameter("wte.weight")[data.tokens[size(i / width)] * width + i % width] + parameter("wpe.weight")[i / width % length * width + i % width];
                 x[size(i)] = stored(v, std::fabs(v));
             }
             std::vector<block_values> blocks;

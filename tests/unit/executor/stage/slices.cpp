@@ -2,9 +2,9 @@
 // Sequences in slices: the grid of slices is part of the numerics, the order in which stages and slices take turns is not.
 #include <cmath>
 
-#include "support/catch.hpp"
 #include "stage_reference.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using namespace stage_steps;

@@ -2,8 +2,8 @@
 // The backward in two halves, and after a recomputation, leaves the bits of the whole one: the same sums of every use, the same
 // gradients of every stage's input, however far apart the parts are and whatever else runs between them; and it holds the memory
 // that the library plans.
-#include "support/catch.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using namespace stage_steps;

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <memory>
 
-#include "support/catch.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "stage_reference.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using namespace stage_steps;
@@ -154,9 +154,9 @@ TEST_CASE("two operations of a layer on one parameter are two uses, each with th
     model_description const shared{{embedding_layer(small), two_products(true), classifier_layer(small)}};
     model_description const apart{{embedding_layer(small), two_products(false), classifier_layer(small)}};
     auto const expected = run_step(apart, step, {.cuts = {0, 3}, .prepare = [](resident_state& state) {
-        auto const& first = state.tensor(tensor_id{2}).parameter;
-        std::copy(first.begin(), first.end(), state.tensor(tensor_id{3}).parameter.begin());
-    }});
+                                                     auto const& first = state.tensor(tensor_id{2}).parameter;
+                                                     std::copy(first.begin(), first.end(), state.tensor(tensor_id{3}).parameter.begin());
+                                                 }});
     auto const actual = run_step(shared, step, {.cuts = {0, 3}});
     REQUIRE(state_of(apart).tensors[3].name == "second");
     CHECK(actual == expected);

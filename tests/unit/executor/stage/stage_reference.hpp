@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "stage_steps.hpp"
+#include "support/catch.hpp"
 
 namespace stage_steps {
 

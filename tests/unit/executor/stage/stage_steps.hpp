@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "executor/host/stage.hpp"
 #include "reference_gpt.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
-#include "executor/host/stage.hpp"
 
 namespace stage_steps {
 
@@ -172,7 +172,10 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             }
         }
         auto const item_of = [&](std::size_t i) {
-            return stage_item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{static_cast<int>(i / slices)}, .training = o.training,
+            return stage_item{.seed = 5,
+                              .step = step_id{8},
+                              .microbatch = microbatch_id{static_cast<int>(i / slices)},
+                              .training = o.training,
                               .slice = static_cast<int>(i % slices)};
         };
         auto const lowest_of = [&](std::size_t i) { return o.lowest.empty() ? layer_id{0} : o.lowest[i / slices]; };
@@ -228,9 +231,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             });
         };
         auto const input_gradient = [&](std::size_t m) {
-            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) {
-                stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to);
-            });
+            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) { stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to); });
         };
         auto const weight_gradient = [&](std::size_t m) {
             walk(m, true, [&](std::size_t i, std::size_t s) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "support/catch.hpp"
+#include "executor/host/back_end.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
-#include "executor/host/back_end.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

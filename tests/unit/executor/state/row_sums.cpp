@@ -2,10 +2,10 @@
 // Stages and state with sums in 32 bits and a scale per row.
 #include <cmath>
 
-#include "support/catch.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/plan/memory_parts.hpp"
+#include "support/catch.hpp"
 #include "unit/executor/stage/stage_steps.hpp"
 
 using namespace rheo;
@@ -13,7 +13,10 @@ using namespace stage_steps;
 
 namespace {
 
-model_description llama() { return fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32})); }
+model_description llama()
+{
+    return fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}));
+}
 
 /// What both kinds of sums have room for.
 void one_scale(resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 16); }
@@ -75,9 +78,11 @@ TEST_CASE("a contribution beyond a row's bound, or one that is not finite, is to
     auto const layers = static_cast<int>(model.layers.size());
     auto const step = random_step(small, 1);
     host_back_end on{1, fp32_i32};
-    auto const narrow = run_step(model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
+    auto const narrow = run_step(
+        model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
     CHECK(narrow.uses.front().state.overflow);
-    auto const sick = run_step(model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
+    auto const sick =
+        run_step(model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
     CHECK(std::any_of(sick.uses.begin(), sick.uses.end(), [](auto const& use) { return use.state.not_finite; }));
 }
 
@@ -99,7 +104,8 @@ TEST_CASE("accumulators of rows take the bytes that the plan counts, and scales 
         CHECK(state.scales_of(t).size() == static_cast<std::size_t>(tensor.shape.rows));
         for (auto const use : tensor.uses) {
             auto const& sums = state.accumulator(use);
-            auto const measured = static_cast<std::int64_t>(sums.sums.size() * sizeof(std::int64_t) + sums.sums_in_32.size() * sizeof(std::int32_t) + sums.rows.size() * sizeof(row_sum_state));
+            auto const measured = static_cast<std::int64_t>(sums.sums.size() * sizeof(std::int64_t) + sums.sums_in_32.size() * sizeof(std::int32_t) +
+                                                            sums.rows.size() * sizeof(row_sum_state));
             CHECK(measured == parameter_bytes_of(tensor.shape, fp32_i32).accumulators.count);
             CHECK(measured == state.accumulator_bytes(t));
             rows_of_uses += tensor.shape.rows;
@@ -146,7 +152,8 @@ TEST_CASE("accumulators of rows that moved are joined as if all had been added i
     auto const t = info.uses[0].tensor;
     auto const add = [&](resident_state& to, float value) {
         auto& sums = to.accumulator(use_id{0});
-        gradient_sum_of<dtype::i32> const target{.sums = sums.sums_in_32.data(), .states = sums.rows.data(), .width = info.tensors[at(t)].shape.columns, .contributions = 4};
+        gradient_sum_of<dtype::i32> const target{
+            .sums = sums.sums_in_32.data(), .states = sums.rows.data(), .width = info.tensors[at(t)].shape.columns, .contributions = 4};
         for (std::int64_t i = 0; i < elements(info.tensors[at(t)].shape); ++i) {
             definition::contribute(target, i, value * static_cast<float>(i % 29));
         }

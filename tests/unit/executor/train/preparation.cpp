@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "support/catch.hpp"
 #include "rheo/model/model.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -42,8 +42,10 @@ model_description gpt_of(gpt_shape s) { return {{embedding_layer(s), block_layer
 
 TEST_CASE("an operation that does not fit its weights or slots is refused with operation, parameter and shapes")
 {
-    CHECK(refusal_of(product({32, 8}, 32)) == "the model cannot be run: layer 1: operation 0 (linear) uses parameter 'weight', which must be 32 x 32, but it is 32 x 8");
-    CHECK(refusal_of(product({32, 32}, 8)) == "the model cannot be run: layer 1: operation 0 (linear) writes slot 1, which must be 32 columns wide, but it is 8");
+    CHECK(refusal_of(product({32, 8}, 32)) ==
+          "the model cannot be run: layer 1: operation 0 (linear) uses parameter 'weight', which must be 32 x 32, but it is 32 x 8");
+    CHECK(refusal_of(product({32, 32}, 8)) ==
+          "the model cannot be run: layer 1: operation 0 (linear) writes slot 1, which must be 32 columns wide, but it is 8");
     auto wide = shape;
     wide.width = 130;
     CHECK(refusal_of(gpt_of(wide)) == "the model cannot be run: layer 1: operation 2 (attention) is 130 wide, which is no multiple of its 4 heads");

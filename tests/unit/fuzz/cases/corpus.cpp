@@ -31,7 +31,9 @@ std::vector<input> corpus_of(std::string_view reader)
 
 input changed(input const& from, input const& other, std::mt19937& draw)
 {
-    static std::string const pieces[] = {"9223372036854775808", "18446744073709551615", "-1", "1e999", "[[[[[[[[[[[[[[[[", "{\"a\":{\"a\":{\"a\":", "null", "\"\"", "\xff\xfe", "\n", "0", "= [", "\"\\u0000\""};
+    static std::string const pieces[] = {
+        "9223372036854775808", "18446744073709551615", "-1", "1e999", "[[[[[[[[[[[[[[[[", "{\"a\":{\"a\":{\"a\":", "null", "\"\"", "\xff\xfe", "\n", "0", "= [",
+        "\"\\u0000\""};
     auto result = from;
     auto const place = [&](input const& in) { return static_cast<std::ptrdiff_t>(draw() % (in.size() + 1)); };
     for (auto times = 1 + draw() % 4; times > 0; --times) {
@@ -43,7 +45,9 @@ input changed(input const& from, input const& other, std::mt19937& draw)
                 result[static_cast<std::size_t>(at)] ^= static_cast<std::uint8_t>(1U << draw() % 8);
             }
             break;
-        case 1: result.erase(result.begin() + at, result.begin() + to); break;
+        case 1:
+            result.erase(result.begin() + at, result.begin() + to);
+            break;
         case 2: {
             input const piece(result.begin() + at, result.begin() + to);
             auto const where = place(result);
@@ -61,7 +65,9 @@ input changed(input const& from, input const& other, std::mt19937& draw)
             result.insert(result.begin() + at, other.begin() + begin, other.begin() + end);
             break;
         }
-        default: result.resize(static_cast<std::size_t>(at)); break;
+        default:
+            result.resize(static_cast<std::size_t>(at));
+            break;
         }
     }
     return result;

@@ -19,7 +19,12 @@ struct tensor {
     std::vector<std::int64_t> sums;
     std::vector<T> parameter;
 
-    tensor(std::int64_t count, unsigned seed) : master{normal(count, seed)}, first{normal(count, seed + 1, 0.1F)}, second{normal(count, seed + 2, 0.1F)}, gradient{normal(count, seed + 3, 10.0F)}, parameter(size(count))
+    tensor(std::int64_t count, unsigned seed)
+        : master{normal(count, seed)},
+          first{normal(count, seed + 1, 0.1F)},
+          second{normal(count, seed + 2, 0.1F)},
+          gradient{normal(count, seed + 3, 10.0F)},
+          parameter(size(count))
     {
         for (auto& v : second) {
             v = std::fabs(v);
@@ -37,7 +42,15 @@ bool has_parameter(std::size_t n) { return n % 2 == 0; }
 
 constexpr adamw_arguments<> settings(std::int64_t step)
 {
-    return {.count = 0, .master = nullptr, .first_moment = nullptr, .second_moment = nullptr, .gradient = nullptr, .gradient_multiplier = 0.013, .learning_rate = 3e-4, .beta2 = 0.95, .step = step};
+    return {.count = 0,
+            .master = nullptr,
+            .first_moment = nullptr,
+            .second_moment = nullptr,
+            .gradient = nullptr,
+            .gradient_multiplier = 0.013,
+            .learning_rate = 3e-4,
+            .beta2 = 0.95,
+            .step = step};
 }
 
 static_assert(definition::factors_of<float>(settings(1)).correction1 == static_cast<float>(1 / (1 - 0.9)));
@@ -60,11 +73,19 @@ TEMPLATE_TEST_CASE("cuda adamw: many tensors in one launch have the bits of the 
         std::vector<adamw_tensor<policy>> list;
         for (std::size_t n = 0; n < std::size(counts); ++n) {
             auto& t = expected[n];
-            list.push_back({.count = counts[n], .master = t.master.data(), .first_moment = t.first.data(), .second_moment = t.second.data(), .gradient = has_gradient(n) ? t.gradient.data() : nullptr,
-                            .sums = has_sums(n) ? t.sums.data() : nullptr, .scale_log2 = 30, .parameter = has_parameter(n) ? t.parameter.data() : nullptr, .weight_decay = n % 2 == 0 ? 0.1F : 0.0F});
+            list.push_back({.count = counts[n],
+                            .master = t.master.data(),
+                            .first_moment = t.first.data(),
+                            .second_moment = t.second.data(),
+                            .gradient = has_gradient(n) ? t.gradient.data() : nullptr,
+                            .sums = has_sums(n) ? t.sums.data() : nullptr,
+                            .scale_log2 = 30,
+                            .parameter = has_parameter(n) ? t.parameter.data() : nullptr,
+                            .weight_decay = n % 2 == 0 ? 0.1F : 0.0F});
         }
         auto device_list = list;
-        definition::adamw_list<policy>({.tensor_count = std::ssize(list), .tensors = list.data(), .first_block = first.data(), .blocks = first.back(), .factors = &factors});
+        definition::adamw_list<policy>(
+            {.tensor_count = std::ssize(list), .tensors = list.data(), .first_block = first.data(), .blocks = first.back(), .factors = &factors});
         same_in_every_order([&] {
             std::vector<std::unique_ptr<device::array<float>>> numbers;
             std::vector<std::unique_ptr<device::array<std::int64_t>>> sums;
@@ -87,14 +108,17 @@ TEMPLATE_TEST_CASE("cuda adamw: many tensors in one launch have the bits of the 
             device::array<adamw_tensor<policy>> const tensors{device_list};
             device::array<std::int64_t> const blocks{first};
             device::array<adamw_factors<float>> const shared{std::vector{factors}};
-            cuda::adamw_list<policy>(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .factors = shared.data()});
+            cuda::adamw_list<policy>(
+                device::queue(),
+                {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .factors = shared.data()});
             for (std::size_t n = 0; n < list.size(); ++n) {
                 INFO("tensor " << n);
                 auto const& t = expected[n];
                 CHECK(all_bits(numbers[4 * n]->host(), numbers[4 * n + 1]->host(), numbers[4 * n + 2]->host()) == all_bits(t.master, t.first, t.second));
                 CHECK(sums[n]->host() == t.sums);
                 CHECK(all_bits(parameters[n]->host()) == all_bits(t.parameter));
-                CHECK((numbers[4 * n]->margins_kept() && numbers[4 * n + 1]->margins_kept() && numbers[4 * n + 2]->margins_kept() && sums[n]->margins_kept() && parameters[n]->margins_kept()));
+                CHECK((numbers[4 * n]->margins_kept() && numbers[4 * n + 1]->margins_kept() && numbers[4 * n + 2]->margins_kept() && sums[n]->margins_kept() &&
+                       parameters[n]->margins_kept()));
             }
             return 0;
         });
@@ -123,7 +147,14 @@ TEST_CASE("cuda adamw: one tensor of the list is the single update, and sums tha
     auto const first = first_blocks(std::vector<std::int64_t>{100});
     for (bool const turned : {false, true}) {
         auto& some = turned ? from_sums : t;
-        std::vector<adamw_tensor<>> const list{{.count = 100, .master = some.master.data(), .first_moment = some.first.data(), .second_moment = some.second.data(), .gradient = turned ? nullptr : some.gradient.data(), .sums = some.sums.data(), .scale_log2 = 28, .weight_decay = 0.1F}};
+        std::vector<adamw_tensor<>> const list{{.count = 100,
+                                                .master = some.master.data(),
+                                                .first_moment = some.first.data(),
+                                                .second_moment = some.second.data(),
+                                                .gradient = turned ? nullptr : some.gradient.data(),
+                                                .sums = some.sums.data(),
+                                                .scale_log2 = 28,
+                                                .weight_decay = 0.1F}};
         definition::adamw_list<fp32>({.tensor_count = 1, .tensors = list.data(), .first_block = first.data(), .blocks = 1, .factors = &factors});
         CHECK(all_bits(some.master, some.first, some.second) == all_bits(single.master, single.first, single.second));
     }
@@ -149,7 +180,11 @@ TEST_CASE("cuda sums of squares: have the bits of the host's, in every order")
         device::array<cuda::norm_tensor> const tensors{list};
         device::array<std::int64_t> const blocks{first};
         device::array<double> const block_sums{first.back()}, sums{std::ssize(list)};
-        cuda::sums_of_squares_by_block(device::queue(), {.tensor_count = std::ssize(list), .tensors = tensors.data(), .first_block = blocks.data(), .blocks = first.back(), .block_sums = block_sums.data()});
+        cuda::sums_of_squares_by_block(device::queue(), {.tensor_count = std::ssize(list),
+                                                         .tensors = tensors.data(),
+                                                         .first_block = blocks.data(),
+                                                         .blocks = first.back(),
+                                                         .block_sums = block_sums.data()});
         auto const together = block_sums.host();
         cuda::sums_of_blocks(device::queue(), {.count = std::ssize(list), .first_block = blocks.data(), .block_sums = block_sums.data(), .sums = sums.data()});
         CHECK((block_sums.margins_kept() && sums.margins_kept()));

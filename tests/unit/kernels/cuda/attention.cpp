@@ -23,7 +23,7 @@ struct shape {
 };
 // one token; heads that tensor cores take, up to 64 and up to 128 wide, in several blocks of queries and of keys, in groups; heads that they do not
 // take, of odd widths and of the widest; slices of one token, and of more than a block
-constexpr shape shapes[] = {{1, 1, 8, 1}, {2, 17, 32, 2}, {1, 150, 64, 1}, {1, 131, 72, 1}, {1, 70, 32, 4, 2}, {1, 68, 256, 2, 1},
+constexpr shape shapes[] = {{1, 1, 8, 1}, {2, 17, 32, 2},    {1, 150, 64, 1}, {1, 131, 72, 1},     {1, 70, 32, 4, 2},     {1, 68, 256, 2, 1},
                             {1, 5, 3, 1}, {2, 40, 30, 3, 1}, {1, 35, 256, 1}, {1, 4, 16, 2, 0, 4}, {1, 140, 32, 2, 1, 2}, {1, 66, 30, 3, 0, 3}};
 
 dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .layer = layer_id{2}, .op = op_id{1}}}; }
@@ -33,7 +33,11 @@ struct outputs {
     std::vector<T> output, gradient;
     floats log_sum_exp;
 
-    friend bool operator==(outputs const& a, outputs const& b) { return bits(single(a.output)) == bits(single(b.output)) && bits(single(a.gradient)) == bits(single(b.gradient)) && bits(a.log_sum_exp) == bits(b.log_sum_exp); }
+    friend bool operator==(outputs const& a, outputs const& b)
+    {
+        return bits(single(a.output)) == bits(single(b.output)) && bits(single(a.gradient)) == bits(single(b.gradient)) &&
+               bits(a.log_sum_exp) == bits(b.log_sum_exp);
+    }
 };
 
 template <class T>
@@ -41,7 +45,10 @@ struct inputs {
     shape s;
     std::vector<T> qkv, dout;
 
-    explicit inputs(shape of) : s{of}, qkv{stored<T>(normal(of.batch * of.length * qkv_columns(of), 1))}, dout{stored<T>(normal(of.batch * of.length * of.width, 2))} {}
+    explicit inputs(shape of)
+        : s{of}, qkv{stored<T>(normal(of.batch * of.length * qkv_columns(of), 1))}, dout{stored<T>(normal(of.batch * of.length * of.width, 2))}
+    {
+    }
 };
 
 /// Rows [b, first .. first + part) of a matrix [batch, length, columns], of slice n.
@@ -97,7 +104,19 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
         gradient.push_back(std::make_unique<device::array<T>>(rows * columns));
         kept.push_back(std::make_unique<device::array<T>>(rows * pairs));
         log_sum.push_back(std::make_unique<device::array<float>>(rows * s.heads));
-        cuda::attention_forward<policy<T>>(device::queue(), {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.back()->data(), .before = before, .whole = s.length, .drop = drop, .output = out.back()->data(), .log_sum_exp = log_sum.back()->data()}, by);
+        cuda::attention_forward<policy<T>>(device::queue(),
+                                           {.batch = s.batch,
+                                            .length = s.part(),
+                                            .width = s.width,
+                                            .heads = s.heads,
+                                            .kv_heads = s.kv_heads,
+                                            .qkv = qkv.back()->data(),
+                                            .before = before,
+                                            .whole = s.length,
+                                            .drop = drop,
+                                            .output = out.back()->data(),
+                                            .log_sum_exp = log_sum.back()->data()},
+                                           by);
         before.of[size(n)] = qkv.back()->data();
         kept_before.of[size(n)] = kept.back()->data();
         before.count = kept_before.count = n + 1;
@@ -105,7 +124,23 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
     device::room const room{cuda::attention_backward_room(s.batch, s.heads, s.part())};
     for (std::int64_t n = s.slices; n-- > 0;) {
         before.count = kept_before.count = n;
-        cuda::attention_backward<policy<T>>(device::queue(), room, {.batch = s.batch, .length = s.part(), .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv[size(n)]->data(), .before = before, .whole = s.length, .output = out[size(n)]->data(), .log_sum_exp = log_sum[size(n)]->data(), .output_gradient = dout[size(n)]->data(), .drop = drop, .qkv_gradient = gradient[size(n)]->data(), .kv_gradient_later = n + 1 < s.slices ? kept[size(n)]->data() : nullptr, .kv_gradient_before = kept_before}, by);
+        cuda::attention_backward<policy<T>>(device::queue(), room,
+                                            {.batch = s.batch,
+                                             .length = s.part(),
+                                             .width = s.width,
+                                             .heads = s.heads,
+                                             .kv_heads = s.kv_heads,
+                                             .qkv = qkv[size(n)]->data(),
+                                             .before = before,
+                                             .whole = s.length,
+                                             .output = out[size(n)]->data(),
+                                             .log_sum_exp = log_sum[size(n)]->data(),
+                                             .output_gradient = dout[size(n)]->data(),
+                                             .drop = drop,
+                                             .qkv_gradient = gradient[size(n)]->data(),
+                                             .kv_gradient_later = n + 1 < s.slices ? kept[size(n)]->data() : nullptr,
+                                             .kv_gradient_before = kept_before},
+                                            by);
         paste(s, out[size(n)]->host(), s.width, n, 1, result.output);
         paste(s, gradient[size(n)]->host(), columns, n, 1, result.gradient);
         paste(s, log_sum[size(n)]->host(), 1, n, s.heads, result.log_sum_exp);
@@ -127,8 +162,26 @@ outputs<bfloat16> computed_by_cudnn(inputs<bfloat16> const& in, cuda::cudnn_atte
     device::array<bfloat16> out{rows * s.width}, gradient{rows * qkv_columns(s)};
     device::array<float> log_sum{rows * s.heads};
     device::room const room{by.choose({s.batch, s.length, s.heads, s.kv_heads == 0 ? s.heads : s.kv_heads, s.width / s.heads})};
-    by.forward(device::queue(), room, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data()});
-    by.backward(device::queue(), room, {.batch = s.batch, .length = s.length, .width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .qkv = qkv.data(), .output = out.data(), .log_sum_exp = log_sum.data(), .output_gradient = dout.data(), .qkv_gradient = gradient.data()});
+    by.forward(device::queue(), room,
+               {.batch = s.batch,
+                .length = s.length,
+                .width = s.width,
+                .heads = s.heads,
+                .kv_heads = s.kv_heads,
+                .qkv = qkv.data(),
+                .output = out.data(),
+                .log_sum_exp = log_sum.data()});
+    by.backward(device::queue(), room,
+                {.batch = s.batch,
+                 .length = s.length,
+                 .width = s.width,
+                 .heads = s.heads,
+                 .kv_heads = s.kv_heads,
+                 .qkv = qkv.data(),
+                 .output = out.data(),
+                 .log_sum_exp = log_sum.data(),
+                 .output_gradient = dout.data(),
+                 .qkv_gradient = gradient.data()});
     CHECK(room.counters_are_zero());
     CHECK((qkv.margins_kept() && dout.margins_kept() && out.margins_kept() && gradient.margins_kept()));
     return {out.host(), gradient.host(), log_sum.host()};
@@ -153,7 +206,8 @@ TEMPLATE_TEST_CASE("cuda attention: agrees with the definition in double, whole 
             inputs<T> const in{s};
             auto const r = reference(in, some_dropout(p));
             for (auto const by : cores_for<T>(s)) {
-                INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, " << s.slices << " slices, dropout " << p << (by == cuda::tensor_cores::of_warps ? "" : ", by warpgroups"));
+                INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads, " << s.slices << " slices, dropout " << p
+                             << (by == cuda::tensor_cores::of_warps ? "" : ", by warpgroups"));
                 auto const all = [&] { return computed(in, some_dropout(p), by); };
                 auto const c = p > 0 ? same_in_every_order(all) : all();
                 // As for the host (tests/unit/kernels/attention.cpp): |v|, |dout| <= 5; a score is off by (d + 2) u 5 sqrt(d), a probability relatively by `relative`,
@@ -217,7 +271,8 @@ TEST_CASE("cuda attention: cuDNN's agrees with the definition in double, and wit
         inputs<bfloat16> const in{s};
         auto const r = reference(in, some_dropout(0));
         for (auto const order : {cuda::order_of_sums::fixed, cuda::order_of_sums::any}) {
-            INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads" << (order == cuda::order_of_sums::fixed ? "" : ", in any order"));
+            INFO(s.batch << " x " << s.length << " x " << s.width << " in " << s.heads << " heads"
+                         << (order == cuda::order_of_sums::fixed ? "" : ", in any order"));
             cuda::cudnn_attention by{order};
             auto const c = computed_by_cudnn(in, by);
             CHECK(relative_error(single(c.gradient), r.gradient) < 3 * 0x1p-9);
@@ -243,7 +298,21 @@ TEST_CASE("cuda attention: float does not care how its rows are aligned; what te
 TEST_CASE("cuda attention: what cannot be is refused with a sentence")
 {
     using Catch::Matchers::ContainsSubstring;
-    CHECK_THROWS_WITH(cuda::attention_forward<fp32>({}, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), ContainsSubstring("multiple of its heads"));
-    CHECK_THROWS_WITH(cuda::attention_forward<bf16>({}, {.batch = 1, .length = 1, .width = 257, .heads = 1, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}), ContainsSubstring("at most 256 elements"));
-    CHECK_THROWS_WITH(cuda::attention_backward<bf16>({}, {}, {.batch = 1, .length = 1, .width = 8, .heads = 1, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr, .output_gradient = nullptr, .qkv_gradient = nullptr}), ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(
+        cuda::attention_forward<fp32>({}, {.batch = 1, .length = 1, .width = 5, .heads = 2, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}),
+        ContainsSubstring("multiple of its heads"));
+    CHECK_THROWS_WITH(
+        cuda::attention_forward<bf16>({}, {.batch = 1, .length = 1, .width = 257, .heads = 1, .qkv = nullptr, .output = nullptr, .log_sum_exp = nullptr}),
+        ContainsSubstring("at most 256 elements"));
+    CHECK_THROWS_WITH(cuda::attention_backward<bf16>({}, {},
+                                                     {.batch = 1,
+                                                      .length = 1,
+                                                      .width = 8,
+                                                      .heads = 1,
+                                                      .qkv = nullptr,
+                                                      .output = nullptr,
+                                                      .log_sum_exp = nullptr,
+                                                      .output_gradient = nullptr,
+                                                      .qkv_gradient = nullptr}),
+                      ContainsSubstring("workspace is too small"));
 }

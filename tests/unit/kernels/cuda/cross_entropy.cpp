@@ -19,7 +19,8 @@ struct inputs {
     std::vector<T> logits;
     int32s targets;
 
-    explicit inputs(shape of) : s{of}, logits{stored<T>(normal(of.rows * of.vocabulary, 1, 4.0F))}, targets{tokens(of.rows, static_cast<std::int32_t>(of.vocabulary), 2)}
+    explicit inputs(shape of)
+        : s{of}, logits{stored<T>(normal(of.rows * of.vocabulary, 1, 4.0F))}, targets{tokens(of.rows, static_cast<std::int32_t>(of.vocabulary), 2)}
     {
         if (of.rows > 2) {
             targets[1] = ignored_target;
@@ -30,7 +31,10 @@ struct inputs {
 struct outputs {
     floats log_sum, gradient;
     loss_sum loss;
-    friend bool operator==(outputs const& a, outputs const& b) { return all_bits(a.log_sum, a.gradient) == all_bits(b.log_sum, b.gradient) && a.loss == b.loss; }
+    friend bool operator==(outputs const& a, outputs const& b)
+    {
+        return all_bits(a.log_sum, a.gradient) == all_bits(b.log_sum, b.gradient) && a.loss == b.loss;
+    }
 };
 
 template <class T>
@@ -42,11 +46,24 @@ outputs computed(inputs<T> const& in, std::size_t offset = 0)
     device::array<float> const log_sum{rows};
     device::array<loss_sum> const loss{std::vector<loss_sum>(3)};
     auto const q = device::queue();
-    cuda::cross_entropy_forward<policy<T>>(q, {.rows = rows, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .log_sum_exp = log_sum.data(), .loss = loss.data()});
-    cuda::cross_entropy_forward<policy<T>>(q, {.rows = rows, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .loss = loss.data() + 2});
-    cuda::cross_entropy_backward<policy<T>>(q, {.rows = rows, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .log_sum_exp = log_sum.data(), .logits_gradient = gradient.data()});
-    cuda::cross_entropy_backward<policy<T>>(q, {.rows = rows, .vocabulary = vocabulary, .logits = in_place.data(), .targets = targets.data(), .log_sum_exp = log_sum.data(), .logits_gradient = in_place.data()});
-    cuda::cross_entropy_fused<policy<T>>(q, {.rows = rows, .vocabulary = vocabulary, .logits = both.data(), .targets = targets.data(), .loss = loss.data() + 1});
+    cuda::cross_entropy_forward<policy<T>>(
+        q, {.rows = rows, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .log_sum_exp = log_sum.data(), .loss = loss.data()});
+    cuda::cross_entropy_forward<policy<T>>(
+        q, {.rows = rows, .vocabulary = vocabulary, .logits = logits.data(), .targets = targets.data(), .loss = loss.data() + 2});
+    cuda::cross_entropy_backward<policy<T>>(q, {.rows = rows,
+                                                .vocabulary = vocabulary,
+                                                .logits = logits.data(),
+                                                .targets = targets.data(),
+                                                .log_sum_exp = log_sum.data(),
+                                                .logits_gradient = gradient.data()});
+    cuda::cross_entropy_backward<policy<T>>(q, {.rows = rows,
+                                                .vocabulary = vocabulary,
+                                                .logits = in_place.data(),
+                                                .targets = targets.data(),
+                                                .log_sum_exp = log_sum.data(),
+                                                .logits_gradient = in_place.data()});
+    cuda::cross_entropy_fused<policy<T>>(q,
+                                         {.rows = rows, .vocabulary = vocabulary, .logits = both.data(), .targets = targets.data(), .loss = loss.data() + 1});
     auto const losses = loss.host();
     CHECK((losses[0] == losses[1] && losses[0] == losses[2]));
     CHECK(all_bits(both.host(), in_place.host()) == all_bits(gradient.host(), gradient.host()));
@@ -67,8 +84,18 @@ TEMPLATE_TEST_CASE("cuda cross entropy: agrees with the definition in double; fu
         auto const wide_logits = as<double>(in.logits);
         doubles log_sum(size(s.rows)), gradient(wide_logits.size());
         loss_sum loss;
-        definition::cross_entropy_forward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = wide_logits.data(), .targets = in.targets.data(), .log_sum_exp = log_sum.data(), .loss = &loss});
-        definition::cross_entropy_backward<fp64>({.rows = s.rows, .vocabulary = s.vocabulary, .logits = wide_logits.data(), .targets = in.targets.data(), .log_sum_exp = log_sum.data(), .logits_gradient = gradient.data()});
+        definition::cross_entropy_forward<fp64>({.rows = s.rows,
+                                                 .vocabulary = s.vocabulary,
+                                                 .logits = wide_logits.data(),
+                                                 .targets = in.targets.data(),
+                                                 .log_sum_exp = log_sum.data(),
+                                                 .loss = &loss});
+        definition::cross_entropy_backward<fp64>({.rows = s.rows,
+                                                  .vocabulary = s.vocabulary,
+                                                  .logits = wide_logits.data(),
+                                                  .targets = in.targets.data(),
+                                                  .log_sum_exp = log_sum.data(),
+                                                  .logits_gradient = gradient.data()});
         // A thread adds at most 20008 / 512 + 8 exponentials, each with 2 roundings and that of its argument, of size 32 at most; every new largest value and each of the
         // tree's ten levels scale the sum once more. What is relative to the sum is absolute in its logarithm.
         double const log_error = (20008.0 / 512 + 8 + 34 + 10 * 36) * u;

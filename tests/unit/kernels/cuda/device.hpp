@@ -59,7 +59,9 @@ public:
     {
         std::vector<T> all(guarded_.size());
         copy_to_host(all.data(), memory_, bytes());
-        auto const same = [&](std::size_t first, std::size_t count) { return std::memcmp(all.data() + first, guarded_.data() + first, count * sizeof(T)) == 0; };
+        auto const same = [&](std::size_t first, std::size_t count) {
+            return std::memcmp(all.data() + first, guarded_.data() + first, count * sizeof(T)) == 0;
+        };
         return same(0, before_) && same(before_ + size_, guarded_.size() - before_ - size_);
     }
 

@@ -41,12 +41,30 @@ TEMPLATE_TEST_CASE("cuda embedding: forward has the bits of the definition", "",
             INFO(s.width << ", form " << form);
             auto const drop = drop_of(s, form >= 2);
             std::vector<T> expected(size(s.rows() * s.width));
-            definition::embedding_forward<policy<T>>({.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .token_table = table.data(), .position_table = form % 2 == 1 ? positions.data() : nullptr, .drop = drop, .output = expected.data()});
+            definition::embedding_forward<policy<T>>({.batch = s.batch,
+                                                      .length = s.length,
+                                                      .first = s.first,
+                                                      .width = s.width,
+                                                      .vocabulary = s.vocabulary,
+                                                      .tokens = ids.data(),
+                                                      .token_table = table.data(),
+                                                      .position_table = form % 2 == 1 ? positions.data() : nullptr,
+                                                      .drop = drop,
+                                                      .output = expected.data()});
             for (std::size_t const offset : {0U, 1U}) {
                 auto const d = same_in_every_order([&] {
                     device::array<std::int32_t> const token{ids};
                     device::array<T> const rows{table, offset}, places{positions}, output{s.rows() * s.width};
-                    cuda::embedding_forward<policy<T>>(device::queue(), {.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = token.data(), .token_table = rows.data(), .position_table = form % 2 == 1 ? places.data() : nullptr, .drop = drop, .output = output.data()});
+                    cuda::embedding_forward<policy<T>>(device::queue(), {.batch = s.batch,
+                                                                         .length = s.length,
+                                                                         .first = s.first,
+                                                                         .width = s.width,
+                                                                         .vocabulary = s.vocabulary,
+                                                                         .tokens = token.data(),
+                                                                         .token_table = rows.data(),
+                                                                         .position_table = form % 2 == 1 ? places.data() : nullptr,
+                                                                         .drop = drop,
+                                                                         .output = output.data()});
                     CHECK((rows.margins_kept() && places.margins_kept() && output.margins_kept() && token.margins_kept()));
                     return all_bits(output.host());
                 });
@@ -67,7 +85,16 @@ TEMPLATE_TEST_CASE("cuda embedding: backward has the bits of the definition, in 
             INFO(s.width << ", dropout " << drops);
             auto const drop = drop_of(s, drops);
             exact_buffer token_sums{s.vocabulary * s.width}, position_sums{(s.first + s.length) * s.width, 28};
-            definition::embedding_backward_weight<policy<T>>({.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = ids.data(), .output_gradient = dy.data(), .drop = drop, .token_gradient = token_sums.target(), .position_gradient = position_sums.target()});
+            definition::embedding_backward_weight<policy<T>>({.batch = s.batch,
+                                                              .length = s.length,
+                                                              .first = s.first,
+                                                              .width = s.width,
+                                                              .vocabulary = s.vocabulary,
+                                                              .tokens = ids.data(),
+                                                              .output_gradient = dy.data(),
+                                                              .drop = drop,
+                                                              .token_gradient = token_sums.target(),
+                                                              .position_gradient = position_sums.target()});
             for (std::size_t const offset : {0U, 1U}) {
                 same_in_every_order([&] {
                     // at the second offset as a launch that serves any tokens and any key: with as many segments as there can be, and the stream in memory
@@ -83,8 +110,19 @@ TEMPLATE_TEST_CASE("cuda embedding: backward has the bits of the definition, in 
                     device::array<std::int32_t> const rows{segments.rows}, first{segments.first}, segment_tokens{segments.tokens};
                     device::array<T> const gradient{dy, offset};
                     device_sums const to_tokens{exact_buffer{s.vocabulary * s.width}}, to_positions{exact_buffer{(s.first + s.length) * s.width, 28}};
-                    cuda::token_order_on_device const on_device{.segments = std::ssize(segments.tokens), .rows = rows.data(), .first = first.data(), .tokens = segment_tokens.data()};
-                    cuda::embedding_backward_weight<policy<T>>(device::queue(), on_device, {.batch = s.batch, .length = s.length, .first = s.first, .width = s.width, .vocabulary = s.vocabulary, .tokens = nullptr, .output_gradient = gradient.data(), .drop = way, .token_gradient = to_tokens.target(), .position_gradient = to_positions.target()});
+                    cuda::token_order_on_device const on_device{
+                        .segments = std::ssize(segments.tokens), .rows = rows.data(), .first = first.data(), .tokens = segment_tokens.data()};
+                    cuda::embedding_backward_weight<policy<T>>(device::queue(), on_device,
+                                                               {.batch = s.batch,
+                                                                .length = s.length,
+                                                                .first = s.first,
+                                                                .width = s.width,
+                                                                .vocabulary = s.vocabulary,
+                                                                .tokens = nullptr,
+                                                                .output_gradient = gradient.data(),
+                                                                .drop = way,
+                                                                .token_gradient = to_tokens.target(),
+                                                                .position_gradient = to_positions.target()});
                     CHECK(to_tokens.host() == token_sums);
                     CHECK(to_positions.host() == position_sums);
                     CHECK(gradient.margins_kept());

@@ -72,7 +72,8 @@ TEST_CASE("cuda exact rows: sums of sums, floats, verdicts and the scales of the
                 device_rows const on_first{first, offset}, on_second{second};
                 device::array<float> const floats_of{s.rows * s.width, offset};
                 device::array<accumulator_state> const verdict{std::vector<accumulator_state>(1)};
-                cuda::exact_rows_add(device::queue(), {.rows = s.rows, .source = on_first.sums.data(), .source_states = on_first.states.data(), .target = on_second.target()});
+                cuda::exact_rows_add(device::queue(),
+                                     {.rows = s.rows, .source = on_first.sums.data(), .source_states = on_first.states.data(), .target = on_second.target()});
                 cuda::exact_rows_convert(device::queue(), {.rows = s.rows, .source = on_second.target(), .gradient = floats_of.data()});
                 cuda::exact_rows_judge(device::queue(), {.rows = s.rows, .states = on_second.states.data(), .contributions = 8, .verdict = verdict.data()});
                 auto const added = on_second.host();

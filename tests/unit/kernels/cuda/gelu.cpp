@@ -44,7 +44,8 @@ outputs<T> computed(std::vector<T> const& values, std::vector<T> const& gradient
     cuda::gelu_forward<policy<T>>(device::queue(), {.count = count, .input = x.data(), .output = y.data()});
     cuda::gelu_forward<policy<T>>(device::queue(), {.count = count, .input = in_place.data(), .output = in_place.data()});
     cuda::gelu_backward<policy<T>>(device::queue(), {.count = count, .input = x.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
-    cuda::gelu_backward<policy<T>>(device::queue(), {.count = count, .input = x.data(), .output_gradient = dy_in_place.data(), .input_gradient = dy_in_place.data()});
+    cuda::gelu_backward<policy<T>>(device::queue(),
+                                   {.count = count, .input = x.data(), .output_gradient = dy_in_place.data(), .input_gradient = dy_in_place.data()});
     for (auto const* a : {&x, &dy, &y, &dx, &in_place, &dy_in_place}) {
         CHECK(a->margins_kept());
     }
@@ -73,11 +74,12 @@ TEMPLATE_TEST_CASE("cuda gelu: agrees with the definition in double, and errs no
             // (1 - s) of that; 3 more roundings. Beyond |v| = 88 the exponential is 0 or infinite and s is right to 1e-38. The definition
             // itself loses all of 1 + tanh below 2^-53.
             double const relative = 8 * u * std::min(cubic, 90.0) + 6 * u;
-            y_bound[i] = (relative + roundoff<T>) * std::fabs(r.y[i]) + 0x1p-52 * v + 1e-36;
+            y_bound[i] = (relative + roundoff<T>)*std::fabs(r.y[i]) + 0x1p-52 * v + 1e-36;
             // the derivative s + x v' s (1 - s): both terms move by `relative`, and x v' is at most 3 cubic + 1
             double const steep = std::exp(-std::min(cubic, 700.0));
-            dx_bound[i] = std::fabs(double(float(dy[i]))) * (relative * (1 + 3 * cubic) * (float(x[i]) > 0 ? 1 : 0) + 2 * relative * (1 + 3 * cubic) * steep + 4 * u) +
-                          roundoff<T> * std::fabs(r.dx[i]) + 0x1p-51 * (1 + 3 * cubic) * std::fabs(double(float(dy[i]))) + 1e-36;
+            dx_bound[i] =
+                std::fabs(double(float(dy[i]))) * (relative * (1 + 3 * cubic) * (float(x[i]) > 0 ? 1 : 0) + 2 * relative * (1 + 3 * cubic) * steep + 4 * u) +
+                roundoff<T> * std::fabs(r.dx[i]) + 0x1p-51 * (1 + 3 * cubic) * std::fabs(double(float(dy[i]))) + 1e-36;
         }
         check_within(single(d.y), r.y, y_bound);
         check_within(single(d.dx), r.dx, dx_bound);

@@ -12,10 +12,12 @@ TEST_CASE("cuda initial values: have the bits of the host's, from any element on
     for (auto const& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {0, 3000}, {1, 7}, {4711, 300}}) {
         INFO(first << " + " << count);
         auto expected = poison(count);
-        host::initialise_normal(pool, {.seed = 3, .tensor = tensor_id{7}, .first = first, .count = count, .mean = 0.5, .deviation = 2.0, .values = expected.data()});
+        host::initialise_normal(pool,
+                                {.seed = 3, .tensor = tensor_id{7}, .first = first, .count = count, .mean = 0.5, .deviation = 2.0, .values = expected.data()});
         auto const d = same_in_every_order([&, from = first, n = count] {
             device::array<float> const values{n};
-            cuda::initialise_normal(device::queue(), {.seed = 3, .tensor = tensor_id{7}, .first = from, .count = n, .mean = 0.5, .deviation = 2.0, .values = values.data()});
+            cuda::initialise_normal(device::queue(),
+                                    {.seed = 3, .tensor = tensor_id{7}, .first = from, .count = n, .mean = 0.5, .deviation = 2.0, .values = values.data()});
             CHECK(values.margins_kept());
             return bits(values.host());
         });

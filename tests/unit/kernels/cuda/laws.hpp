@@ -101,7 +101,10 @@ struct device_rows {
     row_buffer like;
 
     explicit device_rows(row_buffer const& buffer, std::size_t offset = 0) : sums{buffer.sums, offset}, states{buffer.states}, like{buffer} {}
-    rheo::gradient_sum_of<dtype::i32> target() const { return {.sums = sums.data(), .states = states.data(), .width = like.width, .contributions = like.contributions}; }
+    rheo::gradient_sum_of<dtype::i32> target() const
+    {
+        return {.sums = sums.data(), .states = states.data(), .width = like.width, .contributions = like.contributions};
+    }
     row_buffer host() const
     {
         CHECK((sums.margins_kept() && states.margins_kept()));

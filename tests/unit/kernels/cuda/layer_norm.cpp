@@ -18,8 +18,13 @@ struct inputs {
     shape s;
     std::vector<T> x, gamma, beta, dy, bypass;
 
-    explicit inputs(shape of) : s{of}, x{stored<T>(normal(of.rows * of.width, 1, 2.0F, 0.5F))}, gamma{stored<T>(normal(of.width, 2, 0.3F, 1.0F))},
-        beta{stored<T>(normal(of.width, 5, 0.3F))}, dy{stored<T>(normal(of.rows * of.width, 3))}, bypass{stored<T>(normal(of.rows * of.width, 4))}
+    explicit inputs(shape of)
+        : s{of},
+          x{stored<T>(normal(of.rows * of.width, 1, 2.0F, 0.5F))},
+          gamma{stored<T>(normal(of.width, 2, 0.3F, 1.0F))},
+          beta{stored<T>(normal(of.width, 5, 0.3F))},
+          dy{stored<T>(normal(of.rows * of.width, 3))},
+          bypass{stored<T>(normal(of.rows * of.width, 4))}
     {
     }
 };
@@ -39,8 +44,23 @@ outputs<storage_t<Policy>, compute_t<Policy>> defined(inputs<T> const& in)
     auto const x = as<storage>(in.x), gamma = as<storage>(in.gamma), beta = as<storage>(in.beta), dy = as<storage>(in.dy), bypass = as<storage>(in.bypass);
     std::vector<compute_t<Policy>> const row(size(in.s.rows));
     outputs<storage, compute_t<Policy>> out{x, x, row, row};
-    definition::layer_norm_forward<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .beta = beta.data(), .output = out.y.data(), .mean = out.mean.data(), .rstd = out.rstd.data()});
-    definition::layer_norm_backward_input<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .mean = out.mean.data(), .rstd = out.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = out.dx.data()});
+    definition::layer_norm_forward<Policy>({.rows = in.s.rows,
+                                            .width = in.s.width,
+                                            .input = x.data(),
+                                            .gamma = gamma.data(),
+                                            .beta = beta.data(),
+                                            .output = out.y.data(),
+                                            .mean = out.mean.data(),
+                                            .rstd = out.rstd.data()});
+    definition::layer_norm_backward_input<Policy>({.rows = in.s.rows,
+                                                   .width = in.s.width,
+                                                   .input = x.data(),
+                                                   .gamma = gamma.data(),
+                                                   .mean = out.mean.data(),
+                                                   .rstd = out.rstd.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .bypass_gradient = bypass.data(),
+                                                   .input_gradient = out.dx.data()});
     return out;
 }
 
@@ -50,9 +70,24 @@ outputs<T, float> computed(inputs<T> const& in, std::size_t offset = 0, std::int
     rows = rows < 0 ? in.s.rows : rows;
     device::array<T> const x{in.x, offset}, gamma{in.gamma}, beta{in.beta}, dy{in.dy}, bypass{in.bypass}, y{rows * in.s.width}, dx{rows * in.s.width, offset};
     device::array<float> const mean{rows}, rstd{rows};
-    cuda::layer_norm_forward<policy<T>>(device::queue(), {.rows = rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
+    cuda::layer_norm_forward<policy<T>>(device::queue(), {.rows = rows,
+                                                          .width = in.s.width,
+                                                          .input = x.data(),
+                                                          .gamma = gamma.data(),
+                                                          .beta = beta.data(),
+                                                          .output = y.data(),
+                                                          .mean = mean.data(),
+                                                          .rstd = rstd.data()});
     auto const backward = [&](T const* from, T const* around, T* to) {
-        cuda::layer_norm_backward_input<policy<T>>(device::queue(), {.rows = rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = from, .bypass_gradient = around, .input_gradient = to});
+        cuda::layer_norm_backward_input<policy<T>>(device::queue(), {.rows = rows,
+                                                                     .width = in.s.width,
+                                                                     .input = x.data(),
+                                                                     .gamma = gamma.data(),
+                                                                     .mean = mean.data(),
+                                                                     .rstd = rstd.data(),
+                                                                     .output_gradient = from,
+                                                                     .bypass_gradient = around,
+                                                                     .input_gradient = to});
     };
     backward(dy.data(), bypass.data(), dx.data());
     if (rows == in.s.rows) {
@@ -80,8 +115,15 @@ weights weight(inputs<T> const& in, floats const& mean, floats const& rstd, bool
     device::array<float> const middle{mean}, inverse{rstd};
     device_sums const gamma{exact_buffer{in.s.width}}, beta{exact_buffer{in.s.width, 28}};
     device::room const room{cuda::layer_norm_backward_weight_room(in.s.rows, in.s.width)};
-    cuda::layer_norm_backward_weight<policy<T>>(device::queue(), room, {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .mean = middle.data(), .rstd = inverse.data(), .output_gradient = dy.data(),
-                                                                      .gamma_gradient = with_gamma ? gamma.target() : gradient_sum<bf16>{}, .beta_gradient = with_beta ? beta.target() : gradient_sum<bf16>{}});
+    cuda::layer_norm_backward_weight<policy<T>>(device::queue(), room,
+                                                {.rows = in.s.rows,
+                                                 .width = in.s.width,
+                                                 .input = x.data(),
+                                                 .mean = middle.data(),
+                                                 .rstd = inverse.data(),
+                                                 .output_gradient = dy.data(),
+                                                 .gamma_gradient = with_gamma ? gamma.target() : gradient_sum<bf16>{},
+                                                 .beta_gradient = with_beta ? beta.target() : gradient_sum<bf16>{}});
     CHECK(room.counters_are_zero());
     return {gamma.host(), beta.host()};
 }
@@ -119,13 +161,15 @@ TEMPLATE_TEST_CASE("cuda layer norm: agrees with the definition in double, and e
             for (std::int64_t c = 0; c < s.width; ++c) {
                 auto const i = size(row * s.width + c);
                 double const gamma = std::fabs(double(float(in.gamma[size(c)])));
-                bound[i] = gamma * (normal_error + 4 * u * largest) + (2 * u + roundoff<T>) * (std::fabs(r.y[i]) + normal_error * gamma);
+                bound[i] = gamma * (normal_error + 4 * u * largest) + (2 * u + roundoff<T>)*(std::fabs(r.y[i]) + normal_error * gamma);
             }
             doubles const error(bound.begin() + row * s.width, bound.begin() + (row + 1) * s.width);
-            check_within(single(std::vector<T>(d.y.begin() + row * s.width, d.y.begin() + (row + 1) * s.width)), {r.y.begin() + row * s.width, r.y.begin() + (row + 1) * s.width}, error);
+            check_within(single(std::vector<T>(d.y.begin() + row * s.width, d.y.begin() + (row + 1) * s.width)),
+                         {r.y.begin() + row * s.width, r.y.begin() + (row + 1) * s.width}, error);
             for (std::int64_t c = 0; c < s.width; ++c) {
                 auto const i = size(row * s.width + c);
-                bound[i] = r.rstd[size(row)] * g * (2 + largest * largest) * (2 * depth * u + relative + roundoff<T>) + r.rstd[size(row)] * g * 4 * (1 + largest) * normal_error +
+                bound[i] = r.rstd[size(row)] * g * (2 + largest * largest) * (2 * depth * u + relative + roundoff<T>)+r.rstd[size(row)] * g * 4 *
+                               (1 + largest) * normal_error +
                            2 * roundoff<T> * (std::fabs(r.dx[i]) + std::fabs(double(float(in.bypass[i]))));
             }
         }

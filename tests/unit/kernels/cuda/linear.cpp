@@ -22,7 +22,10 @@ struct inputs {
     std::vector<T> x, w, b, dy, before;
 
     explicit inputs(shape const& s)
-        : x{stored<T>(normal(s.rows * s.in, 1))}, w{stored<T>(normal(s.in * s.out, 2))}, b{stored<T>(normal(s.out, 3))}, dy{stored<T>(normal(s.rows * s.out, 4))},
+        : x{stored<T>(normal(s.rows * s.in, 1))},
+          w{stored<T>(normal(s.in * s.out, 2))},
+          b{stored<T>(normal(s.out, 3))},
+          dy{stored<T>(normal(s.rows * s.out, 4))},
           before{stored<T>(normal(s.rows * s.in, 5))}
     {
     }
@@ -39,9 +42,25 @@ struct reference {
         auto const as = [&](std::vector<T> const& values) { return magnitudes_only ? magnitudes(widened(values)) : widened(values); };
         auto const x = as(in.x), w = as(in.w), b = as(in.b), dy = as(in.dy);
         dx = as(in.before);
-        definition::linear_forward<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = activated.data()});
-        definition::linear_backward_input<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data(), .accumulate = true});
-        definition::linear_backward_weight<fp64>({.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {dw.data()}});
+        definition::linear_forward<fp64>({.rows = s.rows,
+                                          .in = s.in,
+                                          .out = s.out,
+                                          .order = order,
+                                          .input = x.data(),
+                                          .weight = w.data(),
+                                          .bias = b.data(),
+                                          .output = y.data(),
+                                          .activated = activated.data()});
+        definition::linear_backward_input<fp64>({.rows = s.rows,
+                                                 .in = s.in,
+                                                 .out = s.out,
+                                                 .order = order,
+                                                 .weight = w.data(),
+                                                 .output_gradient = dy.data(),
+                                                 .input_gradient = dx.data(),
+                                                 .accumulate = true});
+        definition::linear_backward_weight<fp64>(
+            {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {dw.data()}});
         definition::linear_backward_bias<fp64>({.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = {db.data()}});
     }
 };
@@ -63,9 +82,28 @@ TEMPLATE_TEST_CASE("cuda linear: agrees with the definition in double, each way 
             device_sums const dw{exact_buffer{s.in * s.out}};
             device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
             auto const queue = device::queue();
-            cuda::linear_forward<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = activated.data()});
-            cuda::linear_backward_input<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data(), .accumulate = true});
-            cuda::linear_backward_weight<policy<T>>(queue, room, products, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
+            cuda::linear_forward<policy<T>>(queue, room, products,
+                                            {.rows = s.rows,
+                                             .in = s.in,
+                                             .out = s.out,
+                                             .order = order,
+                                             .input = x.data(),
+                                             .weight = w.data(),
+                                             .bias = b.data(),
+                                             .output = y.data(),
+                                             .activated = activated.data()});
+            cuda::linear_backward_input<policy<T>>(queue, room, products,
+                                                   {.rows = s.rows,
+                                                    .in = s.in,
+                                                    .out = s.out,
+                                                    .order = order,
+                                                    .weight = w.data(),
+                                                    .output_gradient = dy.data(),
+                                                    .input_gradient = dx.data(),
+                                                    .accumulate = true});
+            cuda::linear_backward_weight<policy<T>>(
+                queue, room, products,
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
             // n terms and one more in float, in any order: n u of the magnitudes; what is stored is rounded once (twice where a sum goes on)
             auto const within = [&](auto const& got, doubles const& expected, doubles const& whole, std::int64_t terms, double roundings, double fixed) {
                 doubles bound(expected.size());
@@ -83,7 +121,8 @@ TEMPLATE_TEST_CASE("cuda linear: agrees with the definition in double, each way 
             // tangent of the device, which is within 2^-11.
             auto const table = products.table();
             bool const epilogue = std::any_of(table.begin(), table.end(), [&](cuda::product_choice const& c) {
-                return c.shape.gelu && c.shape.rows == s.rows && c.shape.columns == s.out && c.shape.right_transposed == (order == weight_order::out_in) && c.algorithm != decltype(c.algorithm){};
+                return c.shape.gelu && c.shape.rows == s.rows && c.shape.columns == s.out && c.shape.right_transposed == (order == weight_order::out_in) &&
+                       c.algorithm != decltype(c.algorithm){};
             });
             CHECK((!epilogue || (sizeof(T) == 2 && s.out % 8 == 0)));
             auto const pre = widened(y.host());
@@ -110,7 +149,8 @@ TEMPLATE_TEST_CASE("cuda linear: the gradient of the bias is the column's sum in
             device::array<T> const dy{in.dy};
             device_sums const sums{exact_buffer{s.out}};
             device::room const room{cuda::linear_backward_bias_room(s.rows, s.out)};
-            linear_backward_bias_arguments<policy<T>> const arguments{.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = sums.target()};
+            linear_backward_bias_arguments<policy<T>> const arguments{
+                .rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = sums.target()};
             cuda::linear_backward_bias(device::queue(), room, arguments);
             CHECK(room.counters_are_zero());
             return sums.host();
@@ -139,7 +179,13 @@ TEMPLATE_TEST_CASE("cuda linear: the gradients of weight and bias in one pass ha
                     device_sums const dw{exact_buffer{s.in * s.out}}, db{exact_buffer{s.out, 28}};
                     device::room const room{cuda::linear_backward_parameters_room(s.rows, s.in, s.out)};
                     auto const to_bias = (wanted & 2) != 0 ? db.target() : gradient_sum<bf16>{};
-                    linear_backward_weight_arguments<policy<T>> const a{.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = (wanted & 1) != 0 ? dw.target() : gradient_sum<bf16>{}};
+                    linear_backward_weight_arguments<policy<T>> const a{.rows = s.rows,
+                                                                        .in = s.in,
+                                                                        .out = s.out,
+                                                                        .order = order,
+                                                                        .input = x.data(),
+                                                                        .output_gradient = dy.data(),
+                                                                        .weight_gradient = (wanted & 1) != 0 ? dw.target() : gradient_sum<bf16>{}};
                     if (one_pass) {
                         cuda::linear_backward_parameters(device::queue(), room, by, a, to_bias);
                     } else {
@@ -147,7 +193,8 @@ TEMPLATE_TEST_CASE("cuda linear: the gradients of weight and bias in one pass ha
                             cuda::linear_backward_weight(device::queue(), room, by, a);
                         }
                         if ((wanted & 2) != 0) {
-                            cuda::linear_backward_bias<policy<T>>(device::queue(), room, {.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = to_bias});
+                            cuda::linear_backward_bias<policy<T>>(device::queue(), room,
+                                                                  {.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = to_bias});
                         }
                     }
                     CHECK((x.margins_kept() && dy.margins_kept() && room.counters_are_zero()));
@@ -173,7 +220,14 @@ TEST_CASE("cuda linear: the gradient of a weight in 32 bits is that of the defin
             device::array<std::int32_t> const sums{std::vector<std::int32_t>(size(s.in * s.out))};
             device::array<row_sum_state> const states{std::vector<row_sum_state>(size(s.in * s.out / width), {.scale_log2 = 15})};
             device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
-            cuda::linear_backward_weight<bf16_i32>(device::queue(), room, by, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = {.sums = sums.data(), .states = states.data(), .width = width, .contributions = 8}});
+            cuda::linear_backward_weight<bf16_i32>(device::queue(), room, by,
+                                                   {.rows = s.rows,
+                                                    .in = s.in,
+                                                    .out = s.out,
+                                                    .order = order,
+                                                    .input = x.data(),
+                                                    .output_gradient = dy.data(),
+                                                    .weight_gradient = {.sums = sums.data(), .states = states.data(), .width = width, .contributions = 8}});
             floats values;
             for (auto const sum : sums.host()) {
                 values.push_back(value_of(sum, 15));
@@ -197,7 +251,8 @@ TEST_CASE("cuda linear: the table has a choice for each shape, and another takes
     device::array<bfloat16> const x{in.x}, w{in.w}, y{s.rows * s.out};
     device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
     auto const multiply = [&](cuda::products& by, weight_order order) {
-        cuda::linear_forward<bf16>(device::queue(), room, by, {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .output = y.data()});
+        cuda::linear_forward<bf16>(device::queue(), room, by,
+                                   {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .output = y.data()});
     };
     cuda::products first;
     CHECK(first.table().empty());
@@ -218,6 +273,9 @@ TEST_CASE("cuda linear: what cannot be is refused with a sentence")
 {
     using Catch::Matchers::ContainsSubstring;
     cuda::products by;
-    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr, .output = nullptr}), ContainsSubstring("workspace is too small"));
-    CHECK_THROWS_WITH(cuda::linear_backward_weight<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .output_gradient = nullptr, .weight_gradient = {}}), ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr, .output = nullptr}),
+                      ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(
+        cuda::linear_backward_weight<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .output_gradient = nullptr, .weight_gradient = {}}),
+        ContainsSubstring("workspace is too small"));
 }

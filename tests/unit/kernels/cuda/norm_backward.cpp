@@ -36,7 +36,8 @@ template <class T>
 outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::size_t offset = 0)
 {
     std::int64_t const n = s.rows * s.width;
-    device::array<T> const x{stored<T>(normal(n, 1)), offset}, gamma{stored<T>(normal(s.width, 2, 0.3F, 1.0F))}, dy{stored<T>(normal(n, 3))}, bypass{stored<T>(normal(n, 4))}, branch{n};
+    device::array<T> const x{stored<T>(normal(n, 1)), offset}, gamma{stored<T>(normal(s.width, 2, 0.3F, 1.0F))}, dy{stored<T>(normal(n, 3))},
+        bypass{stored<T>(normal(n, 4))}, branch{n};
     device::array<float> const mean{normal(s.rows, 5, 0.1F)}, rstd{normal(s.rows, 6, 0.1F, 1.0F)};
     device_sums const gamma_sums{exact_buffer{s.width}}, beta_sums{exact_buffer{s.width, 28}};
     device::room const room{cuda::layer_norm_backward_weight_room(s.rows, s.width)};
@@ -46,22 +47,65 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
     dropout const drop{.probability = 0.3, .key = {.seed = 7, .layer = layer_id{2}, .op = op_id{4}}};
     T* const to = bypass.data();  // the result may take the place of this one
     if (which == norm::layer) {
-        layer_norm_backward_input_arguments<policy<T>> const a{.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = to};
+        layer_norm_backward_input_arguments<policy<T>> const a{.rows = s.rows,
+                                                               .width = s.width,
+                                                               .input = x.data(),
+                                                               .gamma = gamma.data(),
+                                                               .mean = mean.data(),
+                                                               .rstd = rstd.data(),
+                                                               .output_gradient = dy.data(),
+                                                               .bypass_gradient = bypass.data(),
+                                                               .input_gradient = to};
         one_launch ? cuda::layer_norm_backward(q, room, a, to_gamma, to_beta) : cuda::layer_norm_backward_input(q, a);
     } else if (which == norm::rms) {
-        rms_norm_backward_input_arguments<policy<T>> const a{.rows = s.rows, .width = s.width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = to};
+        rms_norm_backward_input_arguments<policy<T>> const a{.rows = s.rows,
+                                                             .width = s.width,
+                                                             .input = x.data(),
+                                                             .gamma = gamma.data(),
+                                                             .rstd = rstd.data(),
+                                                             .output_gradient = dy.data(),
+                                                             .bypass_gradient = bypass.data(),
+                                                             .input_gradient = to};
         one_launch ? cuda::rms_norm_backward(q, room, a, to_gamma) : cuda::rms_norm_backward_input(q, a);
     } else if (which == norm::residual_layer) {
-        residual_norm_backward_arguments<policy<T>> const a{.rows = s.rows, .width = s.width, .residual = x.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = to, .branch_gradient = branch.data()};
+        residual_norm_backward_arguments<policy<T>> const a{.rows = s.rows,
+                                                            .width = s.width,
+                                                            .residual = x.data(),
+                                                            .gamma = gamma.data(),
+                                                            .mean = mean.data(),
+                                                            .rstd = rstd.data(),
+                                                            .output_gradient = dy.data(),
+                                                            .bypass_gradient = bypass.data(),
+                                                            .drop = drop,
+                                                            .stream_gradient = to,
+                                                            .branch_gradient = branch.data()};
         one_launch ? cuda::residual_norm_backward(q, room, a, to_gamma, to_beta) : cuda::residual_norm_backward(q, a);
     } else {
-        residual_rms_norm_backward_arguments<policy<T>> const a{.rows = s.rows, .width = s.width, .residual = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = to, .branch_gradient = branch.data()};
+        residual_rms_norm_backward_arguments<policy<T>> const a{.rows = s.rows,
+                                                                .width = s.width,
+                                                                .residual = x.data(),
+                                                                .gamma = gamma.data(),
+                                                                .rstd = rstd.data(),
+                                                                .output_gradient = dy.data(),
+                                                                .bypass_gradient = bypass.data(),
+                                                                .drop = drop,
+                                                                .stream_gradient = to,
+                                                                .branch_gradient = branch.data()};
         one_launch ? cuda::residual_rms_norm_backward(q, room, a, to_gamma) : cuda::residual_rms_norm_backward(q, a);
     }
     if (!one_launch && (which == norm::layer || which == norm::residual_layer)) {
-        cuda::layer_norm_backward_weight<policy<T>>(q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma, .beta_gradient = to_beta});
+        cuda::layer_norm_backward_weight<policy<T>>(q, room,
+                                                    {.rows = s.rows,
+                                                     .width = s.width,
+                                                     .input = x.data(),
+                                                     .mean = mean.data(),
+                                                     .rstd = rstd.data(),
+                                                     .output_gradient = dy.data(),
+                                                     .gamma_gradient = to_gamma,
+                                                     .beta_gradient = to_beta});
     } else if (!one_launch && sums.gamma) {
-        cuda::rms_norm_backward_weight<policy<T>>(q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma});
+        cuda::rms_norm_backward_weight<policy<T>>(
+            q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma});
     }
     for (auto const* a : {&x, &gamma, &dy, &bypass, &branch}) {
         CHECK(a->margins_kept());
@@ -103,9 +147,12 @@ TEST_CASE("cuda norms: a backward in one launch is refused where it would write 
     using Catch::Matchers::ContainsSubstring;
     device_sums const sums{exact_buffer{8}};
     bfloat16 one[8];
-    layer_norm_backward_input_arguments<bf16> const a{.rows = 1, .width = 8, .input = one, .gamma = one, .mean = nullptr, .rstd = nullptr, .output_gradient = one, .input_gradient = one};
-    CHECK_THROWS_WITH(cuda::layer_norm_backward(device::queue(), {}, a, sums.target(), {}), ContainsSubstring("does not write over the gradient that it reads"));
+    layer_norm_backward_input_arguments<bf16> const a{
+        .rows = 1, .width = 8, .input = one, .gamma = one, .mean = nullptr, .rstd = nullptr, .output_gradient = one, .input_gradient = one};
+    CHECK_THROWS_WITH(cuda::layer_norm_backward(device::queue(), {}, a, sums.target(), {}),
+                      ContainsSubstring("does not write over the gradient that it reads"));
     bfloat16 other[8];
-    rms_norm_backward_input_arguments<bf16> const b{.rows = 300, .width = 8, .input = one, .gamma = one, .rstd = nullptr, .output_gradient = one, .input_gradient = other};
+    rms_norm_backward_input_arguments<bf16> const b{
+        .rows = 300, .width = 8, .input = one, .gamma = one, .rstd = nullptr, .output_gradient = one, .input_gradient = other};
     CHECK_THROWS_WITH(cuda::rms_norm_backward(device::queue(), {}, b, sums.target()), ContainsSubstring("workspace is too small"));
 }

@@ -30,8 +30,15 @@ std::vector<pack_piece> pieces_of(std::vector<box> const& boxes, std::int64_t st
     std::vector<pack_piece> pieces;
     std::int64_t at = 0;
     for (auto const& b : boxes) {
-        pack_piece const packs{.from = tensor + b.offset, .to = message + at, .rows = b.rows, .row_bytes = b.row_bytes, .from_stride = stride, .to_stride = b.row_bytes};
-        pieces.push_back(unpack ? pack_piece{.from = packs.to, .to = tensor + b.offset, .rows = b.rows, .row_bytes = b.row_bytes, .from_stride = b.row_bytes, .to_stride = stride} : packs);
+        pack_piece const packs{
+            .from = tensor + b.offset, .to = message + at, .rows = b.rows, .row_bytes = b.row_bytes, .from_stride = stride, .to_stride = b.row_bytes};
+        pieces.push_back(unpack ? pack_piece{.from = packs.to,
+                                             .to = tensor + b.offset,
+                                             .rows = b.rows,
+                                             .row_bytes = b.row_bytes,
+                                             .from_stride = b.row_bytes,
+                                             .to_stride = stride}
+                                : packs);
         at += b.rows * b.row_bytes;
     }
     return pieces;
@@ -43,8 +50,9 @@ TEST_CASE("cuda pack: moves what the definition moves and nothing else, there an
 {
     constexpr std::int64_t stride = 4096;
     constexpr std::int64_t rows = 40;
-    for (auto const& boxes : {std::vector<box>{{0, 40, 4096}}, std::vector<box>{{16, 3, 32}, {32 + 5 * stride, 30, 1600}, {6 * stride + 2048, 0, 16}, {7 * stride + 2048, 2, 16}},
-                              std::vector<box>{{3, 5, 7}, {5 * stride + 1, 1, 1}, {6 * stride, 10, 1602}, {20 * stride + 2, 1, 4000}}}) {
+    for (auto const& boxes :
+         {std::vector<box>{{0, 40, 4096}}, std::vector<box>{{16, 3, 32}, {32 + 5 * stride, 30, 1600}, {6 * stride + 2048, 0, 16}, {7 * stride + 2048, 2, 16}},
+          std::vector<box>{{3, 5, 7}, {5 * stride + 1, 1, 1}, {6 * stride, 10, 1602}, {20 * stride + 2, 1, 4000}}}) {
         std::int64_t message_bytes = 0;
         for (auto const& b : boxes) {
             message_bytes += b.rows * b.row_bytes;
@@ -82,5 +90,6 @@ TEST_CASE("pack: a piece whose rows overlap is refused, and one block is 16 KiB"
     std::byte some{};
     pack_piece const piece{.from = &some, .to = &some, .rows = 2, .row_bytes = 100, .from_stride = 100, .to_stride = 99};
     CHECK_THROWS_WITH(pack_blocks(std::vector{piece}), Catch::Matchers::ContainsSubstring("do not overlap"));
-    CHECK(pack_blocks(std::vector<pack_piece>{{nullptr, nullptr, 1, 16384, 0, 0}, {nullptr, nullptr, 0, 5, 5, 5}, {nullptr, nullptr, 1, 16385, 0, 0}}) == std::vector<std::int64_t>{0, 1, 1, 3});
+    CHECK(pack_blocks(std::vector<pack_piece>{{nullptr, nullptr, 1, 16384, 0, 0}, {nullptr, nullptr, 0, 5, 5, 5}, {nullptr, nullptr, 1, 16385, 0, 0}}) ==
+          std::vector<std::int64_t>{0, 1, 1, 3});
 }

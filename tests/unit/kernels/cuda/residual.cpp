@@ -32,8 +32,13 @@ template <class T>
 struct inputs {
     std::vector<T> stream, branch, gamma, beta, dy, bypass;
 
-    explicit inputs(shape s) : stream{stored<T>(normal(s.rows * s.width, 1))}, branch{stored<T>(normal(s.rows * s.width, 2))}, gamma{stored<T>(normal(s.width, 3, 0.3F, 1.0F))},
-        beta{stored<T>(normal(s.width, 4))}, dy{stored<T>(normal(s.rows * s.width, 5))}, bypass{stored<T>(normal(s.rows * s.width, 6))}
+    explicit inputs(shape s)
+        : stream{stored<T>(normal(s.rows * s.width, 1))},
+          branch{stored<T>(normal(s.rows * s.width, 2))},
+          gamma{stored<T>(normal(s.width, 3, 0.3F, 1.0F))},
+          beta{stored<T>(normal(s.width, 4))},
+          dy{stored<T>(normal(s.rows * s.width, 5))},
+          bypass{stored<T>(normal(s.rows * s.width, 6))}
     {
     }
 };
@@ -48,17 +53,22 @@ TEMPLATE_TEST_CASE("cuda residual add: has the bits of the definition, with and 
         for (auto const& drop : drops(s.rows)) {
             INFO(s.rows << " x " << s.width << ", p = " << drop.probability);
             std::vector<T> sum(in.stream), gradient(in.stream);
-            definition::residual_add_forward<policy<T>>({.rows = s.rows, .width = s.width, .stream = in.stream.data(), .branch = in.branch.data(), .drop = drop, .output = sum.data()});
-            definition::residual_add_backward<policy<T>>({.rows = s.rows, .width = s.width, .output_gradient = in.dy.data(), .drop = drop, .branch_gradient = gradient.data()});
+            definition::residual_add_forward<policy<T>>(
+                {.rows = s.rows, .width = s.width, .stream = in.stream.data(), .branch = in.branch.data(), .drop = drop, .output = sum.data()});
+            definition::residual_add_backward<policy<T>>(
+                {.rows = s.rows, .width = s.width, .output_gradient = in.dy.data(), .drop = drop, .branch_gradient = gradient.data()});
             for (std::size_t const offset : {0U, 1U}) {
                 auto const d = same_in_every_order([&] {
                     device::array<T> const stream{in.stream, offset}, branch{in.branch}, dy{in.dy, offset}, output{s.rows * s.width}, result{s.rows * s.width};
                     auto const forward = [&](T* to) {
-                        cuda::residual_add_forward<policy<T>>(device::queue(), {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = to});
+                        cuda::residual_add_forward<policy<T>>(
+                            device::queue(), {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = to});
                     };
                     forward(output.data());
-                    cuda::residual_add_backward<policy<T>>(device::queue(), {.rows = s.rows, .width = s.width, .output_gradient = dy.data(), .drop = drop, .branch_gradient = result.data()});
-                    cuda::residual_add_backward<policy<T>>(device::queue(), {.rows = s.rows, .width = s.width, .output_gradient = dy.data(), .drop = drop, .branch_gradient = dy.data()});
+                    cuda::residual_add_backward<policy<T>>(
+                        device::queue(), {.rows = s.rows, .width = s.width, .output_gradient = dy.data(), .drop = drop, .branch_gradient = result.data()});
+                    cuda::residual_add_backward<policy<T>>(
+                        device::queue(), {.rows = s.rows, .width = s.width, .output_gradient = dy.data(), .drop = drop, .branch_gradient = dy.data()});
                     CHECK(all_bits(dy.host()) == all_bits(result.host()));
                     forward(stream.data());
                     CHECK(all_bits(stream.host()) == all_bits(output.host()));
@@ -82,17 +92,55 @@ TEMPLATE_TEST_CASE("cuda residual norm: sum and layer norm in one pass have the 
         for (auto const& drop : drops(s.rows)) {
             INFO(s.rows << " x " << s.width << ", p = " << drop.probability);
             auto const run = [&](bool fused, std::size_t offset) {
-                device::array<T> const stream{in.stream, offset}, branch{in.branch}, gamma{in.gamma}, beta{in.beta}, dy{in.dy}, bypass{in.bypass}, residual{count}, y{count}, to_stream{count}, to_branch{count};
+                device::array<T> const stream{in.stream, offset}, branch{in.branch}, gamma{in.gamma}, beta{in.beta}, dy{in.dy}, bypass{in.bypass},
+                    residual{count}, y{count}, to_stream{count}, to_branch{count};
                 device::array<float> const mean{s.rows}, rstd{s.rows};
                 auto const q = device::queue();
                 if (fused) {
-                    cuda::residual_norm_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .gamma = gamma.data(), .beta = beta.data(), .residual = residual.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
-                    cuda::residual_norm_backward<policy<T>>(q, {.rows = s.rows, .width = s.width, .residual = residual.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = to_stream.data(), .branch_gradient = to_branch.data()});
+                    cuda::residual_norm_forward<policy<T>>(q, {.rows = s.rows,
+                                                               .width = s.width,
+                                                               .stream = stream.data(),
+                                                               .branch = branch.data(),
+                                                               .drop = drop,
+                                                               .gamma = gamma.data(),
+                                                               .beta = beta.data(),
+                                                               .residual = residual.data(),
+                                                               .output = y.data(),
+                                                               .mean = mean.data(),
+                                                               .rstd = rstd.data()});
+                    cuda::residual_norm_backward<policy<T>>(q, {.rows = s.rows,
+                                                                .width = s.width,
+                                                                .residual = residual.data(),
+                                                                .gamma = gamma.data(),
+                                                                .mean = mean.data(),
+                                                                .rstd = rstd.data(),
+                                                                .output_gradient = dy.data(),
+                                                                .bypass_gradient = bypass.data(),
+                                                                .drop = drop,
+                                                                .stream_gradient = to_stream.data(),
+                                                                .branch_gradient = to_branch.data()});
                 } else {
-                    cuda::residual_add_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
-                    cuda::layer_norm_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .beta = beta.data(), .output = y.data(), .mean = mean.data(), .rstd = rstd.data()});
-                    cuda::layer_norm_backward_input<policy<T>>(q, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = to_stream.data()});
-                    cuda::residual_add_backward<policy<T>>(q, {.rows = s.rows, .width = s.width, .output_gradient = to_stream.data(), .drop = drop, .branch_gradient = to_branch.data()});
+                    cuda::residual_add_forward<policy<T>>(
+                        q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
+                    cuda::layer_norm_forward<policy<T>>(q, {.rows = s.rows,
+                                                            .width = s.width,
+                                                            .input = residual.data(),
+                                                            .gamma = gamma.data(),
+                                                            .beta = beta.data(),
+                                                            .output = y.data(),
+                                                            .mean = mean.data(),
+                                                            .rstd = rstd.data()});
+                    cuda::layer_norm_backward_input<policy<T>>(q, {.rows = s.rows,
+                                                                   .width = s.width,
+                                                                   .input = residual.data(),
+                                                                   .gamma = gamma.data(),
+                                                                   .mean = mean.data(),
+                                                                   .rstd = rstd.data(),
+                                                                   .output_gradient = dy.data(),
+                                                                   .bypass_gradient = bypass.data(),
+                                                                   .input_gradient = to_stream.data()});
+                    cuda::residual_add_backward<policy<T>>(
+                        q, {.rows = s.rows, .width = s.width, .output_gradient = to_stream.data(), .drop = drop, .branch_gradient = to_branch.data()});
                 }
                 for (auto const* a : {&stream, &branch, &gamma, &beta, &dy, &bypass, &residual, &y, &to_stream, &to_branch}) {
                     CHECK(a->margins_kept());
@@ -115,17 +163,45 @@ TEMPLATE_TEST_CASE("cuda residual rms norm: sum and norm in one pass have the bi
         for (auto const& drop : drops(s.rows)) {
             INFO(s.rows << " x " << s.width << ", p = " << drop.probability);
             auto const run = [&](bool fused, std::size_t offset) {
-                device::array<T> const stream{in.stream, offset}, branch{in.branch}, gamma{in.gamma}, dy{in.dy}, bypass{in.bypass}, residual{count}, y{count}, to_stream{count}, to_branch{count};
+                device::array<T> const stream{in.stream, offset}, branch{in.branch}, gamma{in.gamma}, dy{in.dy}, bypass{in.bypass}, residual{count}, y{count},
+                    to_stream{count}, to_branch{count};
                 device::array<float> const rstd{s.rows};
                 auto const q = device::queue();
                 if (fused) {
-                    cuda::residual_rms_norm_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .gamma = gamma.data(), .residual = residual.data(), .output = y.data(), .rstd = rstd.data()});
-                    cuda::residual_rms_norm_backward<policy<T>>(q, {.rows = s.rows, .width = s.width, .residual = residual.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .drop = drop, .stream_gradient = to_stream.data(), .branch_gradient = to_branch.data()});
+                    cuda::residual_rms_norm_forward<policy<T>>(q, {.rows = s.rows,
+                                                                   .width = s.width,
+                                                                   .stream = stream.data(),
+                                                                   .branch = branch.data(),
+                                                                   .drop = drop,
+                                                                   .gamma = gamma.data(),
+                                                                   .residual = residual.data(),
+                                                                   .output = y.data(),
+                                                                   .rstd = rstd.data()});
+                    cuda::residual_rms_norm_backward<policy<T>>(q, {.rows = s.rows,
+                                                                    .width = s.width,
+                                                                    .residual = residual.data(),
+                                                                    .gamma = gamma.data(),
+                                                                    .rstd = rstd.data(),
+                                                                    .output_gradient = dy.data(),
+                                                                    .bypass_gradient = bypass.data(),
+                                                                    .drop = drop,
+                                                                    .stream_gradient = to_stream.data(),
+                                                                    .branch_gradient = to_branch.data()});
                 } else {
-                    cuda::residual_add_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
-                    cuda::rms_norm_forward<policy<T>>(q, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
-                    cuda::rms_norm_backward_input<policy<T>>(q, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = to_stream.data()});
-                    cuda::residual_add_backward<policy<T>>(q, {.rows = s.rows, .width = s.width, .output_gradient = to_stream.data(), .drop = drop, .branch_gradient = to_branch.data()});
+                    cuda::residual_add_forward<policy<T>>(
+                        q, {.rows = s.rows, .width = s.width, .stream = stream.data(), .branch = branch.data(), .drop = drop, .output = residual.data()});
+                    cuda::rms_norm_forward<policy<T>>(
+                        q, {.rows = s.rows, .width = s.width, .input = residual.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
+                    cuda::rms_norm_backward_input<policy<T>>(q, {.rows = s.rows,
+                                                                 .width = s.width,
+                                                                 .input = residual.data(),
+                                                                 .gamma = gamma.data(),
+                                                                 .rstd = rstd.data(),
+                                                                 .output_gradient = dy.data(),
+                                                                 .bypass_gradient = bypass.data(),
+                                                                 .input_gradient = to_stream.data()});
+                    cuda::residual_add_backward<policy<T>>(
+                        q, {.rows = s.rows, .width = s.width, .output_gradient = to_stream.data(), .drop = drop, .branch_gradient = to_branch.data()});
                 }
                 for (auto const* a : {&stream, &branch, &gamma, &dy, &bypass, &residual, &y, &to_stream, &to_branch}) {
                     CHECK(a->margins_kept());

@@ -19,8 +19,12 @@ struct inputs {
     shape s;
     std::vector<T> x, gamma, dy, bypass;
 
-    explicit inputs(shape of) : s{of}, x{stored<T>(normal(of.rows * of.width, 1, 2.0F))}, gamma{stored<T>(normal(of.width, 2, 0.3F, 1.0F))},
-        dy{stored<T>(normal(of.rows * of.width, 3))}, bypass{stored<T>(normal(of.rows * of.width, 4))}
+    explicit inputs(shape of)
+        : s{of},
+          x{stored<T>(normal(of.rows * of.width, 1, 2.0F))},
+          gamma{stored<T>(normal(of.width, 2, 0.3F, 1.0F))},
+          dy{stored<T>(normal(of.rows * of.width, 3))},
+          bypass{stored<T>(normal(of.rows * of.width, 4))}
     {
     }
 
@@ -41,7 +45,10 @@ struct outputs {
     std::vector<T> y, dx;
     std::vector<Compute> rstd;
 
-    friend bool operator==(outputs const& a, outputs const& b) { return bits(single(a.y)) == bits(single(b.y)) && bits(single(a.dx)) == bits(single(b.dx)) && bits(a.rstd) == bits(b.rstd); }
+    friend bool operator==(outputs const& a, outputs const& b)
+    {
+        return bits(single(a.y)) == bits(single(b.y)) && bits(single(a.dx)) == bits(single(b.dx)) && bits(a.rstd) == bits(b.rstd);
+    }
 };
 
 /// By the definition, in any policy.
@@ -53,8 +60,16 @@ outputs<storage_t<Policy>, compute_t<Policy>> defined(inputs<T> const& in)
     auto const dy = as<storage_t<Policy>>(in.dy);
     auto const bypass = as<storage_t<Policy>>(in.bypass);
     outputs<storage_t<Policy>, compute_t<Policy>> out{x, x, std::vector<compute_t<Policy>>(size(in.s.rows))};
-    definition::rms_norm_forward<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .output = out.y.data(), .rstd = out.rstd.data()});
-    definition::rms_norm_backward_input<Policy>({.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .rstd = out.rstd.data(), .output_gradient = dy.data(), .bypass_gradient = bypass.data(), .input_gradient = out.dx.data()});
+    definition::rms_norm_forward<Policy>(
+        {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .output = out.y.data(), .rstd = out.rstd.data()});
+    definition::rms_norm_backward_input<Policy>({.rows = in.s.rows,
+                                                 .width = in.s.width,
+                                                 .input = x.data(),
+                                                 .gamma = gamma.data(),
+                                                 .rstd = out.rstd.data(),
+                                                 .output_gradient = dy.data(),
+                                                 .bypass_gradient = bypass.data(),
+                                                 .input_gradient = out.dx.data()});
     return out;
 }
 
@@ -65,9 +80,17 @@ outputs<T, float> computed(inputs<T> const& in, std::size_t offset = 0)
     device::array<T> const x{in.x, offset}, gamma{in.gamma}, dy{in.dy}, bypass{in.bypass};
     device::array<T> const y{in.s.rows * in.s.width, offset}, dx{in.s.rows * in.s.width};
     device::array<float> const rstd{in.s.rows};
-    cuda::rms_norm_forward<policy<T>>(device::queue(), {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
+    cuda::rms_norm_forward<policy<T>>(
+        device::queue(), {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
     auto const backward = [&](T const* from, T const* around, T* to) {
-        cuda::rms_norm_backward_input<policy<T>>(device::queue(), {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .gamma = gamma.data(), .rstd = rstd.data(), .output_gradient = from, .bypass_gradient = around, .input_gradient = to});
+        cuda::rms_norm_backward_input<policy<T>>(device::queue(), {.rows = in.s.rows,
+                                                                   .width = in.s.width,
+                                                                   .input = x.data(),
+                                                                   .gamma = gamma.data(),
+                                                                   .rstd = rstd.data(),
+                                                                   .output_gradient = from,
+                                                                   .bypass_gradient = around,
+                                                                   .input_gradient = to});
     };
     backward(dy.data(), bypass.data(), dx.data());
     device::array<T> const first{in.dy}, second{in.bypass};  // the result may take the place of either gradient
@@ -89,7 +112,9 @@ exact_buffer weight(inputs<T> const& in, floats const& rstd, std::size_t offset 
     device::array<float> const inverse{rstd};
     device_sums const sums{exact_buffer{in.s.width}};
     device::room const room{cuda::rms_norm_backward_weight_room(in.s.rows, in.s.width)};
-    cuda::rms_norm_backward_weight<policy<T>>(device::queue(), room, {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .rstd = inverse.data(), .output_gradient = dy.data(), .gamma_gradient = sums.target()});
+    cuda::rms_norm_backward_weight<policy<T>>(
+        device::queue(), room,
+        {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .rstd = inverse.data(), .output_gradient = dy.data(), .gamma_gradient = sums.target()});
     CHECK(room.counters_are_zero());
     return sums.host();
 }
@@ -110,7 +135,7 @@ TEMPLATE_TEST_CASE("cuda rms norm: agrees with the definition in double, and err
         double const normal_error = ((32.0 + 12) / 2 + 4) * u;
         doubles bound(r.y.size());
         for (std::size_t i = 0; i < bound.size(); ++i) {
-            bound[i] = (normal_error + 2 * u + roundoff<T>) * std::fabs(r.y[i]);
+            bound[i] = (normal_error + 2 * u + roundoff<T>)*std::fabs(r.y[i]);
         }
         check_within(single(d.y), r.y, bound);
         check_within(d.rstd, r.rstd, magnitudes(doubles(r.rstd.size(), normal_error * *std::max_element(r.rstd.begin(), r.rstd.end()))));
@@ -124,8 +149,8 @@ TEMPLATE_TEST_CASE("cuda rms norm: agrees with the definition in double, and err
             }
             for (std::int64_t c = 0; c < s.width; ++c) {
                 auto const i = size(row * s.width + c);
-                bound[i] = r.rstd[size(row)] * g * (1 + normal_size * normal_size) * (52 * u + 3 * normal_error + roundoff<T>) +
-                           2 * roundoff<T> * (std::fabs(r.dx[i]) + std::fabs(double(float(in.bypass[i]))));
+                bound[i] = r.rstd[size(row)] * g * (1 + normal_size * normal_size) * (52 * u + 3 * normal_error + roundoff<T>)+2 * roundoff<T> *
+                           (std::fabs(r.dx[i]) + std::fabs(double(float(in.bypass[i]))));
             }
         }
         check_within(single(d.dx), r.dx, bound);

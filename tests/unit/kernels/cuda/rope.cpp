@@ -15,7 +15,16 @@ struct shape {
 template <dtype_policy Policy, class T, class Table>
 rope_arguments<Policy> arguments(shape const& s, Table const* table, T const* input, T* output, bool back)
 {
-    return {.rows = s.sequences * s.length, .length = s.length, .first = s.first, .turned = s.turned, .kept = s.kept, .head_width = s.head_width, .table = table, .input = input, .output = output, .back = back};
+    return {.rows = s.sequences * s.length,
+            .length = s.length,
+            .first = s.first,
+            .turned = s.turned,
+            .kept = s.kept,
+            .head_width = s.head_width,
+            .table = table,
+            .input = input,
+            .output = output,
+            .back = back};
 }
 
 }  // namespace

@@ -55,11 +55,30 @@ void computed(shape s, std::vector<T> const& gradient, std::size_t offset, sums_
     device::room const room{std::max(cuda::layer_norm_backward_weight_room(s.rows, s.width), cuda::linear_backward_bias_room(s.rows, s.width))};
     auto const q = device::queue();
     for (int twice = 0; twice < 2; ++twice) {
-        cuda::layer_norm_backward_weight<policy_>(q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .mean = mean.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to[0], .beta_gradient = to[1]});
-        cuda::rms_norm_backward_weight<policy_>(q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to[2]});
+        cuda::layer_norm_backward_weight<policy_>(q, room,
+                                                  {.rows = s.rows,
+                                                   .width = s.width,
+                                                   .input = x.data(),
+                                                   .mean = mean.data(),
+                                                   .rstd = rstd.data(),
+                                                   .output_gradient = dy.data(),
+                                                   .gamma_gradient = to[0],
+                                                   .beta_gradient = to[1]});
+        cuda::rms_norm_backward_weight<policy_>(
+            q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to[2]});
         cuda::linear_backward_bias<policy_>(q, room, {.rows = s.rows, .out = s.width, .output_gradient = dy.data(), .bias_gradient = to[3]});
-        cuda::token_order_on_device const on_device{.segments = std::ssize(order.tokens), .rows = rows.data(), .first = first.data(), .tokens = segments.data()};
-        cuda::embedding_backward_weight<policy_>(q, on_device, {.batch = 1, .length = s.rows, .width = s.width, .vocabulary = vocabulary, .tokens = nullptr, .output_gradient = dy.data(), .drop = {}, .token_gradient = to[4], .position_gradient = to[5]});
+        cuda::token_order_on_device const on_device{
+            .segments = std::ssize(order.tokens), .rows = rows.data(), .first = first.data(), .tokens = segments.data()};
+        cuda::embedding_backward_weight<policy_>(q, on_device,
+                                                 {.batch = 1,
+                                                  .length = s.rows,
+                                                  .width = s.width,
+                                                  .vocabulary = vocabulary,
+                                                  .tokens = nullptr,
+                                                  .output_gradient = dy.data(),
+                                                  .drop = {},
+                                                  .token_gradient = to[4],
+                                                  .position_gradient = to[5]});
     }
     CHECK((x.margins_kept() && dy.margins_kept() && room.counters_are_zero()));
 }
@@ -68,7 +87,8 @@ template <class T>
 gradients in_32_bits(shape s, std::vector<T> const& dy, std::size_t offset)
 {
     row_buffer const one{1, s.width, 6};
-    device_rows const gamma{one}, beta{one}, root{one}, bias{one}, ids{row_buffer{vocabulary, s.width, 6}, offset}, positions{row_buffer{s.rows, s.width, 6}, offset};
+    device_rows const gamma{one}, beta{one}, root{one}, bias{one}, ids{row_buffer{vocabulary, s.width, 6}, offset},
+        positions{row_buffer{s.rows, s.width, 6}, offset};
     computed<T, std::int32_t>(s, dy, offset, {gamma.target(), beta.target(), root.target(), bias.target(), ids.target(), positions.target()});
     return {gamma.host(), beta.host(), root.host(), bias.host(), ids.host(), positions.host()};
 }

@@ -34,7 +34,8 @@ outputs<T> computed(shape s, std::vector<T> const& values, std::vector<T> const&
 {
     device::array<T> const x{values, offset}, dy{gradient}, y{s.rows * s.width}, dx{2 * s.rows * s.width, offset};
     cuda::swiglu_forward<policy<T>>(device::queue(), {.rows = s.rows, .width = s.width, .input = x.data(), .output = y.data()});
-    cuda::swiglu_backward<policy<T>>(device::queue(), {.rows = s.rows, .width = s.width, .input = x.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
+    cuda::swiglu_backward<policy<T>>(device::queue(),
+                                     {.rows = s.rows, .width = s.width, .input = x.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
     for (auto const* a : {&x, &dy, &y, &dx}) {
         CHECK(a->margins_kept());
     }
@@ -68,10 +69,11 @@ TEMPLATE_TEST_CASE("cuda swiglu: agrees with the definition in double, and errs 
             // The exponential has 2 roundings, s = 1 / (1 + e^-g) two more, and the products with g and the value two; what is beyond the range of
             // float is zero where the double is below 1e-38 times the rest.
             double const least = 1e-36 * (1 + value) * (1 + std::fabs(g)) * (1 + dy_size);
-            y_bound[size(i)] = (8 * u + roundoff<T>) * std::fabs(r.y[size(i)]) + least;
-            dx_bound[size(gate_at + s.width)] = (8 * u + roundoff<T>) * std::fabs(r.dx[size(gate_at + s.width)]) + least;
+            y_bound[size(i)] = (8 * u + roundoff<T>)*std::fabs(r.y[size(i)]) + least;
+            dx_bound[size(gate_at + s.width)] = (8 * u + roundoff<T>)*std::fabs(r.dx[size(gate_at + s.width)]) + least;
             double const sigmoid = 1 / (1 + std::exp(-g));
-            dx_bound[size(gate_at)] = 12 * u * dy_size * value * (sigmoid + std::fabs(g) * sigmoid * (1 - sigmoid)) + roundoff<T> * std::fabs(r.dx[size(gate_at)]) + least;
+            dx_bound[size(gate_at)] =
+                12 * u * dy_size * value * (sigmoid + std::fabs(g) * sigmoid * (1 - sigmoid)) + roundoff<T> * std::fabs(r.dx[size(gate_at)]) + least;
         }
         check_within(single(d.y), r.y, y_bound);
         check_within(single(d.dx), r.dx, dx_bound);

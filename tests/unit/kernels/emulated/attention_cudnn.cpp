@@ -23,7 +23,8 @@ struct extents {
     std::size_t qkv, output, statistics;
 
     explicit extents(auto const& a)
-        : qkv{static_cast<std::size_t>(a.batch * a.length * qkv_row{a}.floats())}, output{static_cast<std::size_t>(a.batch * a.length * a.width)},
+        : qkv{static_cast<std::size_t>(a.batch * a.length * qkv_row{a}.floats())},
+          output{static_cast<std::size_t>(a.batch * a.length * a.width)},
           statistics{static_cast<std::size_t>(a.batch * a.length * a.heads)}
     {
     }
@@ -40,7 +41,8 @@ void store(std::vector<float> const& from, bfloat16* to, float scale = 1)
 template <class Arguments>
 void expect_taken(Arguments const& a, workspace room, std::int64_t wanted)
 {
-    expects(a.before.count == 0 && (a.whole == 0 || a.whole == a.length) && dropout_threshold(a.drop) == 0, "cuDNN's attention is over whole sequences and drops nothing");
+    expects(a.before.count == 0 && (a.whole == 0 || a.whole == a.length) && dropout_threshold(a.drop) == 0,
+            "cuDNN's attention is over whole sequences and drops nothing");
     expects(room.bytes >= wanted, "the workspace is too small for cuDNN's attention");
 }
 
@@ -49,7 +51,14 @@ void forward_of(attention_forward_arguments<bf16> const& a)
     extents const n{a};
     auto const qkv = widened(a.qkv, n.qkv);
     std::vector<float> output(n.output);
-    definition::attention_forward<fp32>({.batch = a.batch, .length = a.length, .width = a.width, .heads = a.heads, .kv_heads = a.kv_heads, .qkv = qkv.data(), .output = output.data(), .log_sum_exp = a.log_sum_exp});
+    definition::attention_forward<fp32>({.batch = a.batch,
+                                         .length = a.length,
+                                         .width = a.width,
+                                         .heads = a.heads,
+                                         .kv_heads = a.kv_heads,
+                                         .qkv = qkv.data(),
+                                         .output = output.data(),
+                                         .log_sum_exp = a.log_sum_exp});
     store(output, a.output);
 }
 
@@ -58,7 +67,16 @@ void backward_of(attention_backward_arguments<bf16> const& a, float scale)
     extents const n{a};
     auto const qkv = widened(a.qkv, n.qkv), output = widened(a.output, n.output), given = widened(a.output_gradient, n.output);
     std::vector<float> gradient(n.qkv);
-    definition::attention_backward<fp32>({.batch = a.batch, .length = a.length, .width = a.width, .heads = a.heads, .kv_heads = a.kv_heads, .qkv = qkv.data(), .output = output.data(), .log_sum_exp = a.log_sum_exp, .output_gradient = given.data(), .qkv_gradient = gradient.data()});
+    definition::attention_backward<fp32>({.batch = a.batch,
+                                          .length = a.length,
+                                          .width = a.width,
+                                          .heads = a.heads,
+                                          .kv_heads = a.kv_heads,
+                                          .qkv = qkv.data(),
+                                          .output = output.data(),
+                                          .log_sum_exp = a.log_sum_exp,
+                                          .output_gradient = given.data(),
+                                          .qkv_gradient = gradient.data()});
     store(gradient, a.qkv_gradient, scale);
 }
 
@@ -73,7 +91,8 @@ cudnn_attention& cudnn_attention::operator=(cudnn_attention&&) noexcept = defaul
 std::int64_t cudnn_attention::choose(attention_shape const& s)
 {
     if (s.head_width % 8 != 0 || s.head_width > 256 || s.length < 2) {
-        throw error{-1, "cuDNN " + version() + " has no plan for attention over " + std::to_string(s.length) + " tokens with heads of " + std::to_string(s.head_width) + " elements"};
+        throw error{-1, "cuDNN " + version() + " has no plan for attention over " + std::to_string(s.length) + " tokens with heads of " +
+                            std::to_string(s.head_width) + " elements"};
     }
     return workspace::counter_bytes + s.batch * s.heads * s.length * s.head_width * 4 * (impl_->order == order_of_sums::fixed ? (s.length + 127) / 128 : 1);
 }

@@ -91,7 +91,8 @@ struct extents {
 std::optional<extents> extents_of(cublasLtMatmulDescription const& p, cublasLtLayout const& a, cublasLtLayout const& b, cublasLtLayout const& d)
 {
     std::int64_t const k = p.a == CUBLAS_OP_N ? a.columns : a.rows;
-    bool const meet = (p.a == CUBLAS_OP_N ? a.rows : a.columns) == d.rows && (p.b == CUBLAS_OP_N ? b.columns : b.rows) == d.columns && (p.b == CUBLAS_OP_N ? b.rows : b.columns) == k;
+    bool const meet = (p.a == CUBLAS_OP_N ? a.rows : a.columns) == d.rows && (p.b == CUBLAS_OP_N ? b.columns : b.rows) == d.columns &&
+                      (p.b == CUBLAS_OP_N ? b.rows : b.columns) == k;
     bool const lie = a.step >= a.rows && b.step >= b.rows && d.step >= d.rows;
     return meet && lie && a.element == b.element ? std::optional{extents{d.rows, d.columns, k}} : std::nullopt;
 }
@@ -132,8 +133,12 @@ struct product {
 void multiply(product const& x)
 {
     auto const& how = x.how;
-    auto const in_a = [&](std::int64_t row, std::int64_t column) { return element_of(x.a_layout.element, x.a, how.a == CUBLAS_OP_N ? row + column * x.a_layout.step : column + row * x.a_layout.step); };
-    auto const in_b = [&](std::int64_t row, std::int64_t column) { return element_of(x.b_layout.element, x.b, how.b == CUBLAS_OP_N ? row + column * x.b_layout.step : column + row * x.b_layout.step); };
+    auto const in_a = [&](std::int64_t row, std::int64_t column) {
+        return element_of(x.a_layout.element, x.a, how.a == CUBLAS_OP_N ? row + column * x.a_layout.step : column + row * x.a_layout.step);
+    };
+    auto const in_b = [&](std::int64_t row, std::int64_t column) {
+        return element_of(x.b_layout.element, x.b, how.b == CUBLAS_OP_N ? row + column * x.b_layout.step : column + row * x.b_layout.step);
+    };
     for (std::int64_t column = 0; column < x.size.n; ++column) {
         for (std::int64_t row = 0; row < x.size.m; ++row) {
             float sum = 0;
@@ -157,7 +162,9 @@ void multiply(product const& x)
 
 char const* cublasLtGetStatusString(cublasStatus_t status)
 {
-    return status == CUBLAS_STATUS_SUCCESS ? "success" : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function" : "the functionality requested is not supported";
+    return status == CUBLAS_STATUS_SUCCESS         ? "success"
+           : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function"
+                                                   : "the functionality requested is not supported";
 }
 
 std::size_t cublasLtGetVersion() { return 0; }
@@ -177,18 +184,26 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p, cublasLtMatmulDescAttributes_t what, void const* value, std::size_t bytes)
 {
     switch (what) {
-    case CUBLASLT_MATMUL_DESC_TRANSA: return take(p->a, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return take(p->b, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(p->epilogue, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(p->bias, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return take(p->bias_type.emplace(), value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return take(p->auxiliary, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return take(p->auxiliary_step, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return take(p->a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return take(p->b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return take(p->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return take(p->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+        return take(p->bias_type.emplace(), value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        return take(p->auxiliary, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return take(p->auxiliary_step, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes, cublasLtMatmulPreferenceAttributes_t what, void const* value, std::size_t bytes)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes, cublasLtMatmulPreferenceAttributes_t what, void const* value,
+                                                    std::size_t bytes)
 {
     if (bytes != (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)) {
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -197,8 +212,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t w
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t wishes, int wanted, cublasLtMatmulHeuristicResult_t* results, int* found)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t wishes, int wanted,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found)
 {
     *found = 0;
     // without the first wish sums may be split, and the others say what the operands will be like
@@ -213,11 +229,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return answer;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout, void const* b, cublasLtMatrixLayout_t b_layout, void const* beta,
-                              void const* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t)
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout, void const* b,
+                              cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t)
 {
     auto const size = extents_of(*p, *a_layout, *b_layout, *d_layout);
-    if (!size || (algorithm->data[0] != 1 && algorithm->data[0] != 2) || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) || !aligned(b) || !aligned(d)) {
+    if (!size || (algorithm->data[0] != 1 && algorithm->data[0] != 2) || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) ||
+        !aligned(b) || !aligned(d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     product todo{*p, *a_layout, *b_layout, *c_layout, *d_layout, *size, a, b, c, d, algorithm->data[0] == 2};

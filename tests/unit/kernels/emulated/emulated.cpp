@@ -6,13 +6,13 @@
 
 #include <cuda_runtime.h>
 
-#include "support/catch.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.cuh"
+#include "support/catch.hpp"
 
 using namespace rheo::cuda;
-using rheo::bfloat16;
 using Catch::Matchers::ContainsSubstring;
+using rheo::bfloat16;
 
 namespace {
 
@@ -287,8 +287,8 @@ TEST_CASE("emulated device: threads that cannot meet are said in a sentence")
 TEST_CASE("emulated device: a launch beyond the limits is an error with call, sentence and place")
 {
     unsigned out = 0;
-    CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 1025}, mirror<true>, &out), ContainsSubstring("cudaLaunchKernelEx failed: invalid configuration argument") &&
-                                                                                      ContainsSubstring("launch.cuh:"));
+    CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 1025}, mirror<true>, &out),
+                      ContainsSubstring("cudaLaunchKernelEx failed: invalid configuration argument") && ContainsSubstring("launch.cuh:"));
     CHECK_THROWS_AS(launch({}, {.grid = {1, 70000}, .block = 32}, mirror<true>, &out), error);
     CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 32, .shared_bytes = 300 << 10}, mirror<true>, &out), ContainsSubstring("cudaFuncSetAttribute failed"));
     auto const before = emulated::work().blocks;

@@ -95,8 +95,8 @@ bool fiber_set::resume(int index)
         running_->beginning.uc_stack.ss_size = stack_size;
         running_->beginning.uc_link = nullptr;
         auto const address = reinterpret_cast<std::uintptr_t>(running_);
-        makecontext(&running_->beginning, reinterpret_cast<void (*)()>(&fiber_set::enter), 2,
-                    static_cast<unsigned>(address >> 32), static_cast<unsigned>(address));
+        makecontext(&running_->beginning, reinterpret_cast<void (*)()>(&fiber_set::enter), 2, static_cast<unsigned>(address >> 32),
+                    static_cast<unsigned>(address));
         setcontext(&running_->beginning);
     }
     __sanitizer_finish_switch_fiber(scheduler_->fake_stack, nullptr, nullptr);

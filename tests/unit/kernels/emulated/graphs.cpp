@@ -7,8 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#include "support/catch.hpp"
 #include "kernels/cuda/launch.cuh"
+#include "support/catch.hpp"
 
 using namespace rheo::cuda;
 

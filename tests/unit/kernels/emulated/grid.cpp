@@ -28,17 +28,26 @@ struct thread_state {
 char const* name_of(meeting kind)
 {
     switch (kind) {
-    case meeting::none: return "nothing";
-    case meeting::block_barrier: return "__syncthreads";
-    case meeting::block_or: return "__syncthreads_or";
-    case meeting::block_and: return "__syncthreads_and";
-    case meeting::block_count: return "__syncthreads_count";
-    case meeting::warp_barrier: return "__syncwarp";
-    case meeting::warp_shuffle: return "a shuffle";
-    case meeting::warp_ballot: return "a vote";
+    case meeting::none:
+        return "nothing";
+    case meeting::block_barrier:
+        return "__syncthreads";
+    case meeting::block_or:
+        return "__syncthreads_or";
+    case meeting::block_and:
+        return "__syncthreads_and";
+    case meeting::block_count:
+        return "__syncthreads_count";
+    case meeting::warp_barrier:
+        return "__syncwarp";
+    case meeting::warp_shuffle:
+        return "a shuffle";
+    case meeting::warp_ballot:
+        return "a vote";
     case meeting::warp_add:
     case meeting::warp_min:
-    case meeting::warp_max: return "a reduction";
+    case meeting::warp_max:
+        return "a reduction";
     }
     return "?";
 }
@@ -76,8 +85,7 @@ std::string where(std::source_location const& place)
 std::string named(block_run const& run, int thread)
 {
     auto const& b = run.at.block;
-    return "thread " + std::to_string(thread) + " of block (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " +
-           std::to_string(b.z) + ")";
+    return "thread " + std::to_string(thread) + " of block (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")";
 }
 
 std::string doing(thread_state const& t)
@@ -141,8 +149,8 @@ void meet_in_block(block_run& run)
             continue;
         }
         if (other.kind != mine.kind || other.place.line() != mine.place.line()) {
-            throw fault{named(run, run.running) + " waits at " + name_of(mine.kind) + " in " + where(mine.place) + " while thread " +
-                        std::to_string(i) + " " + doing(run.threads[i]) + ": a barrier is one place for all threads of a block"};
+            throw fault{named(run, run.running) + " waits at " + name_of(mine.kind) + " in " + where(mine.place) + " while thread " + std::to_string(i) + " " +
+                        doing(run.threads[i]) + ": a barrier is one place for all threads of a block"};
         }
         break;  // those that came before have been compared with each other
     }
@@ -177,11 +185,20 @@ void finish_warp_meeting(block_run& run)
             }
             t.result = run.threads[static_cast<std::size_t>(base + t.waits.source)].waits.value;
             break;
-        case meeting::warp_ballot: t.result = ballot; break;
-        case meeting::warp_add: t.result = sum; break;
-        case meeting::warp_min: t.result = least; break;
-        case meeting::warp_max: t.result = largest; break;
-        default: break;
+        case meeting::warp_ballot:
+            t.result = ballot;
+            break;
+        case meeting::warp_add:
+            t.result = sum;
+            break;
+        case meeting::warp_min:
+            t.result = least;
+            break;
+        case meeting::warp_max:
+            t.result = largest;
+            break;
+        default:
+            break;
         }
     }
     release(run, members);
@@ -196,8 +213,8 @@ void meet_in_warp(block_run& run)
     }
     int const lanes = std::min(warp_size, static_cast<int>(run.threads.size()) - base);
     if (lanes < warp_size && mine.mask >> lanes != 0) {
-        throw fault{named(run, run.running) + " names lanes in the mask of " + name_of(mine.kind) + " in " + where(mine.place) +
-                    " that its warp of " + std::to_string(lanes) + " threads does not have"};
+        throw fault{named(run, run.running) + " names lanes in the mask of " + name_of(mine.kind) + " in " + where(mine.place) + " that its warp of " +
+                    std::to_string(lanes) + " threads does not have"};
     }
     if (++run.arrived_of_warp[static_cast<std::size_t>(run.running / warp_size)] < std::popcount(mine.mask)) {
         return;  // not all of them can be there
@@ -310,8 +327,7 @@ void run_grid(extent grid, extent block, std::size_t shared_bytes, void (*kernel
     }
     try {
         for (auto const b : blocks) {
-            run.at.block = {static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y),
-                            static_cast<unsigned>(b / grid.x / grid.y)};
+            run.at.block = {static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y), static_cast<unsigned>(b / grid.x / grid.y)};
             run_block(run, kernel, arguments, shared_bytes);
         }
     } catch (...) {

@@ -4,15 +4,15 @@
 
 #include <cuda_runtime.h>
 
-#include "support/catch.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/vector.cuh"
 #include "kernels/cuda/warpgroup.cuh"
+#include "support/catch.hpp"
 
 using namespace rheo::cuda;
-using rheo::bfloat16;
 using Catch::Matchers::ContainsSubstring;
+using rheo::bfloat16;
 
 namespace {
 
@@ -146,7 +146,9 @@ bool multiplies_in_groups()
         left.emplace_back(i % 29 == 3 ? 1.0F : 0.0F);  // few ones: the sums are exact in bfloat16
         right.emplace_back(static_cast<float>(i * 5 % 7 + i / 128 % 3 - 4));
     }
-    auto const at = [](std::vector<bfloat16> const& m, int row, int column) { return static_cast<float>(m[static_cast<std::size_t>(row * group_width + column)]); };
+    auto const at = [](std::vector<bfloat16> const& m, int row, int column) {
+        return static_cast<float>(m[static_cast<std::size_t>(row * group_width + column)]);
+    };
     std::vector<float> expected_transposed(64 * 64), expected_plain(64 * group_width);
     for (int r = 0; r < 64; ++r) {
         for (int c = 0; c < group_terms; ++c) {
@@ -164,7 +166,8 @@ bool multiplies_in_groups()
         std::vector<float> transposed(expected_transposed.size()), plain(expected_plain.size());
         emulated::set_order(order);
         try {
-            launch({}, {.grid = 1, .block = 128, .shared_bytes = 2 * 2 * 64 * group_width}, group_products<What>, group_operands{left.data(), right.data(), transposed.data(), plain.data()});
+            launch({}, {.grid = 1, .block = 128, .shared_bytes = 2 * 2 * 64 * group_width}, group_products<What>,
+                   group_operands{left.data(), right.data(), transposed.data(), plain.data()});
         } catch (...) {
             emulated::set_order(0);
             throw;

@@ -97,14 +97,22 @@ std::map<void const*, std::size_t>& allowed()
 char const* cudaGetErrorName(cudaError_t code)
 {
     switch (code) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
-    case cudaErrorNoDevice: return "cudaErrorNoDevice";
-    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaSuccess:
+        return "cudaSuccess";
+    case cudaErrorInvalidValue:
+        return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+        return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+        return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver:
+        return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice:
+        return "cudaErrorNoDevice";
+    case cudaErrorStreamCaptureUnsupported:
+        return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+        return "cudaErrorStreamCaptureInvalidated";
     }
     return "unknown";
 }
@@ -112,14 +120,22 @@ char const* cudaGetErrorName(cudaError_t code)
 char const* cudaGetErrorString(cudaError_t code)
 {
     switch (code) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
     }
     return "unknown";
 }
@@ -388,8 +404,8 @@ cudaError_t checked_launch(cudaLaunchConfig_t const& c, void const* kernel)
 {
     auto const threads = std::uint64_t{c.blockDim.x} * c.blockDim.y * c.blockDim.z;
     bool const block_fits = threads >= 1 && threads <= 1024 && c.blockDim.z <= 64;
-    bool const grid_fits = c.gridDim.x >= 1 && c.gridDim.x <= 0x7fffffffU && c.gridDim.y >= 1 && c.gridDim.y <= 65535 && c.gridDim.z >= 1 &&
-                           c.gridDim.z <= 65535;
+    bool const grid_fits =
+        c.gridDim.x >= 1 && c.gridDim.x <= 0x7fffffffU && c.gridDim.y >= 1 && c.gridDim.y <= 65535 && c.gridDim.z >= 1 && c.gridDim.z <= 65535;
     if (!block_fits || !grid_fits) {
         return said(cudaErrorInvalidConfiguration);
     }

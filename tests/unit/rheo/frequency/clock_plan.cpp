@@ -6,12 +6,12 @@
 #include <fstream>
 #include <iterator>
 
-#include "support/catch.hpp"
 #include "emitted_plan.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/svg.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -27,7 +27,8 @@ struct made {
 constexpr made small_plan(seconds deadline)
 {
     watts const blocking{50.0};
-    auto const what = make_project(make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2})), small_profile(), {blocking, cost_fit::hull, milliseconds(1.0)});
+    auto const what =
+        make_project(make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2})), small_profile(), {blocking, cost_fit::hull, milliseconds(1.0)});
     auto f = make_frontier(what.what, blocking * 2.0);
     auto real = realise(f, what.options, blocking, deadline);
     return {std::move(f), std::move(real.plan)};

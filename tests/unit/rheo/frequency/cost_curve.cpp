@@ -2,9 +2,9 @@
 // Curves are convex, falling, in whole numbers; the hull lies under every option and touches those at its corners.
 #include "rheo/frequency/cost_curve.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/exponential_fit.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -36,8 +36,8 @@ void check_convex(cost_curve const& curve)
 }  // namespace
 
 // Two clocks of which the middle one lies above the line between the others: it is not on the hull.
-static_assert(hull_curve({{{3.0}, {1.0}, {10.0}}, {{2.0}, {2.0}, {9.0}}, {{1.0}, {3.0}, {2.0}}}, watts{0.0}, seconds{1.0})
-    == cost_curve{{ticks{1}, ticks{3}}, {nanojoules{4'000'000'000}}, nanojoules{10'000'000'000}});
+static_assert(hull_curve({{{3.0}, {1.0}, {10.0}}, {{2.0}, {2.0}, {9.0}}, {{1.0}, {3.0}, {2.0}}}, watts{0.0}, seconds{1.0}) ==
+              cost_curve{{ticks{1}, ticks{3}}, {nanojoules{4'000'000'000}}, nanojoules{10'000'000'000}});
 // A slower clock that costs more, once the power of waiting is taken off, is left out.
 static_assert(hull_curve({{{2.0}, {1.0}, {10.0}}, {{1.0}, {2.0}, {12.0}}}, watts{1.0}, seconds{1.0}).slopes.empty());
 static_assert(hull_curve({{{2.0}, {1.0}, {10.0}}, {{1.0}, {2.0}, {12.0}}}, watts{3.0}, seconds{1.0}).slopes.size() == 1);
@@ -100,8 +100,8 @@ TEST_CASE("no exponential of another rate fits better")
 
 TEST_CASE("the published curve has a breakpoint at every tick, and buckets keep their dearest option")
 {
-    std::vector<clock_option> const options{
-        {{1400.0}, {0.0500}, {24.0}}, {{1300.0}, {0.0503}, {23.0}}, {{1200.0}, {0.0521}, {21.0}}, {{1100.0}, {0.0547}, {19.5}}, {{1000.0}, {0.0581}, {19.0}}, {{900.0}, {0.0620}, {19.4}}};
+    std::vector<clock_option> const options{{{1400.0}, {0.0500}, {24.0}}, {{1300.0}, {0.0503}, {23.0}}, {{1200.0}, {0.0521}, {21.0}},
+                                            {{1100.0}, {0.0547}, {19.5}}, {{1000.0}, {0.0581}, {19.0}}, {{900.0}, {0.0620}, {19.4}}};
     auto const kept = bucketed(options, watts{0.0}, milliseconds(1.0));
     REQUIRE(kept.size() == 4);  // the second shares a bucket, the last takes longer and more energy
     CHECK(kept[0].what.clock == megahertz{1400.0});

@@ -2,11 +2,11 @@
 // The network and the timeline are two readings of one interpretation: with the same times they end at the same moment.
 #include "rheo/frequency/event_network.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -22,8 +22,8 @@ std::int64_t end_of(event_network const& network, stage_costs const& costs)
 {
     std::vector<std::int64_t> times(static_cast<std::size_t>(network.events));
     for (auto const& arc : network.arcs) {
-        auto const length = arc.operation < 0 ? arc.nanoseconds
-                                              : in_whole_nanoseconds(cost_of(costs, network.operations[static_cast<std::size_t>(arc.operation)].what));
+        auto const length =
+            arc.operation < 0 ? arc.nanoseconds : in_whole_nanoseconds(cost_of(costs, network.operations[static_cast<std::size_t>(arc.operation)].what));
         auto& end = times[static_cast<std::size_t>(arc.to)];
         end = std::max(end, times[static_cast<std::size_t>(arc.from)] + length);
     }
@@ -69,8 +69,10 @@ TEST_CASE("network and timeline end together, under every transport")
 TEST_CASE("reductions are arcs from their last post to their await")
 {
     auto const at_end = [](int stage) {
-        return std::vector<instruction>{{instruction_kind::forward, 0, 0}, {instruction_kind::backward, 0, 0},
-            {instruction_kind::post_reduction, static_cast<std::int16_t>(stage), 0}, {instruction_kind::await_reduction, static_cast<std::int16_t>(stage), 0}};
+        return std::vector<instruction>{{instruction_kind::forward, 0, 0},
+                                        {instruction_kind::backward, 0, 0},
+                                        {instruction_kind::post_reduction, static_cast<std::int16_t>(stage), 0},
+                                        {instruction_kind::await_reduction, static_cast<std::int16_t>(stage), 0}};
     };
     std::vector<program> const two{{{0}, {at_end(0)}}, {{0}, {at_end(0)}}};
     stage_costs const quick{{milliseconds(1), milliseconds(2), {}, {}, {}, {}}};

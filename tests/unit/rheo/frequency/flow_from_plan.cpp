@@ -2,9 +2,9 @@
 // A plan has a flow that proves it exactly when no plan of its time costs less.
 #include "rheo/frequency/flow_from_plan.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -41,7 +41,7 @@ TEST_CASE("a plan has a flow exactly when it is of least cost, and the flow prov
     int worse = 0;
     for (int round = 0; round < 200; ++round) {
         auto const f = make_frontier(random_project(draw, random_program(draw, 1 + below(draw, 3), 1 + below(draw, 3), 1 + below(draw, 3)), 2), watts{0.0},
-            frontier_begin::slowest);
+                                     frontier_begin::slowest);
         for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
             auto const events = some_plan(draw, f.what, time);
             auto const flows = flow_for(f.what, events);

@@ -2,11 +2,11 @@
 // Look-ups between vertices, the straggler's answer, and the proof of every plan.
 #include "rheo/frequency/frontier.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -32,10 +32,7 @@ static_assert([] {
 }());
 
 /// The total energy at a time, in nanojoules.
-std::int64_t total(frontier const& f, ticks time)
-{
-    return plan_at(f, time).cost.count + detail::waiting_per_tick(f.what, f.waiting).count * time.count;
-}
+std::int64_t total(frontier const& f, ticks time) { return plan_at(f, time).cost.count + detail::waiting_per_tick(f.what, f.waiting).count * time.count; }
 
 }  // namespace
 

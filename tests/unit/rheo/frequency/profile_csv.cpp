@@ -2,8 +2,8 @@
 // Profiles are read back as they were written; each mistake is answered with one sentence that names file and line.
 #include "rheo/frequency/profile_csv.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -67,7 +67,8 @@ TEST_CASE("one row may say what a device draws while it waits: it is no computat
     CHECK(blocking_of(read.what, {50.0}) == watts{50.0});
     CHECK(blocking_of({}, {}) == usual_blocking);
     CHECK(parse_profile(header + "0,blocking,0,1,80\n" + sound, "p.csv").what.blocking == watts{80.0});
-    for (auto const* wrong : {"0,blocking,0,1,80\n0,blocking,0,1,80\n", "0,blocking,1400,1,80\n", "1,blocking,0,1,80\n", "0,blocking,0,1,0\n", "0,blocking,0,1e-9,1\n"}) {
+    for (auto const* wrong :
+         {"0,blocking,0,1,80\n0,blocking,0,1,80\n", "0,blocking,1400,1,80\n", "1,blocking,0,1,80\n", "0,blocking,0,1,0\n", "0,blocking,0,1e-9,1\n"}) {
         CHECK(reason(header + wrong).ends_with("blocking is a single row, at stage 0 and clock 0, of a power up to a million watts"));
     }
 }
@@ -75,8 +76,8 @@ TEST_CASE("one row may say what a device draws while it waits: it is no computat
 TEST_CASE("each mistake in a profile is one sentence with file and line")
 {
     CHECK(reason("") == "p.csv, line 1: the file is empty; the first line of a profile is stage,instruction,frequency,time,energy");
-    CHECK(reason("stage,instruction,frequency,time\n")
-        == "p.csv, line 1: the header has no column 'energy'; a profile has stage,instruction,frequency,time,energy");
+    CHECK(reason("stage,instruction,frequency,time\n") ==
+          "p.csv, line 1: the header has no column 'energy'; a profile has stage,instruction,frequency,time,energy");
     CHECK(reason(header) == "p.csv, line 1: the profile has no rows");
     CHECK(reason(header + "0,forward,1400,0.002\n") == "p.csv, line 2: 4 cells under a header of 5");
     CHECK(reason(header + "zero,forward,1400,0.002,1\n") == "p.csv, line 2: stage is 'zero', but a stage is a number from 0 on");
@@ -87,17 +88,16 @@ TEST_CASE("each mistake in a profile is one sentence with file and line")
     CHECK(reason(header + "0,forward,1400,0.1,nan\n") == "p.csv, line 2: energy is 'nan', but an energy is a number of joules from 0 to a million");
     CHECK(reason(header + sound + "0,forward,1400,0.002,1\n") == "p.csv, line 6: stage 0 forward has this clock twice, first in line 2");
     CHECK(reason(header + sound + "0,forward,1300,0.0025,0.8\n") == "p.csv, line 6: stage 0 forward is not sorted by clock");
-    CHECK(reason(header + sound + "2,forward,1400,0.002,1\n2,forward,1300,0.003,0.8\n")
-        == "p.csv, line 7: the profile ends and has no row of stage 1 forward");
-    CHECK(reason(header + sound + "1,forward,1400,0.002,1\n1,backward,1400,0.002,1\n1,backward,1300,0.003,1\n")
-        == "p.csv, line 8: stage 1 forward was measured at one clock only (line 6): there is nothing to choose; clock 0 says that no clock matters");
-    CHECK(reason(header + sound + "0,forward,0,0.002,1\n")
-        == "p.csv, line 6: stage 0 forward has a row at clock 0, which says that no clock matters, and other rows");
+    CHECK(reason(header + sound + "2,forward,1400,0.002,1\n2,forward,1300,0.003,0.8\n") == "p.csv, line 7: the profile ends and has no row of stage 1 forward");
+    CHECK(reason(header + sound + "1,forward,1400,0.002,1\n1,backward,1400,0.002,1\n1,backward,1300,0.003,1\n") ==
+          "p.csv, line 8: stage 1 forward was measured at one clock only (line 6): there is nothing to choose; clock 0 says that no clock matters");
+    CHECK(reason(header + sound + "0,forward,0,0.002,1\n") ==
+          "p.csv, line 6: stage 0 forward has a row at clock 0, which says that no clock matters, and other rows");
     CHECK(reason("rank," + header + "-1,0,forward,1400,0.002,1\n") == "p.csv, line 2: rank is '-1', but a rank is a number from 0 on");
     CHECK(reason(header + "0,forward,-1400,0.002,1\n") == "p.csv, line 2: frequency is '-1400', but a clock is a number of MHz, or 0 where no clock matters");
     CHECK(reason(header + "0,forward,1400,0.002,-1\n") == "p.csv, line 2: energy is '-1', but an energy is a number of joules from 0 to a million");
-    CHECK(reason("throttled," + header + "1,0,forward,1400,0.002,1\n0,0,forward,1300,0.003,1\n")
-        == "p.csv, line 3: stage 0 forward was measured at one clock only (line 3): there is nothing to choose; clock 0 says that no clock matters");
+    CHECK(reason("throttled," + header + "1,0,forward,1400,0.002,1\n0,0,forward,1300,0.003,1\n") ==
+          "p.csv, line 3: stage 0 forward was measured at one clock only (line 3): there is nothing to choose; clock 0 says that no clock matters");
     CHECK(reason("throttled," + header + "yes,0,forward,1400,0.002,1\n") == "p.csv, line 2: throttled is 'yes', but it is 0 or 1");
 }
 

@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 
-#include "support/catch.hpp"
 #include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/make_project.hpp"
@@ -15,6 +14,7 @@
 #include "rheo/frequency/realise.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -79,7 +79,8 @@ TEST_CASE("the published frontier is met row by row")
     }
     auto const measured = parse_profile(*text, "profile.csv");
     REQUIRE(measured.reason.empty());
-    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
+    auto const made =
+        make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
     std::istringstream lines{*expected};
     std::string line;

@@ -3,7 +3,6 @@
 // other fit leads to less, bounds are below the optimum, and the optimum itself is found where it can be enumerated.
 #include "rheo/frequency/real_frontier.hpp"
 
-#include "support/catch.hpp"
 #include "coarse_profiles.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/bucket_clocks.hpp"
@@ -11,6 +10,7 @@
 #include "rheo/frequency/realise.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -88,10 +88,7 @@ least enumerate(prepared const& p, std::int64_t deadline)
     return best;
 }
 
-std::int64_t total_of(prepared const& p, clocked_plan const& plan)
-{
-    return plan.cost.count + in_whole_nanojoules(p.curve.waiting * plan.time).count;
-}
+std::int64_t total_of(prepared const& p, clocked_plan const& plan) { return plan.cost.count + in_whole_nanojoules(p.curve.waiting * plan.time).count; }
 
 }  // namespace
 
@@ -102,7 +99,7 @@ TEST_CASE("over 2400 deadlines of made-up profiles a longer one never takes more
     for (int k = 0; k < 24; ++k) {
         int const ranks = 2 + k % 3;
         auto const p = prepare(program_of(k, ranks, 4 + k % 7), coarse_profile(draw, shape_of(k, ranks)), cost_fit::hull,
-            k % 2 == 0 ? frontier_begin::least_energy : frontier_begin::slowest);
+                               k % 2 == 0 ? frontier_begin::least_energy : frontier_begin::slowest);
         auto const real = make_real_frontier(p.curve, p.made.options, blocking, slowest_time(p.curve));
         auto last_cost = std::numeric_limits<std::int64_t>::max();
         auto last_total = last_cost;
@@ -195,7 +192,8 @@ TEST_CASE("on programs small enough to enumerate real clocks are the optimum, an
             auto const alone = realise(p.curve, p.made.options, blocking, deadline, waiting_until::own_end).plan;
             REQUIRE(total_of(p, alone) == best.total);
             for (auto const& f : {p.curve, prepare(program_of(k, ranks, microbatches), coarse_profile(draw, shape)).curve}) {
-                auto const flows = certify(f, std::max(detail::ticks_within(f, deadline), f.vertices.back().time)).flows;  // another profile's flow bounds as well
+                auto const flows =
+                    certify(f, std::max(detail::ticks_within(f, deadline), f.vertices.back().time)).flows;  // another profile's flow bounds as well
                 REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, flows, deadline).count <= best.cost);
             }
         }

@@ -2,11 +2,11 @@
 // Real clocks keep the deadline, cost no less than the proof allows and are what every choice of clocks can reach.
 #include "rheo/frequency/realise.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/two_clocks.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -108,7 +108,7 @@ TEST_CASE("on small programs real clocks are the best of all choices")
     std::mt19937 draw{18};
     for (int round = 0; round < 12; ++round) {
         auto const p = prepare(round % 2 == 0 ? one_f_one_b::program({.ranks = 2, .microbatches = 2}) : gpipe::program({.ranks = 2, .microbatches = 2}),
-            random_profile(draw, 2));
+                               random_profile(draw, 2));
         auto const fastest = fastest_time(p.curve);
         for (int step = 0; step <= 4; ++step) {
             auto const deadline = fastest + (slowest_time(p.curve) - fastest) * (0.25 * step);
@@ -127,8 +127,8 @@ TEST_CASE("a deadline that only the fastest clocks meet is met, one below it is 
     auto const real = realise(p.curve, p.made.options, p.blocking, milliseconds(18.0));
     REQUIRE(real.reason.empty());
     CHECK(in_whole_nanoseconds(real.plan.time) == 18'000'000);
-    CHECK(realise(p.curve, p.made.options, p.blocking, milliseconds(17.9)).reason
-        == "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer");
+    CHECK(realise(p.curve, p.made.options, p.blocking, milliseconds(17.9)).reason ==
+          "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer");
 }
 
 TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repaired there, not given up")

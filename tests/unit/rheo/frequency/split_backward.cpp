@@ -2,11 +2,11 @@
 // Halves of a backward add up to it, at every clock; schedules that split it have frontiers, and the proofs hold.
 #include "rheo/frequency/split_backward.hpp"
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -49,8 +49,10 @@ TEST_CASE("schedules that split the backward have frontiers; without halves the 
         for (auto const& vertex : f.vertices) {
             REQUIRE(verify(f.what, certify(f, vertex.time)).reason.empty());
         }
-        auto const whole = make_frontier(make_project(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})),
-                                             small_profile(), {watts{50.0}}).what, watts{100.0});
+        auto const whole = make_frontier(
+            make_project(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})
+                .what,
+            watts{100.0});
         CHECK(fastest_time(f) <= fastest_time(whole));
     }
 }

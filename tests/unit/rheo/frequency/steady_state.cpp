@@ -6,11 +6,11 @@
 #include <map>
 #include <string>
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/frequency/realise.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -47,7 +47,7 @@ made_project made_for(any_schedule const& schedule, int ranks, int microbatches)
 steady_state steady(any_schedule const& schedule, int ranks, int period, int to = 200)
 {
     return find_steady_state([&](int microbatches) { return made_for(schedule, ranks, microbatches).what; }, blocking * static_cast<double>(ranks),
-        {.from = 4 * ranks, .to = to, .period = period});
+                             {.from = 4 * ranks, .to = to, .period = period});
 }
 
 }  // namespace
@@ -74,7 +74,8 @@ TEST_CASE("what is proved of a continued curve is what solving gives, vertex by 
                 for (auto const& vertex : curve.vertices) {
                     auto const plan = continued_at(s, curve, microbatches, vertex.time);
                     all = all && plan;
-                    CAPTURE(plan.checked.cost.count, vertex.cost.count, cost_at(slowest, vertex.time).count, vertex.time.count, slowest.vertices.front().time.count, slowest.vertices.back().time.count, vertex.slope.count);
+                    CAPTURE(plan.checked.cost.count, vertex.cost.count, cost_at(slowest, vertex.time).count, vertex.time.count,
+                            slowest.vertices.front().time.count, slowest.vertices.back().time.count, vertex.slope.count);
                     REQUIRE((!plan || (plan.checked.cost == vertex.cost && vertex.cost == cost_at(slowest, vertex.time))));
                 }
                 CHECK(proved_everywhere(s, curve, microbatches) == all);
@@ -117,8 +118,8 @@ TEST_CASE("between vertices and beyond the slowest the plan is the least one as 
 TEST_CASE("what is not steady, or not like the shorter program, is said instead of claimed")
 {
     auto const schedule = *parse_schedule("1f1b").schedule;
-    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).reason
-        == "no steady state was found with so few microbatches");
+    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).reason ==
+          "no steady state was found with so few microbatches");
     auto const s = steady(schedule, 2, 1);
     REQUIRE(s);
     auto const flushed = made_for(*parse_schedule("gpipe").schedule, 2, 40);

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace frontier_tests;
 
@@ -116,8 +116,8 @@ TEST_CASE("clocks are kept for the dwell time")
         double held_for = 0.0;
         std::size_t j = k;
         bool const begins = network.operations[k - 1].row == network.operations[k].row && held.plan.options[k - 1].clock != held.plan.options[k].clock;
-        while (begins && j < network.operations.size() && network.operations[j].row == network.operations[k].row
-            && held.plan.options[j].clock == held.plan.options[k].clock) {
+        while (begins && j < network.operations.size() && network.operations[j].row == network.operations[k].row &&
+               held.plan.options[j].clock == held.plan.options[k].clock) {
             held_for += held.plan.options[j++].time.count;
         }
         if (begins && j < network.operations.size() && network.operations[j].row == network.operations[k].row) {

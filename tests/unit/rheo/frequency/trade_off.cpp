@@ -6,9 +6,9 @@
 #include <limits>
 #include <queue>
 
-#include "support/catch.hpp"
 #include "problems.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 #if __has_include(<boost/graph/push_relabel_max_flow.hpp>)
 #include <boost/graph/adjacency_list.hpp>
@@ -34,9 +34,10 @@ struct capacity {
 std::int64_t maximum_flow(int nodes, std::vector<capacity> const& arcs, int source, int sink)
 {
     using traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
-    using graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    using graph = boost::adjacency_list<
+        boost::vecS, boost::vecS, boost::directedS, boost::no_property,
         boost::property<boost::edge_capacity_t, std::int64_t,
-            boost::property<boost::edge_residual_capacity_t, std::int64_t, boost::property<boost::edge_reverse_t, traits::edge_descriptor>>>>;
+                        boost::property<boost::edge_residual_capacity_t, std::int64_t, boost::property<boost::edge_reverse_t, traits::edge_descriptor>>>>;
     graph g(static_cast<std::size_t>(nodes));
     auto capacities = get(boost::edge_capacity, g);
     auto reverse = get(boost::edge_reverse, g);

@@ -92,7 +92,8 @@ constexpr bool halves(layer_description const& layer)
         return sum;
     };
     std::array const stage{layer};
-    return (activation_bytes(std::span{stage}, shape, bf16) - saved(bf16)) * 2 == activation_bytes(std::span{stage}, shape) - saved(fp32) && saved(bf16) == saved(fp32);
+    return (activation_bytes(std::span{stage}, shape, bf16) - saved(bf16)) * 2 == activation_bytes(std::span{stage}, shape) - saved(fp32) &&
+           saved(bf16) == saved(fp32);
 }
 static_assert(halves(block) && halves(fused(block)) && halves(embedding_layer(small)) && halves(classifier_layer(small)) && halves(grouped));
 

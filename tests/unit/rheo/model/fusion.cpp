@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "support/catch.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/model.hpp"
+#include "support/catch.hpp"
 #include "well_formed.hpp"
 
 using namespace rheo;

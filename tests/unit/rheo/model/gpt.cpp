@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "support/catch.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
+#include "support/catch.hpp"
 #include "well_formed.hpp"
 
 using namespace rheo;

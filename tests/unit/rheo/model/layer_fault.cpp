@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "support/catch.hpp"
 #include "rheo/model/model.hpp"
+#include "support/catch.hpp"
 #include "well_formed.hpp"
 
 using namespace rheo;
@@ -46,9 +46,10 @@ TEST_CASE("widths, heads and dropout of an operation")
     CHECK(of_block([](auto& l) { l.ops[2].kv_heads = 3; }) == "operation 2 (attention) has 4 heads and 3 of keys and values, which must divide them");
     CHECK(of_block([](auto& l) { l.ops[2].kv_heads = 2; }) == "operation 2 (attention) must take 48 columns to give 24, not 72");
     CHECK(of_block([](auto& l) { l.ops[0].in_width = 12; }) == "operation 0 (layer_norm) must take 24 columns to give 24, not 12");
-    CHECK(of_block([](auto& l) { l.ops[4].dropout_per_mille = 1000; }) == "operation 4 (residual_add) drops 1000 of 1000: dropout must be at least 0 and below 1");
-    CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[2].rope_base = 0; })
-        == "operation 2 (rope) turns pairs of columns: its heads must be an even number wide, not 6, its base at least 1, not 0");
+    CHECK(of_block([](auto& l) { l.ops[4].dropout_per_mille = 1000; }) ==
+          "operation 4 (residual_add) drops 1000 of 1000: dropout must be at least 0 and below 1");
+    CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[2].rope_base = 0; }) ==
+          "operation 2 (rope) turns pairs of columns: its heads must be an even number wide, not 6, its base at least 1, not 0");
     CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[8].in_width = 60; }) == "operation 8 (swiglu) must take 80 columns to give 40, not 60");
 }
 
@@ -72,28 +73,40 @@ TEST_CASE("slots that are read and written")
 
 TEST_CASE("parameters that are used")
 {
-    CHECK(of_block([](auto& l) { l.parameters[2].shape = {24, 8}; }) == "operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 24 x 72, but it is 24 x 8");
-    CHECK(of_block([](auto& l) { l.parameters[3].shape = {1, 24}; }) == "operation 1 (linear) uses parameter 'attn.c_attn.bias', which must be 1 x 72, but it is 1 x 24");
-    CHECK(of_block([](auto& l) { l.parameters[0].shape = {24, 1}; }) == "operation 0 (layer_norm) uses parameter 'ln_1.weight', which must be 1 x 24, but it is 24 x 1");
+    CHECK(of_block([](auto& l) { l.parameters[2].shape = {24, 8}; }) ==
+          "operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 24 x 72, but it is 24 x 8");
+    CHECK(of_block([](auto& l) { l.parameters[3].shape = {1, 24}; }) ==
+          "operation 1 (linear) uses parameter 'attn.c_attn.bias', which must be 1 x 72, but it is 1 x 24");
+    CHECK(of_block([](auto& l) { l.parameters[0].shape = {24, 1}; }) ==
+          "operation 0 (layer_norm) uses parameter 'ln_1.weight', which must be 1 x 24, but it is 24 x 1");
     CHECK(of_block([](auto& l) { l.ops[0].parameters[1] = no_parameter; }) == "operation 0 (layer_norm) needs a parameter of 1 x 24");
     CHECK(of_block([](auto& l) { l.ops[1].parameters[0] = 12; }) == "operation 1 (linear) uses parameter 12, but the layer has 12");
     CHECK(of_block([](auto& l) { l.ops[7].parameters[0] = 3; }) == "operation 7 (gelu) uses parameter 'attn.c_attn.bias', but takes none there");
     CHECK(of_block([](auto& l) { l.ops[1].parameters[1] = no_parameter; }) == "no operation uses parameter 'attn.c_attn.bias'");
-    CHECK(fault(embedding_layer(shape), [](auto& l) { l.parameters[1].shape = {16, 8}; }) == "operation 0 (embedding) uses parameter 'wpe.weight', which must be n x 24, but it is 16 x 8");
-    CHECK(fault(classifier_layer(shape), [](auto& l) { l.parameters[2].shape = {24, 64}; }) == "operation 1 (unembed) uses parameter 'wte.weight', which must be 64 x 24, but it is 24 x 64");
+    CHECK(fault(embedding_layer(shape), [](auto& l) { l.parameters[1].shape = {16, 8}; }) ==
+          "operation 0 (embedding) uses parameter 'wpe.weight', which must be n x 24, but it is 16 x 8");
+    CHECK(fault(classifier_layer(shape), [](auto& l) { l.parameters[2].shape = {24, 64}; }) ==
+          "operation 1 (unembed) uses parameter 'wte.weight', which must be 64 x 24, but it is 24 x 64");
 }
 
 TEST_CASE("tokens, the loss, and ids")
 {
-    CHECK(fault(embedding_layer(shape), [](auto& l) { l.in_width = 24; l.slot_widths[0] = 24; }) == "operation 0 (embedding) reads tokens: it must be the first of a layer that takes no columns");
-    CHECK(fault(block_layer(shape), [](auto& l) { l.out_width = 0; }) == "operation 9 (residual_add) must be a loss, as the last of a layer that gives no columns");
+    CHECK(fault(embedding_layer(shape), [](auto& l) {
+              l.in_width = 24;
+              l.slot_widths[0] = 24;
+          }) == "operation 0 (embedding) reads tokens: it must be the first of a layer that takes no columns");
+    CHECK(fault(block_layer(shape), [](auto& l) { l.out_width = 0; }) ==
+          "operation 9 (residual_add) must be a loss, as the last of a layer that gives no columns");
     CHECK(fault(classifier_layer(shape), [](auto& l) { l.out_width = 24; }) == "operation 2 (cross_entropy) must be the last of a layer that gives no columns");
-    CHECK(of_block([](auto& l) { l.ops[4].id = l.ops[2].id; }) == "operation 4 (residual_add) must have a greater id than the one before it: add_op numbers them, and random numbers are keyed by them");
+    CHECK(of_block([](auto& l) { l.ops[4].id = l.ops[2].id; }) ==
+          "operation 4 (residual_add) must have a greater id than the one before it: add_op numbers them, and random numbers are keyed by them");
 }
 
 TEST_CASE("a gradient that would be missing or written over")
 {
-    auto const tail = [](op_kind kind, int from, int to) { return op{.kind = kind, .x = {from, no_slot}, .z = {to, no_slot}, .in_width = 24, .out_width = 24}; };
+    auto const tail = [](op_kind kind, int from, int to) {
+        return op{.kind = kind, .x = {from, no_slot}, .z = {to, no_slot}, .in_width = 24, .out_width = 24};
+    };
     auto const with = [&](op_kind first, int first_reads, op_kind second, int second_reads, int output) {
         layer_description layer{.name = "two", .prefix = "t.#.", .in_width = 24, .out_width = 24, .output = output};
         for (int s = 0; s < 3; ++s) {
@@ -121,12 +134,21 @@ TEST_CASE("a gradient that would be missing or written over")
         return layer;
     };
     CHECK(fault_of(shared(op_kind::linear)).empty());  // its part is added to the gelu's
-    CHECK(fault(shared(op_kind::gelu), [](auto&) {})
-        == "operation 0 (gelu) reads slot 0, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
-    CHECK(fault(shared(op_kind::linear), [](auto& l) { l.ops[2].x[0] = 2; l.ops[0].z[0] = 1; })
-        == "operation 2 (residual_add) reads slot 2, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
-    CHECK(of_block([](auto& l) { l.ops[9].x[0] = 4; l.ops[5].x[0] = 5; })
-        == "operation 4 (residual_add) reads slot 4, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
+    CHECK(fault(shared(op_kind::gelu), [](auto&) {}) ==
+          "operation 0 (gelu) reads slot 0, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
+    CHECK(
+        fault(shared(op_kind::linear),
+              [](auto& l) {
+                  l.ops[2].x[0] = 2;
+                  l.ops[0].z[0] = 1;
+              }) ==
+        "operation 2 (residual_add) reads slot 2, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
+    CHECK(
+        of_block([](auto& l) {
+            l.ops[9].x[0] = 4;
+            l.ops[5].x[0] = 5;
+        }) ==
+        "operation 4 (residual_add) reads slot 4, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
     CHECK(fault(classifier_layer(shape), [](auto& l) {
               l.ops[0].x[0] = 1;
               l.ops[0].z[0] = 1;
@@ -159,7 +181,8 @@ TEST_CASE("whatever number of a layer's operations is changed, the layer is refu
                         for (std::size_t i = 0; i < 2; ++i) {
                             CHECK((op.x[i] == no_slot || changed.slot_widths[static_cast<std::size_t>(op.x[i])] == wanted.x[i]));
                             CHECK((op.z[i] == no_slot || changed.slot_widths[static_cast<std::size_t>(op.z[i])] == wanted.z[i]));
-                            CHECK((op.parameters[i] == no_parameter || changed.parameters[static_cast<std::size_t>(op.parameters[i])].shape == wanted.parameters[i].shape));
+                            CHECK((op.parameters[i] == no_parameter ||
+                                   changed.parameters[static_cast<std::size_t>(op.parameters[i])].shape == wanted.parameters[i].shape));
                         }
                     }
                 }

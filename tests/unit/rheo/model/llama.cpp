@@ -2,10 +2,10 @@
 // The Llama family: the published parameter counts, names, and layers that hang together, fused or not.
 #include "rheo/model/llama.hpp"
 
-#include "support/catch.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
+#include "support/catch.hpp"
 #include "well_formed.hpp"
 
 using namespace rheo;
@@ -14,8 +14,10 @@ namespace {
 
 constexpr llama_shape small{.width = 48, .heads = 4, .kv_heads = 2, .mlp_width = 80};
 constexpr llama_shape llama2_7b{.vocabulary = 32000, .context = 4096, .width = 4096, .heads = 32, .kv_heads = 32, .blocks = 32, .mlp_width = 11008};
-constexpr llama_shape llama3_8b{.vocabulary = 128256, .context = 8192, .width = 4096, .heads = 32, .kv_heads = 8, .blocks = 32, .mlp_width = 14336, .rope_base = 500000};
-constexpr llama_shape llama32_1b{.vocabulary = 128256, .context = 8192, .width = 2048, .heads = 32, .kv_heads = 8, .blocks = 16, .mlp_width = 8192, .rope_base = 500000, .tied = true};
+constexpr llama_shape llama3_8b{
+    .vocabulary = 128256, .context = 8192, .width = 4096, .heads = 32, .kv_heads = 8, .blocks = 32, .mlp_width = 14336, .rope_base = 500000};
+constexpr llama_shape llama32_1b{
+    .vocabulary = 128256, .context = 8192, .width = 2048, .heads = 32, .kv_heads = 8, .blocks = 16, .mlp_width = 8192, .rope_base = 500000, .tied = true};
 constexpr llama_shape tiny_1b{.vocabulary = 32000, .context = 2048, .width = 2048, .heads = 32, .kv_heads = 4, .blocks = 22, .mlp_width = 5632};
 
 /// Elements of all parameters, a tied tensor once.
@@ -31,7 +33,8 @@ static_assert(distinct_parameters(llama3_8b) == 8'030'261'248);
 static_assert(distinct_parameters(llama32_1b) == 1'235'814'400);
 static_assert(distinct_parameters(tiny_1b) == 1'100'048'384);
 
-static_assert(test::well_formed(llama_embedding_layer(small)) && test::well_formed(llama_block_layer(small)) && test::well_formed(llama_classifier_layer(small)));
+static_assert(test::well_formed(llama_embedding_layer(small)) && test::well_formed(llama_block_layer(small)) &&
+              test::well_formed(llama_classifier_layer(small)));
 static_assert(test::well_formed(fused(llama_block_layer(small))) && test::well_formed(fused(llama_classifier_layer(small))));
 static_assert(llama_embedding<small>::describe() == llama_embedding_layer(small) && llama_block<small>::describe() == llama_block_layer(small) &&
               llama_classifier<small>::describe() == llama_classifier_layer(small));
@@ -57,7 +60,8 @@ static_assert(activation_bytes(fused(block), shape) == activation_bytes(block, s
 
 // Slices keep the gradients of keys and values alone, which are fewer than those of as many heads.
 constexpr microbatch_shape sliced{.sequences = 4, .tokens = 32, .slices = 2};
-static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced), 2 * 2 * 12 * rows(sliced)} && head_width(block.ops[2]) == 12 && head_width(block.ops[3]) == 12);
+static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced), 2 * 2 * 12 * rows(sliced)} && head_width(block.ops[2]) == 12 &&
+              head_width(block.ops[3]) == 12);
 
 }  // namespace
 

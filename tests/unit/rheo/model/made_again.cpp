@@ -34,7 +34,8 @@ static_assert(dropped_bytes(fused(block), shape, made_again::cheap) == dropped_b
 static_assert(dropped_bytes(fused(llama), shape, made_again::cheap) == dropped_bytes(llama, shape, made_again::cheap));
 
 // But where what is stored is rounded, a fused product's activation stays: it may be of the sum before it was rounded.
-static_assert(dropped_bytes(fused(block), shape, made_again::cheap, bf16) == bytes{2 * r * 3 * w} && dropped_bytes(block, shape, made_again::cheap, bf16) == bytes{2 * r * 7 * w});
+static_assert(dropped_bytes(fused(block), shape, made_again::cheap, bf16) == bytes{2 * r * 3 * w} &&
+              dropped_bytes(block, shape, made_again::cheap, bf16) == bytes{2 * r * 7 * w});
 static_assert(dropped_bytes(fused(llama), shape, made_again::cheap, bf16) == dropped_bytes(llama, shape, made_again::cheap, bf16));
 
 /// Operations that run again.
@@ -47,7 +48,8 @@ constexpr int running(layer_description const& layer, made_again how, dtype_poli
     return count;
 }
 // Of a block's eight fused operations: norm, sum with norm, GELU; whole: all but the last sum, whose result is the output.
-static_assert(running(fused(block), made_again::nothing) == 0 && running(fused(block), made_again::cheap) == 3 && running(fused(block), made_again::cheap, bf16) == 2);
+static_assert(running(fused(block), made_again::nothing) == 0 && running(fused(block), made_again::cheap) == 3 &&
+              running(fused(block), made_again::cheap, bf16) == 2);
 static_assert(running(fused(block), made_again::all) == static_cast<int>(fused(block).ops.size()) - 1);
 static_assert(running(embedding_layer(gpt2_124m), made_again::all) == 0 && running(fused(classifier_layer(gpt2_124m)), made_again::all) == 3);
 
@@ -95,7 +97,8 @@ constexpr bool comes_back(layer_description const& layer, microbatch_shape of)
     return true;
 }
 static_assert(comes_back(block, shape) && comes_back(fused(block), shape) && comes_back(llama, shape) && comes_back(fused(llama), shape));
-static_assert(comes_back(classifier_layer(small), shape) && comes_back(fused(classifier_layer(small)), shape) && comes_back(llama_classifier_layer(grouped), shape));
+static_assert(comes_back(classifier_layer(small), shape) && comes_back(fused(classifier_layer(small)), shape) &&
+              comes_back(llama_classifier_layer(grouped), shape));
 
 /// It is as much as can be: another slot that an operation wrote would need a product, or is the output.
 constexpr bool drops_no_less(layer_description const& layer)

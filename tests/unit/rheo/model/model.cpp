@@ -32,8 +32,10 @@ constexpr model_description of(std::initializer_list<layer_description> layers)
 using enum model_fault::kind;
 static_assert(check({}) == model_fault{.what = empty});
 static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_fault{.what = does_not_read_tokens, .takes = 64});
-static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) == model_fault{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
-static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) == model_fault{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) ==
+              model_fault{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) ==
+              model_fault{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
 static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_fault{.what = does_not_end_in_loss, .layer = 1, .gives = 64});
 static_assert(check(of({embedding_layer(small), embedding_layer(small), classifier_layer(small)})).what == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), classifier_layer(small)})).what == widths_differ);
@@ -50,8 +52,7 @@ TEST_CASE("a fault is a sentence with its culprits")
     CHECK(to_string(check(of({embedding_layer(small), block_layer(other)}))) == "layer 1 takes 32 columns but the layer before it gives 64");
     CHECK(to_string(check(of({embedding_layer(small)}))) == "layer 0 is the last one and must end in the loss");
     CHECK(to_string(check(of({embedding_layer(small), embedding_layer(small)}))) == "layer 1 reads tokens but is not the first one");
-    CHECK(to_string(check(of({embedding_layer(small), classifier_layer(small), block_layer(small)}))) ==
-          "layer 1 ends in the loss but is not the last one");
+    CHECK(to_string(check(of({embedding_layer(small), classifier_layer(small), block_layer(small)}))) == "layer 1 ends in the loss but is not the last one");
 }
 
 TEST_CASE("a layer that does not fit, and a loss that knows fewer tokens, are faults of the model")

@@ -8,10 +8,7 @@ namespace {
 
 constexpr microbatch_shape shape{.sequences = 3, .tokens = 7};
 
-constexpr op make(op_kind kind, int in, int out, int heads = 0)
-{
-    return {.kind = kind, .in_width = in, .out_width = out, .heads = heads};
-}
+constexpr op make(op_kind kind, int in, int out, int heads = 0) { return {.kind = kind, .in_width = in, .out_width = out, .heads = heads}; }
 
 /// Multiplications and additions of causal attention, counted one by one.
 constexpr std::int64_t attention_by_loops(int width)
@@ -55,7 +52,8 @@ static_assert(forward_flops(make(op_kind::gelu, 4, 4), shape) == flops{0} && bac
 
 static_assert(saved_by(make(op_kind::layer_norm, 4, 4), shape) == saved_elements{2 * 21});
 static_assert(saved_by(make(op_kind::attention, 12, 4, 2), shape) == saved_elements{2 * 21});
-static_assert(saved_by(make(op_kind::cross_entropy, 9, 0), shape) == saved_elements{21} && saved_by(make(op_kind::loss_gradient, 9, 0), shape) == saved_elements{});
+static_assert(saved_by(make(op_kind::cross_entropy, 9, 0), shape) == saved_elements{21} &&
+              saved_by(make(op_kind::loss_gradient, 9, 0), shape) == saved_elements{});
 static_assert(saved_by(make(op_kind::linear, 4, 4), shape) == saved_elements{});
 static_assert(fused_cost_what_their_parts_cost());
 static_assert(names_are_unique() && name_of(op_kind::embedding) == "embedding" && name_of(op_kind::loss_gradient) == "loss_gradient");

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/model/model.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -58,8 +58,9 @@ TEST_CASE("two parameters are one when their full names are")
 {
     check_all_pairs(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 12, .tied = true}).layers);
     check_all_pairs(llama_model({.blocks = 3}).layers);
-    check_all_pairs({named_layer("h.#.", 0, {"w", "x"}), named_layer("h.#.", 9, {"w", "x"}), named_layer("h.#.", 10, {"w", "x"}), named_layer("h.#.", 100, {"w"}),
-                     named_layer("h#", 1, {"w", "0w", "00.w"}), named_layer("h#", 10, {"w", "0w", "0.w"}), named_layer("h#", 0, {"w"}), named_layer("#", 5, {"", "5"}),
-                     named_layer("#", 55, {""}), named_layer("", 55, {"55", "5", "h10w", "h.10.w", "h"}), named_layer("h.1#.", 0, {"w"}), named_layer("h.1#5", 0, {"w", ""}),
+    check_all_pairs({named_layer("h.#.", 0, {"w", "x"}), named_layer("h.#.", 9, {"w", "x"}), named_layer("h.#.", 10, {"w", "x"}),
+                     named_layer("h.#.", 100, {"w"}), named_layer("h#", 1, {"w", "0w", "00.w"}), named_layer("h#", 10, {"w", "0w", "0.w"}),
+                     named_layer("h#", 0, {"w"}), named_layer("#", 5, {"", "5"}), named_layer("#", 55, {""}),
+                     named_layer("", 55, {"55", "5", "h10w", "h.10.w", "h"}), named_layer("h.1#.", 0, {"w"}), named_layer("h.1#5", 0, {"w", ""}),
                      named_layer("h.1#5", 5, {"w", "", "5"}), named_layer("h.1#5", 55, {"w", ""})});
 }

@@ -61,8 +61,7 @@ constexpr bool well_formed(layer_description const& layer)
             return false;
         }
     }
-    return layer.output == no_slot ? layer.out_width == 0
-                                   : layer.slot_widths[static_cast<std::size_t>(layer.output)] == layer.out_width;
+    return layer.output == no_slot ? layer.out_width == 0 : layer.slot_widths[static_cast<std::size_t>(layer.output)] == layer.out_width;
 }
 
 inline constexpr gpt_shape gpt2_124m{.vocabulary = 50257, .context = 1024, .width = 768, .heads = 12, .blocks = 12};

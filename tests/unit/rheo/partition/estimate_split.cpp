@@ -7,9 +7,9 @@
 #include <random>
 #include <tuple>
 
-#include "support/catch.hpp"
 #include "rheo/partition/optimal_estimate.hpp"
 #include "rheo/partition/pipeline_estimate.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -76,8 +76,12 @@ TEST_CASE("the split is that of the exhaustive search, for all devices, stages a
         std::vector<layer_profile> layers(1 + draw() % 6);
         auto const largest = 1 + draw() % 9;
         for (auto& layer : layers) {
-            layer = {nanoseconds(static_cast<double>(draw() % (largest + 1))), nanoseconds(static_cast<double>(draw() % (largest + 1))),
-                     {static_cast<std::int64_t>(draw() % 9)}, {static_cast<std::int64_t>(draw() % 4)}, {}, {}};
+            layer = {nanoseconds(static_cast<double>(draw() % (largest + 1))),
+                     nanoseconds(static_cast<double>(draw() % (largest + 1))),
+                     {static_cast<std::int64_t>(draw() % 9)},
+                     {static_cast<std::int64_t>(draw() % 4)},
+                     {},
+                     {}};
             for (int d = 2; d <= per_node; ++d) {
                 layer.all_reduce.push_back(nanoseconds(static_cast<double>(draw() % 3)));
             }
@@ -85,8 +89,8 @@ TEST_CASE("the split is that of the exhaustive search, for all devices, stages a
         auto const prices = make_stage_prices(layers, {seconds{0}, {1e18}}, per_node);
         auto const microbatches = 5 + static_cast<int>(draw() % 10);  // fewer than stages would be no pipeline
         auto const memory = draw() % 2 == 0 ? 1 << 20 : static_cast<std::int64_t>(5 + draw() % 30);
-        auto const found = optimal_estimate(prices, nodes, microbatches,
-                                            [&](layer_span span, int d, int left) { return prices.memory(span, d, left).count <= memory; });
+        auto const found =
+            optimal_estimate(prices, nodes, microbatches, [&](layer_span span, int d, int left) { return prices.memory(span, d, left).count <= memory; });
         auto const best = best_of_all(prices, nodes, microbatches, memory);
         CAPTURE(round, nodes, per_node, microbatches, layers.size(), memory);
         REQUIRE(static_cast<bool>(found) == best.has_value());

@@ -3,9 +3,9 @@
 #include <random>
 #include <string>
 
-#include "support/catch.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -36,8 +36,8 @@ constexpr bool counts_all_slices()
     microbatch_shape const cut{1, 8, 4};
     auto const whole = profile_of(model, shape, machine)[1];
     auto const sliced = profile_of(model, cut, machine)[1];
-    return sliced.per_microbatch == activation_bytes(model.layers[1], cut) * 4 && sliced.per_microbatch > whole.per_microbatch
-        && sliced.boundary == whole.boundary && sliced.forward >= whole.forward;
+    return sliced.per_microbatch == activation_bytes(model.layers[1], cut) * 4 && sliced.per_microbatch > whole.per_microbatch &&
+           sliced.boundary == whole.boundary && sliced.forward >= whole.forward;
 }
 static_assert(counts_all_slices());
 
@@ -52,9 +52,10 @@ constexpr bool follows_the_policy()
 }
 static_assert(follows_the_policy());
 
-std::string const good = "layer,forward,backward,parameters,activations,boundary,all_reduce_2\n"
-                         "0,0.001,0.002,10,100,64,0.125\n"
-                         "1,0.0015,0.003,20,200,64,0\n";
+std::string const good =
+    "layer,forward,backward,parameters,activations,boundary,all_reduce_2\n"
+    "0,0.001,0.002,10,100,64,0.125\n"
+    "1,0.0015,0.003,20,200,64,0\n";
 
 std::string refusal(std::string const& text) { return parse_layer_profile(text, "p.csv").reason; }
 

@@ -3,9 +3,9 @@
 #include <optional>
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/stage_memory.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

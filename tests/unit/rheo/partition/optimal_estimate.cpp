@@ -4,10 +4,10 @@
 #include <optional>
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/partition/optimal_estimate.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -5,10 +5,10 @@
 #include <random>
 #include <tuple>
 
-#include "support/catch.hpp"
 #include "rheo/partition/optimal_makespan.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -130,8 +130,12 @@ problem random_problem(std::mt19937& draw, any_schedule schedule, int most_devic
     std::vector<layer_profile> layers(2 + draw() % 5);
     auto const largest = 1 + draw() % 12;  // small numbers tie often
     for (auto& layer : layers) {
-        layer = {nanoseconds(static_cast<double>(draw() % (largest + 1))), nanoseconds(static_cast<double>(draw() % (2 * largest))),
-                 {static_cast<std::int64_t>(draw() % 9)}, {static_cast<std::int64_t>(draw() % 5)}, {static_cast<std::int64_t>(draw() % 4)}, {}};
+        layer = {nanoseconds(static_cast<double>(draw() % (largest + 1))),
+                 nanoseconds(static_cast<double>(draw() % (2 * largest))),
+                 {static_cast<std::int64_t>(draw() % 9)},
+                 {static_cast<std::int64_t>(draw() % 5)},
+                 {static_cast<std::int64_t>(draw() % 4)},
+                 {}};
         for (int d = 2; d <= per_node; ++d) {
             layer.all_reduce.push_back(nanoseconds(static_cast<double>(draw() % 3)));
         }

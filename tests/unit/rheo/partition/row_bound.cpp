@@ -7,12 +7,12 @@
 #include <random>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/partition/detail/replay.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/families/eager_1f1b.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using detail::row_window;
@@ -57,7 +57,8 @@ TEST_CASE("no row's bound is above the makespan, and where stages are equal it i
             std::vector<detail::stage_times> times;
             for (int s = 0; s < ranks; ++s) {
                 auto const send = s + 1 < ranks ? static_cast<std::int64_t>(draw() % 4) : 0;
-                times.push_back({static_cast<std::int64_t>(draw() % 20), static_cast<std::int64_t>(draw() % 30), send, s > 0 ? times.back().send_activation : 0});
+                times.push_back(
+                    {static_cast<std::int64_t>(draw() % 20), static_cast<std::int64_t>(draw() % 30), send, s > 0 ? times.back().send_activation : 0});
             }
             CAPTURE(name_of(schedule), round, ranks);
             auto const makespan = detail::replay{p}(times);

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr stage_prices small_prices()
 {
-    std::vector<layer_profile> const layers{{{}, {}, {10}, {1}, {}, {seconds{0}}}, {{}, {}, {20}, {2}, {}, {seconds{0}}}, {{}, {}, {30}, {4}, {}, {seconds{0}}}};
+    std::vector<layer_profile> const layers{
+        {{}, {}, {10}, {1}, {}, {seconds{0}}}, {{}, {}, {20}, {2}, {}, {seconds{0}}}, {{}, {}, {30}, {4}, {}, {seconds{0}}}};
     return make_stage_prices(layers, {seconds{0}, {1e9}}, 2);
 }
 

@@ -2,10 +2,10 @@
 // The coverage theorem against the enumeration of all choices of templates.
 #include <numeric>
 
-#include "support/catch.hpp"
 #include "rheo/pipeline/covers.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -119,8 +119,7 @@ TEST_CASE("the verdict at run time says the same")
     auto const planned = plan_templates(times, {2, 9});
     CHECK(sizes_of(planned) == std::vector<int>{2, 3});
     CHECK(to_string(covers(planned, {.from = 4, .to = 9, .failures = 1})).empty());
-    CHECK(to_string(covers(planned, {.from = 5, .to = 7, .failures = 2})) ==
-          "5 ranks cannot be covered by at least 3 pipelines of these templates");
+    CHECK(to_string(covers(planned, {.from = 5, .to = 7, .failures = 2})) == "5 ranks cannot be covered by at least 3 pipelines of these templates");
     CHECK_THROWS_AS(covers(planned, {.from = 5, .to = 4, .failures = 1}), precondition_error);
     CHECK(covers(template_set_value{}, {.from = 1, .to = 4, .failures = 0}).first_uncovered == 1);
 }

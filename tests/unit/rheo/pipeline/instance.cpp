@@ -5,13 +5,13 @@
 #include <set>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/pipeline/template.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -7,9 +7,9 @@
 #include <random>
 #include <tuple>
 
-#include "support/catch.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -79,9 +79,8 @@ TEST_CASE("an instantiation is the best of all multisets of sizes")
     for (int round = 0; round < 2500; ++round) {
         auto const ready = random_templates(draw);
         auto const smallest = size(ready.templates.front());
-        instantiation_request const request{.ranks = smallest + static_cast<int>(draw() % 16),
-                                            .failures = static_cast<int>(draw() % 4),
-                                            .microbatches = 1 + static_cast<int>(draw() % 12)};
+        instantiation_request const request{
+            .ranks = smallest + static_cast<int>(draw() % 16), .failures = static_cast<int>(draw() % 4), .microbatches = 1 + static_cast<int>(draw() % 12)};
         auto const answer = instantiate(ready, request);
         CAPTURE(sizes_of(ready), request.ranks, request.failures, request.microbatches);
         auto const best = best_of_all(ready, request);
@@ -140,8 +139,7 @@ TEST_CASE("what cannot be planned says why")
     CHECK(!answer);
     CHECK(answer.cannot == "1 rank is too few: the smallest pipeline template takes 2");
     CHECK(answer.spares == 1);
-    CHECK(instantiate({}, {.ranks = 12, .failures = 0, .microbatches = 1}).cannot ==
-          "there is no pipeline template: no partition of the model is allowed");
+    CHECK(instantiate({}, {.ranks = 12, .failures = 0, .microbatches = 1}).cannot == "there is no pipeline template: no partition of the model is allowed");
     CHECK(instantiate(ready, {.ranks = 3, .failures = 1, .microbatches = 8}).degraded);
     CHECK_THROWS_AS(instantiate(ready, {.ranks = 3, .failures = -1, .microbatches = 8}), precondition_error);
     CHECK_THROWS_AS(instantiate(ready, {.ranks = 3, .failures = 1, .microbatches = 0}), precondition_error);

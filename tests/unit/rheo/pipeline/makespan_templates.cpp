@@ -4,10 +4,10 @@
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
-#include "support/catch.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/pipeline/covers.hpp"
 #include "rheo/pipeline/instantiate.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -83,7 +83,13 @@ TEST_CASE("memory: what does not fit may fit when activations are computed again
         std::int64_t no = 0;
         std::int64_t yes = gibibytes(1).count;
         auto const fits = [&](std::int64_t memory) {
-            return static_cast<bool>(plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{memory}, .recompute = recompute})[0].split);
+            return static_cast<bool>(plan_makespan_templates(prices, {.schedule = gpipe{},
+                                                                      .nodes = {3, 3},
+                                                                      .microbatches = 4,
+                                                                      .most_microbatches = 8,
+                                                                      .device_memory = bytes{memory},
+                                                                      .recompute = recompute})[0]
+                                         .split);
         };
         while (yes - no > 1) {
             auto const middle = no + (yes - no) / 2;
@@ -95,20 +101,24 @@ TEST_CASE("memory: what does not fit may fit when activations are computed again
     auto const again = least(true);
     CHECK(again < kept);
     for (auto const memory : {again, bytes{(again.count + kept.count) / 2}, kept}) {
-        auto const made = plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = memory, .recompute = true})[0];
+        auto const made = plan_makespan_templates(
+            prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = memory, .recompute = true})[0];
         REQUIRE(made.split);
         CHECK(made.fullest <= memory);
         int most = 0;
         for (int m = 1; m <= 8; ++m) {
             auto const p = make_program(gpipe{}, {.ranks = 3, .microbatches = m});
-            if (fullest_device(prices, with_recomputation(p), made.split.cuts, made.split.devices) <= memory || fullest_device(prices, p, made.split.cuts, made.split.devices) <= memory) {
+            if (fullest_device(prices, with_recomputation(p), made.split.cuts, made.split.devices) <= memory ||
+                fullest_device(prices, p, made.split.cuts, made.split.devices) <= memory) {
                 most = m;
             }
         }
         CHECK(most >= 4);
         CHECK(made.most_microbatches == most);
     }
-    auto const refused = plan_makespan_templates(prices, {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
+    auto const refused = plan_makespan_templates(
+        prices,
+        {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
     CHECK(refused.split.cannot == "no cuts found whose stages fit into the memory of their devices, not even when all activations are computed again");
 }
 

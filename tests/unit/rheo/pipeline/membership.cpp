@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "rheo/plan/plan.hpp"
 #include "support/catch.hpp"
 #include "unit/rheo/pipeline/losses.hpp"
-#include "rheo/plan/plan.hpp"
 
 using namespace rheo;
 

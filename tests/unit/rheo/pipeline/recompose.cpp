@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
-#include "support/catch.hpp"
-#include "unit/rheo/pipeline/losses.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/recompose.hpp"
+#include "support/catch.hpp"
+#include "unit/rheo/pipeline/losses.hpp"
 
 using namespace rheo;
 
@@ -21,9 +21,8 @@ namespace {
 constexpr std::vector<rank_id> planned_by_the_compiler()
 {
     std::vector<seconds> const times(4, seconds{1});
-    std::vector<rank_holdings> const survivors{{rank_id{0}, {}, {layer_id{0}, layer_id{1}}, {}},
-                                               {rank_id{2}, {}, {layer_id{0}, layer_id{1}}, {}},
-                                               {rank_id{3}, {}, {layer_id{2}, layer_id{3}}, {}}};
+    std::vector<rank_holdings> const survivors{
+        {rank_id{0}, {}, {layer_id{0}, layer_id{1}}, {}}, {rank_id{2}, {}, {layer_id{0}, layer_id{1}}, {}}, {rank_id{3}, {}, {layer_id{2}, layer_id{3}}, {}}};
     std::vector<tensor_bytes> const tensors{{{layer_id{0}, layer_id{3}}, bytes{4}}, {{layer_id{1}}, bytes{1}}, {{layer_id{2}}, bytes{1}}};
     auto const answer = recompose(survivors, plan_templates(times, {2, 3}), tensors, {.failures = 0, .microbatches = 4});
     std::vector<rank_id> ranks;
@@ -58,8 +57,7 @@ void check_whole(recomposition const& answer, std::vector<rank_holdings> const& 
 }
 
 /// The fewest bytes of all multisets of sizes with the best time and spares, and of all placings.
-std::int64_t fewest_bytes(std::vector<rank_holdings> const& survivors, template_set_value const& ready, job const& of, int failures,
-                          int microbatches)
+std::int64_t fewest_bytes(std::vector<rank_holdings> const& survivors, template_set_value const& ready, job const& of, int failures, int microbatches)
 {
     auto const available = sizes_of(ready);
     auto const ranks = static_cast<int>(survivors.size());

@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
+#include "rheo/pipeline/membership.hpp"
 #include "support/catch.hpp"
 #include "unit/rheo/pipeline/losses.hpp"
-#include "rheo/pipeline/membership.hpp"
 
 using namespace rheo;
 
@@ -74,7 +74,8 @@ TEST_CASE("the bytes are the fewest of all placings of nodes and of the devices 
             if (order[0] / 2 == order[1] / 2 && order[2] / 2 == order[3] / 2) {
                 std::int64_t moved = 0;
                 for (int s = 0; s < 4; ++s) {
-                    moved += missing(survivors[static_cast<std::size_t>(order[static_cast<std::size_t>(s)])], layers_of(ready.templates[0].cuts, stage_id{s}), model.tensors);
+                    moved += missing(survivors[static_cast<std::size_t>(order[static_cast<std::size_t>(s)])], layers_of(ready.templates[0].cuts, stage_id{s}),
+                                     model.tensors);
                 }
                 fewest = std::min(fewest, moved);
             }

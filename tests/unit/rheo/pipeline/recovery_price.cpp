@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "support/catch.hpp"
-#include "unit/rheo/pipeline/losses.hpp"
 #include "rheo/pipeline/repair.hpp"
 #include "rheo/pipeline/split_batch.hpp"
+#include "support/catch.hpp"
+#include "unit/rheo/pipeline/losses.hpp"
 
 using namespace rheo;
 
@@ -30,7 +30,13 @@ struct cluster {
 cluster random_cluster(std::mt19937& draw)
 {
     auto const below = [&](unsigned n) { return static_cast<int>(draw() % n); };
-    cluster of{make_job(5 + below(3)), {}, {}, {}, {.failures = below(3), .microbatches = 1 + below(9)}, {.step_again = below(3) > 0, .kept_waiting = below(3)}, 1 + below(2)};
+    cluster of{make_job(5 + below(3)),
+               {},
+               {},
+               {},
+               {.failures = below(3), .microbatches = 1 + below(9)},
+               {.step_again = below(3) > 0, .kept_waiting = below(3)},
+               1 + below(2)};
     for (auto& time : of.model.times) {
         time = microseconds(500.0 + 100 * below(20));
     }
@@ -163,7 +169,8 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
         auto const answer = repair(of.before, of.survivors, of.ready, of.model.tensors, of.request, of.terms);
         // Those that wait and are not to be taken: the last ones, beyond those that replace, as far as f + 1 pipelines do without them.
         auto const all = static_cast<int>(of.survivors.size());
-        auto const waiting = static_cast<int>(std::count_if(of.survivors.begin(), of.survivors.end(), [&](auto const& r) { return !held_a_place(of, r.rank); }));
+        auto const waiting =
+            static_cast<int>(std::count_if(of.survivors.begin(), of.survivors.end(), [&](auto const& r) { return !held_a_place(of, r.rank); }));
         int places = 0;
         for (auto const& pipeline : of.before) {
             places += static_cast<int>(ranks_of(pipeline).size());
@@ -178,7 +185,8 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
             usable = of.survivors;
             choices = all_choices(of, usable);
         }
-        CAPTURE(round, of.smallest, of.request.failures, of.request.microbatches, of.terms.kept_waiting, of.request.losses.mtbf.count, all, waiting, places, sizes_of(answer));
+        CAPTURE(round, of.smallest, of.request.failures, of.request.microbatches, of.terms.kept_waiting, of.request.losses.mtbf.count, all, waiting, places,
+                sizes_of(answer));
         REQUIRE(static_cast<bool>(answer) == !choices.empty());
         if (choices.empty()) {
             ++impossible;

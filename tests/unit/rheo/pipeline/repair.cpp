@@ -4,9 +4,9 @@
 #include <numeric>
 #include <random>
 
+#include "rheo/pipeline/repair.hpp"
 #include "support/catch.hpp"
 #include "unit/rheo/pipeline/losses.hpp"
-#include "rheo/pipeline/repair.hpp"
 
 using namespace rheo;
 
@@ -66,13 +66,13 @@ TEST_CASE("the local rules: keep, a smaller template, borrow from the largest, m
     CHECK(sizes_after({2, 2, 2}, {1, 1, 0}, 2) == std::vector<int>{2, 2});      // both halves make one
     CHECK(sizes_after({2, 2, 2}, {1, 0, 0}, 2) == std::vector<int>{2 + 1, 2});  // the half joins another
     CHECK(sizes_after({2, 3}, {2, 0}, 2) == std::vector<int>{3});               // nobody is left to borrow for
-    CHECK(apply_local_rules({{rank_id{0}}, {rank_id{1}, rank_id{2}, rank_id{3}}}, 2) ==
-          rank_groups{{rank_id{0}, rank_id{3}}, {rank_id{1}, rank_id{2}}});
+    CHECK(apply_local_rules({{rank_id{0}}, {rank_id{1}, rank_id{2}, rank_id{3}}}, 2) == rank_groups{{rank_id{0}, rank_id{3}}, {rank_id{1}, rank_id{2}}});
     CHECK_THROWS_AS(apply_local_rules({{rank_id{0}}}, 2), precondition_error);
     CHECK_THROWS_AS(apply_local_rules({}, 2), precondition_error);
 }
 
-TEST_CASE("of 10,963 cases the local rules end below f + 1 pipelines in 785 and are slower than they need be in others; a repair is neither, and copies no more")
+TEST_CASE(
+    "of 10,963 cases the local rules end below f + 1 pipelines in 785 and are slower than they need be in others; a repair is neither, and copies no more")
 {
     auto const model = make_job(18);
     int cases = 0;
@@ -119,7 +119,8 @@ TEST_CASE("by name: 2, 2, 4 with f = 2, and five of 3 with f = 3")
     CHECK(first.anew);
     auto const three = plan_templates(model.times, {3, 6});
     std::vector<int> const fives(5, 3);
-    auto const second = repair(pipelines_of(three, fives), survivors_of(three, fives, {1, 1, 1, 0, 0}), three, model.tensors, {.failures = 3, .microbatches = 16});
+    auto const second =
+        repair(pipelines_of(three, fives), survivors_of(three, fives, {1, 1, 1, 0, 0}), three, model.tensors, {.failures = 3, .microbatches = 16});
     CHECK(sizes_of(second) == std::vector<int>{3, 3, 3, 3});
     CHECK(second.anew);
 }

@@ -4,8 +4,8 @@
 #include <functional>
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/pipeline/split_batch.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -48,8 +48,8 @@ std::vector<int> best_of_all(std::vector<pipeline_cost> const& costs, int microb
                 return;
             }
             shares.push_back(left);
-            auto const better = best.empty() || times_of(costs, shares) < times_of(costs, best) ||
-                                (times_of(costs, shares) == times_of(costs, best) && shares > best);
+            auto const better =
+                best.empty() || times_of(costs, shares) < times_of(costs, best) || (times_of(costs, shares) == times_of(costs, best) && shares > best);
             best = better ? shares : best;
             shares.pop_back();
             return;

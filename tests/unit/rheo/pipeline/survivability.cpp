@@ -110,12 +110,12 @@ TEST_CASE("it is said in a sentence")
     std::vector<rank_holdings> const alone{ranks[0], ranks[1]};
     CHECK(to_string(survivability_of(alone, tensors)) == "the loss of rank 0, 1 would lose state");
     CHECK(safety_copies(alone, tensors) == std::vector<safety_copy>{{layer_id{0}, rank_id{0}, rank_id{1}, bytes{15}},
-                                                                     {layer_id{1}, rank_id{1}, rank_id{0}, bytes{20}},
-                                                                     {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
+                                                                    {layer_id{1}, rank_id{1}, rank_id{0}, bytes{20}},
+                                                                    {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
     std::vector<rank_holdings> const one_of_three{holder(0, {0, 1, 2}), holder(1, {}), holder(2, {})};
     CHECK(safety_copies(one_of_three, tensors) == std::vector<safety_copy>{{layer_id{0}, rank_id{0}, rank_id{1}, bytes{15}},  // spread by bytes
-                                                                          {layer_id{1}, rank_id{0}, rank_id{2}, bytes{20}},
-                                                                          {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
+                                                                           {layer_id{1}, rank_id{0}, rank_id{2}, bytes{20}},
+                                                                           {layer_id{2}, rank_id{0}, rank_id{1}, bytes{5}}});
     CHECK_THROWS_AS(survivability_of(std::vector<rank_holdings>{ranks[1]}, tensors), precondition_error);
     CHECK_THROWS_AS(survivability_of(ranks, tensors, std::vector<node_id>(2)), precondition_error);
 }

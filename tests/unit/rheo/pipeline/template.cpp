@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates as types and as planned values.
-#include "support/catch.hpp"
 #include "rheo/partition/stage_memory.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

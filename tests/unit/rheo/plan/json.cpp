@@ -4,8 +4,8 @@
 
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "examples.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -27,7 +27,8 @@ TEST_CASE("a plan on disk")
   "schema": 1,
   "kind": "rheo plan",
   "schedule": "1f1b",
-  "digest": ")" + to_string(digest_of(p)) + R"(",
+  "digest": ")" + to_string(digest_of(p)) +
+                            R"(",
   "pipelines": [
     {"cuts": [0, 3, 6], "ranks": [[2], [0]], "microbatches": [0, 1]},
     {"cuts": [0, 1, 3, 6], "ranks": [[5], [1], [4]], "microbatches": [2, 3, [4, 2]]}

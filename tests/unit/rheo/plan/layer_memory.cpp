@@ -4,7 +4,6 @@
 
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/partition/optimal_makespan.hpp"
@@ -13,6 +12,7 @@
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/slices.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -136,7 +136,8 @@ TEST_CASE("a search finds cuts within just the memory that the best ones need, a
                 visit(visit);
                 CAPTURE(name_of(family), ranks, recompute);
                 auto const within = [&](bytes memory) {
-                    return optimal_makespan(prices, {.schedule = family, .nodes = ranks, .microbatches = 4, .device_memory = memory, .slices = 1, .recompute = recompute});
+                    return optimal_makespan(
+                        prices, {.schedule = family, .nodes = ranks, .microbatches = 4, .device_memory = memory, .slices = 1, .recompute = recompute});
                 };
                 auto const found = within(least);
                 REQUIRE(found);

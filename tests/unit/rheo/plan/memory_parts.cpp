@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "support/catch.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -51,7 +51,7 @@ bytes state_by_collection(model_description const& model, std::vector<layer_span
 
 /// The most that a row holds, piece by piece: each item of a stage as the sum of what its layers keep, gradients apart.
 held_peak most_held(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
-                std::vector<made_again> const& again)
+                    std::vector<made_again> const& again)
 {
     std::map<std::pair<int, int>, held_peak> held;
     held_peak most;
@@ -66,10 +66,15 @@ held_peak most_held(model_description const& model, pipeline_instance const& pip
                 mine.activations -= dropped_bytes(model.layers[at(l)], terms.shape, again[at(l)], terms.policy);
             }
             break;
-        case instruction_kind::input_gradient: mine.gradients = kept_gradient_bytes(layers, terms.shape, terms.policy); break;
+        case instruction_kind::input_gradient:
+            mine.gradients = kept_gradient_bytes(layers, terms.shape, terms.policy);
+            break;
         case instruction_kind::backward:
-        case instruction_kind::weight_gradient: mine = {}; break;
-        default: break;
+        case instruction_kind::weight_gradient:
+            mine = {};
+            break;
+        default:
+            break;
         }
         held_peak sum;
         for (auto const& [key, size] : held) {
@@ -96,8 +101,9 @@ constexpr bool counts_a_tie()
     for (auto const& layer : model.layers) {
         count += parameter_count(layer);
     }
-    return parts.accumulators == bytes{8 * (table + places)} && parts.reduced == bytes{4 * table} && state_parts(model, all, terms).reduced == bytes{4 * table}
-        && state_parts(model, all, terms).master == bytes{4 * (count - table)} && state_parts(model, all, terms).accumulators == bytes{8 * count};
+    return parts.accumulators == bytes{8 * (table + places)} && parts.reduced == bytes{4 * table} &&
+           state_parts(model, all, terms).reduced == bytes{4 * table} && state_parts(model, all, terms).master == bytes{4 * (count - table)} &&
+           state_parts(model, all, terms).accumulators == bytes{8 * count};
 }
 static_assert(counts_a_tie());
 
@@ -127,7 +133,8 @@ TEST_CASE("state is the collection's and what flows is what a replay holds, for 
                 continue;
             }
             auto const pipeline = pipeline_for(p, 6);
-            for (auto const& terms : {terms_of_ranks(shape, fp32, 2), memory_terms{.shape = shape, .policy = bf16}, memory_terms{.shape = shape, .policy = bf16_i32, .kernels = {1000}}}) {
+            for (auto const& terms : {terms_of_ranks(shape, fp32, 2), memory_terms{.shape = shape, .policy = bf16},
+                                      memory_terms{.shape = shape, .policy = bf16_i32, .kernels = {1000}}}) {
                 for (int position = 0; position < ranks; ++position) {
                     auto const spans = layers_at(pipeline.cuts, placement_of(p), position);
                     for (auto const& again : {none, mixed}) {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/slices.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -33,8 +33,8 @@ constexpr bool fits_as_it_is()
     auto const plan = on_one_device(1, bf16_i32);
     std::int64_t const parameters = plan.parts.state.master.count / 4;
     auto const state = total(plan.parts.state).count;
-    return plan.fits() && plan.computed_again == flops{} && parameters == 6'738'415'616 && state - 18 * parameters == plan.parts.state.accumulators.count - 4 * parameters &&
-           state - 18 * parameters < parameters / 1000;
+    return plan.fits() && plan.computed_again == flops{} && parameters == 6'738'415'616 &&
+           state - 18 * parameters == plan.parts.state.accumulators.count - 4 * parameters && state - 18 * parameters < parameters / 1000;
 }
 static_assert(fits_as_it_is());
 
@@ -42,7 +42,8 @@ static_assert(fits_as_it_is());
 constexpr bool fits_with_some_made_again()
 {
     auto const plan = on_one_device(4, bf16_i32);
-    return plan.fits() && layers_that_make(plan, made_again::all) == 24 && layers_that_make(plan, made_again::cheap) == 7 && plan.computed_again * 4 < plan.computed;
+    return plan.fits() && layers_that_make(plan, made_again::all) == 24 && layers_that_make(plan, made_again::cheap) == 7 &&
+           plan.computed_again * 4 < plan.computed;
 }
 static_assert(fits_with_some_made_again());
 
@@ -60,8 +61,11 @@ model_description different_layers()
     auto model = gpt_model(small);
     for (std::size_t l = 1; l < 5; ++l) {  // wider and wider inside
         add_slot(model.layers[l], static_cast<int>(8 * l * l));
-        add_op(model.layers[l], {.kind = l % 2 == 0 ? op_kind::gelu : op_kind::linear, .x = {0, no_slot}, .z = {static_cast<int>(model.layers[l].slot_widths.size()) - 1, no_slot},
-                                 .in_width = 8, .out_width = static_cast<int>(8 * l * l)});
+        add_op(model.layers[l], {.kind = l % 2 == 0 ? op_kind::gelu : op_kind::linear,
+                                 .x = {0, no_slot},
+                                 .z = {static_cast<int>(model.layers[l].slot_widths.size()) - 1, no_slot},
+                                 .in_width = 8,
+                                 .out_width = static_cast<int>(8 * l * l)});
     }
     return model;
 }
@@ -142,8 +146,10 @@ TEST_CASE("no choice of layers makes less again, in one pipeline or several, wit
         for (auto const& policy : {fp32, bf16_i32}) {
             memory_terms const terms{.shape = shape, .policy = policy};
             compare_with_trying(model, {{layer_id{0}, layer_id{6}}, {{rank_id{0}}}}, one_f_one_b::program({.ranks = 1, .microbatches = 3}), terms);
-            compare_with_trying(model, {{layer_id{0}, layer_id{3}, layer_id{6}}, {{rank_id{0}}, {rank_id{1}}}}, one_f_one_b::program({.ranks = 2, .microbatches = 4}), terms);
-            compare_with_trying(model, {{layer_id{0}, layer_id{4}, layer_id{6}}, {{rank_id{0}}, {rank_id{1}}}}, zb_h1::program({.ranks = 2, .microbatches = 4}), terms);
+            compare_with_trying(model, {{layer_id{0}, layer_id{3}, layer_id{6}}, {{rank_id{0}}, {rank_id{1}}}},
+                                one_f_one_b::program({.ranks = 2, .microbatches = 4}), terms);
+            compare_with_trying(model, {{layer_id{0}, layer_id{4}, layer_id{6}}, {{rank_id{0}}, {rank_id{1}}}}, zb_h1::program({.ranks = 2, .microbatches = 4}),
+                                terms);
         }
     }
 }
@@ -152,7 +158,8 @@ TEST_CASE("where a rank has several stages, what is chosen fits whenever any cho
 {
     auto const model = fused(gpt_model({.vocabulary = 100, .context = 8, .width = 8, .heads = 2, .blocks = 6}));
     auto const p = interleaved::program({.ranks = 2, .microbatches = 4, .chunks = 2});
-    pipeline_instance const pipeline{{layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}, layer_id{8}}, {{rank_id{0}}, {rank_id{1}}, {rank_id{0}}, {rank_id{1}}}};
+    pipeline_instance const pipeline{{layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}, layer_id{8}},
+                                     {{rank_id{0}}, {rank_id{1}}, {rank_id{0}}, {rank_id{1}}}};
     memory_terms const terms{.shape = shape, .policy = bf16};
     int partly = 0;
     for (int position = 0; position < 2; ++position) {
@@ -199,7 +206,8 @@ TEST_CASE("slices are never made again as whole layers, and a split backward mak
 TEST_CASE("a refusal is one sentence with the device, the numbers and the largest part")
 {
     auto plan = on_one_device(1, bf16, gradient_buffer::reduced);
-    CHECK(sentence_of(plan, "a device") == "a device has 139.00 GiB, but 167.00 GiB are needed with all that can be made again; the largest part is 50.21 GiB of moments");
+    CHECK(sentence_of(plan, "a device") ==
+          "a device has 139.00 GiB, but 167.00 GiB are needed with all that can be made again; the largest part is 50.21 GiB of moments");
     plan = {.parts = {.activations = mebibytes(3), .workspace = {1 << 19}}, .available = mebibytes(2)};
     CHECK(sentence_of(plan, "rank 3") == "rank 3 has 2.00 MiB, but 3.50 MiB are needed; the largest part is 3.00 MiB of activations");
     plan.available = mebibytes(4);

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "support/catch.hpp"
 #include "examples.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::example;

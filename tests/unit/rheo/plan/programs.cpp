@@ -9,12 +9,12 @@
 #include <set>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "examples.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -175,8 +175,8 @@ TEST_CASE("evaluation is forward only, without reductions, and ends")
         for (auto const& pr : programs) {
             for (auto const& row : pr.rows) {
                 for (auto const& i : row) {
-                    REQUIRE((i.kind == instruction_kind::forward || i.kind == instruction_kind::send_activation ||
-                             i.kind == instruction_kind::receive_activation));
+                    REQUIRE(
+                        (i.kind == instruction_kind::forward || i.kind == instruction_kind::send_activation || i.kind == instruction_kind::receive_activation));
                 }
             }
         }

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "support/catch.hpp"
 #include "examples.hpp"
 #include "rheo/model/state.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 
-#include "support/catch.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -35,8 +35,8 @@ public:
                 }
             }
             auto const p = one_f_one_b::program({.ranks = ranks, .microbatches = microbatches});
-            found->second = make_frontier(make_project(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)}).what,
-                watts{80.0 * ranks});
+            found->second =
+                make_frontier(make_project(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)}).what, watts{80.0 * ranks});
         }
         return found->second;
     }
@@ -83,9 +83,7 @@ TEST_CASE("the joint choice is the best of all, and one after the other is the f
                 }
                 return time;
             };
-            every_set(sizes, ranks, 8, chosen, [&] {
-                fastest = static_cast<int>(chosen.size()) >= least ? std::min(fastest, slowest_of()) : fastest;
-            });
+            every_set(sizes, ranks, 8, chosen, [&] { fastest = static_cast<int>(chosen.size()) >= least ? std::min(fastest, slowest_of()) : fastest; });
             CAPTURE(ranks, least);
             REQUIRE(static_cast<bool>(apart) == (fastest < std::numeric_limits<double>::infinity()));
             REQUIRE(static_cast<bool>(together) == static_cast<bool>(apart));
@@ -133,8 +131,8 @@ TEST_CASE("a deadline is kept, one that nobody meets is refused, and so are rank
     REQUIRE(calm);
     CHECK(calm.time == fast.time * 1.3);
     CHECK(choose_together(sizes, {.ranks = 5, .microbatches = 6, .deadline = fast.time * 0.9}, of).reason == "no set of these templates meets the deadline");
-    CHECK(choose_together(sizes, {.ranks = 1, .microbatches = 6}, of).reason
-        == "no set of these templates uses all ranks, with as many pipelines as asked for and a microbatch for each");
+    CHECK(choose_together(sizes, {.ranks = 1, .microbatches = 6}, of).reason ==
+          "no set of these templates uses all ranks, with as many pipelines as asked for and a microbatch for each");
     CHECK_FALSE(choose_together(sizes, {.ranks = 4, .microbatches = 1, .pipelines = 2}, of));
     CHECK_THROWS_WITH(choose_together(sizes, {.ranks = 0, .microbatches = 1}, of), "pipelines need at least one rank and one microbatch");
 }

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "support/catch.hpp"
 #include "rheo/simulate/energy.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -121,7 +121,8 @@ TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was
 {
     auto const layers = layers_of_weights({0.5, 1, 1, 1.5, 1, 1, 2});
     auto const p = plan_of({{0, 4, 7}, {0, 2, 4, 7}}, {3, 5});
-    std::vector<slow_rank> const slow = GENERATE(std::vector<slow_rank>{}, std::vector<slow_rank>{{rank_id{0}, 1.3}}, std::vector<slow_rank>{{rank_id{4}, 1.15}, {rank_id{1}, 2.0}});
+    std::vector<slow_rank> const slow =
+        GENERATE(std::vector<slow_rank>{}, std::vector<slow_rank>{{rank_id{0}, 1.3}}, std::vector<slow_rank>{{rank_id{4}, 1.15}, {rank_id{1}, 2.0}});
     auto const chosen = choose(p, layers, {.costs = {blocking}}, slow);
     REQUIRE(chosen.reason.empty());
     auto const real = replay(p, layers, chosen.clocks, slow);

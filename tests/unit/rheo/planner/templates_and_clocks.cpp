@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "support/catch.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -34,17 +34,11 @@ profile layers()
     return measured;
 }
 
-template_set_value templates(int from, int to)
-{
-    return plan_templates(layer_times(layers()), {from, to});
-}
+template_set_value templates(int from, int to) { return plan_templates(layer_times(layers()), {from, to}); }
 
 program in_1f1b(int ranks, int microbatches) { return one_f_one_b::program({.ranks = ranks, .microbatches = microbatches}); }
 
-auto frontiers_of(template_set_value const& ready)
-{
-    return template_frontiers{ready, layers(), in_1f1b, {blocking, cost_fit::hull, milliseconds(0.01)}};
-}
+auto frontiers_of(template_set_value const& ready) { return template_frontiers{ready, layers(), in_1f1b, {blocking, cost_fit::hull, milliseconds(0.01)}}; }
 
 /// The least energy of all sets with at least so many pipelines that are done in time.
 template <class ProgramOf>
@@ -63,7 +57,8 @@ double least_of_all(template_set_value const& ready, joint_request request, seco
         }
         for (auto const size : sizes_of(ready)) {
             for (int own = 1; own <= microbatches && size <= ranks; ++own) {
-                bool const sorted = chosen.pipelines.empty() || std::pair{size, own} <= std::pair{chosen.pipelines.back().ranks, chosen.pipelines.back().microbatches};
+                bool const sorted =
+                    chosen.pipelines.empty() || std::pair{size, own} <= std::pair{chosen.pipelines.back().ranks, chosen.pipelines.back().microbatches};
                 if (sorted && fastest_time(frontiers(size, own)) <= time) {
                     chosen.pipelines.push_back({size, own});
                     go(ranks - size, microbatches - own);
@@ -152,11 +147,12 @@ TEST_CASE("a stage of several layers takes what they take at one clock; a clock 
     CHECK(first[0].time.count == Approx(0.0032 + 0.008));
     CHECK(first[0].energy.count == Approx(0.4 * (3.2 + 8.0)));
     CHECK(first[1].clock == megahertz{1000.0});
-    auto const whole = profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}, layer_id{4}, layer_id{5}, layer_id{6}, layer_id{7}});
+    auto const whole =
+        profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}, layer_id{4}, layer_id{5}, layer_id{6}, layer_id{7}});
     REQUIRE(whole);
     for (int layer = 0; layer < 7; ++layer) {
-        CHECK(options_of(whole.what, rank_id{0}, stage_id{layer}, instruction_kind::backward)
-            == options_of(layers(), rank_id{0}, stage_id{layer}, instruction_kind::backward));
+        CHECK(options_of(whole.what, rank_id{0}, stage_id{layer}, instruction_kind::backward) ==
+              options_of(layers(), rank_id{0}, stage_id{layer}, instruction_kind::backward));
     }
     CHECK(layer_times(layers())[6].count == Approx(1.9 * 0.024));
 }
@@ -164,11 +160,11 @@ TEST_CASE("a stage of several layers takes what they take at one clock; a clock 
 TEST_CASE("layers without clocks add their time to every clock; without a clock in common, or by rank, there is a sentence")
 {
     profile measured{{{rank_id{-1}, stage_id{0}, instruction_kind::forward, {0.0}, milliseconds(1.0), {0.5}, false},
-        {rank_id{-1}, stage_id{1}, instruction_kind::forward, {1400.0}, milliseconds(2.0), {1.0}, false},
-        {rank_id{-1}, stage_id{1}, instruction_kind::forward, {900.0}, milliseconds(3.0), {0.8}, false},
-        {rank_id{-1}, stage_id{0}, instruction_kind::send_activation, {0.0}, milliseconds(0.1), {0.0}, false},
-        {rank_id{-1}, stage_id{1}, instruction_kind::send_activation, {0.0}, milliseconds(0.2), {0.0}, false},
-        {rank_id{-1}, stage_id{2}, instruction_kind::forward, {1300.0}, milliseconds(2.0), {1.0}, false}}};
+                      {rank_id{-1}, stage_id{1}, instruction_kind::forward, {1400.0}, milliseconds(2.0), {1.0}, false},
+                      {rank_id{-1}, stage_id{1}, instruction_kind::forward, {900.0}, milliseconds(3.0), {0.8}, false},
+                      {rank_id{-1}, stage_id{0}, instruction_kind::send_activation, {0.0}, milliseconds(0.1), {0.0}, false},
+                      {rank_id{-1}, stage_id{1}, instruction_kind::send_activation, {0.0}, milliseconds(0.2), {0.0}, false},
+                      {rank_id{-1}, stage_id{2}, instruction_kind::forward, {1300.0}, milliseconds(2.0), {1.0}, false}}};
     auto const joined = profile_of_stages(measured, std::vector{layer_id{0}, layer_id{2}, layer_id{3}});
     REQUIRE(joined);
     auto const options = options_of(joined.what, rank_id{0}, stage_id{0}, instruction_kind::forward);
@@ -179,8 +175,8 @@ TEST_CASE("layers without clocks add their time to every clock; without a clock 
     CHECK(transfer_times(joined.what, program)[0].send_activation == milliseconds(0.2));
     CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{1}, layer_id{3}}).reason == "stages 1 to 2 have no clock in common for forward");
     measured.rows[1].rank = rank_id{0};
-    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).reason
-        == "a profile by rank serves no templates: which rank runs a stage is not known ahead of time");
+    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).reason ==
+          "a profile by rank serves no templates: which rank runs a stage is not known ahead of time");
     CHECK_THROWS_WITH(profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{3}}),
-        "cuts of a profile must ascend from its first stage to the number of its stages");
+                      "cuts of a profile must ascend from its first stage to the number of its stages");
 }

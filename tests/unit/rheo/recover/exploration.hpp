@@ -119,10 +119,7 @@ struct findings {
 template <protocol_rules Rules>
 class exploration {
 public:
-    exploration(job_settings const& job, std::size_t limit, std::optional<property> expected)
-        : model_{job}, limit_{limit}, expected_{expected}
-    {
-    }
+    exploration(job_settings const& job, std::size_t limit, std::optional<property> expected) : model_{job}, limit_{limit}, expected_{expected} {}
 
     findings run()
     {

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "support/catch.hpp"
 #include "six_layers.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

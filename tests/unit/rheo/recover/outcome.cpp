@@ -8,7 +8,8 @@ static_assert(outcome_of({.overflow = true, .stop_requested = true}, when_not_fi
 static_assert(outcome_of({.stop_requested = true}, when_not_finite::end) == outcome::stop);
 static_assert(outcome_of({.not_finite = true, .overflow = true}, when_not_finite::end) == outcome::error);
 static_assert(outcome_of({.not_finite = true, .overflow = true, .stop_requested = true}, when_not_finite::skip_step) == outcome::skip);
-static_assert(outcome_of({.data_changed = true, .not_finite = true, .overflow = true, .stop_requested = true}, when_not_finite::skip_step) == outcome::bad_data);
+static_assert(outcome_of({.data_changed = true, .not_finite = true, .overflow = true, .stop_requested = true}, when_not_finite::skip_step) ==
+              outcome::bad_data);
 
 static_assert(exit_code(leave_reason::finished) == 0);
 static_assert(exit_code(leave_reason::no_plan) == 75);

@@ -29,10 +29,7 @@ constexpr auto keep_all = [](std::vector<rank_holdings> const& told, still_plan 
 using state_type = protocol_state<still_plan>;
 using move_type = transition<still_plan>;
 
-constexpr rank_holdings holdings(int rank, int version)
-{
-    return {rank_id{rank}, step_id{version}, {layer_id{0}}, {{use_id{0}, {}}}};
-}
+constexpr rank_holdings holdings(int rank, int version) { return {rank_id{rank}, step_id{version}, {layer_id{0}}, {{use_id{0}, {}}}}; }
 
 constexpr move_type begin(int steps, std::vector<rank_id> members = {rank_id{0}}, int rank = 0)
 {
@@ -50,10 +47,7 @@ constexpr move_type in_section(int steps)
     return after(std::move(t), merged{});
 }
 
-constexpr move_type settled(move_type t, outcome found)
-{
-    return after(after(std::move(t), section_finished{found}), decided{true, 1});
-}
+constexpr move_type settled(move_type t, outcome found) { return after(after(std::move(t), section_finished{found}), decided{true, 1}); }
 
 constexpr bool commits_and_finishes()
 {
@@ -66,8 +60,7 @@ constexpr bool commits_and_finishes()
     t = after(std::move(t), updated{});
     bool const closes = std::get<run_section>(t.action).work == section_work::closing;
     t = settled(std::move(t), outcome::commit);
-    return closes && t.state.now.step == step_id{1} && t.state.holds.uses[0].done.empty() &&
-           std::get<leave>(t.action) == leave{leave_reason::finished, 0};
+    return closes && t.state.now.step == step_id{1} && t.state.holds.uses[0].done.empty() && std::get<leave>(t.action) == leave{leave_reason::finished, 0};
 }
 static_assert(commits_and_finishes());  // the protocol is a pure function: the compiler can run it
 

@@ -26,7 +26,8 @@ struct rank_steps {
     {
         auto const& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section: return {operations(s, job.safety)[rank.done].inputs};
+        case protocol_phase::section:
+            return {operations(s, job.safety)[rank.done].inputs};
         case protocol_phase::telling: {
             std::vector<message_name> all;
             for (auto const member : s.members) {
@@ -57,8 +58,10 @@ struct rank_steps {
         }
         case protocol_phase::deciding:
         case protocol_phase::shrinking:
-        case protocol_phase::left: return {};
-        default: return {{}};
+        case protocol_phase::left:
+            return {};
+        default:
+            return {{}};
         }
     }
 
@@ -68,8 +71,7 @@ struct rank_steps {
         for (int r = 0; r < job.ranks; ++r) {
             members.push_back(rank_id{r});
         }
-        rank_holdings const holds{self, {0}, {layer_id{0}, layer_id{1}},
-                                  {{use_id{0}, {}}, {use_id{1}, {}}, {use_id{2}, {}}, {use_id{3}, {}}}};
+        rank_holdings const holds{self, {0}, {layer_id{0}, layer_id{1}}, {{use_id{0}, {}}, {use_id{1}, {}}, {use_id{2}, {}}, {use_id{3}, {}}}};
         perform(start_protocol<recovery_plan>({{1}, {0}, {job.steps}, members, holds}));
     }
 
@@ -93,9 +95,12 @@ struct rank_steps {
         case protocol_phase::section:
             operate(operations(s, job.safety)[rank.done], contents);
             return go_on_with_section();
-        case protocol_phase::telling: return hear(names, contents);
-        case protocol_phase::copying: return copy_in(names, contents);
-        default: return act();
+        case protocol_phase::telling:
+            return hear(names, contents);
+        case protocol_phase::copying:
+            return copy_in(names, contents);
+        default:
+            return act();
         }
     }
 
@@ -104,8 +109,10 @@ private:
     void act()
     {
         switch (rank.protocol.phase) {
-        case protocol_phase::revoking: return answer(revoked{});
-        case protocol_phase::linking: return answer(linked{});
+        case protocol_phase::revoking:
+            return answer(revoked{});
+        case protocol_phase::linking:
+            return answer(linked{});
         case protocol_phase::merging:
             merge(*rank.protocol.next);
             return answer(merged{});
@@ -154,10 +161,14 @@ private:
             rank.staged = {};
             s.found = outcome::commit;
             return;
-        case protocol_phase::telling: return tell_all();
-        case protocol_phase::copying: return begin_copies();
-        case protocol_phase::left: return check_left();
-        default: return;
+        case protocol_phase::telling:
+            return tell_all();
+        case protocol_phase::copying:
+            return begin_copies();
+        case protocol_phase::left:
+            return check_left();
+        default:
+            return;
         }
     }
 
@@ -176,8 +187,7 @@ private:
             return;
         }
         auto const& now = rank.protocol.now;
-        bool const overflow = job.redo_first && now.step.value == 0 && now.attempt.value == 0 &&
-                              rank.protocol.work != section_work::closing;
+        bool const overflow = job.redo_first && now.step.value == 0 && now.attempt.value == 0 && rank.protocol.work != section_work::closing;
         section_finished event{overflow ? outcome::redo : outcome::commit, 0};
         for (int r = 0; r < job.ranks; ++r) {
             if ((rank.wishes >> r & 1U) != 0) {

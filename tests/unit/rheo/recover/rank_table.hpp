@@ -92,9 +92,8 @@ private:
         if (fresh) {
             ranks_.push_back(rank);
             auto const& s = rank.protocol;
-            facts_.push_back({s.phase, s.leaving && s.phase != protocol_phase::revoking && Rules.leaving_revokes,
-                              s.reason == leave_reason::state_lost, s.reason == leave_reason::drained, rank.vote, s.now,
-                              rank_steps<Rules>{job_, told_, rank}.alternatives()});
+            facts_.push_back({s.phase, s.leaving && s.phase != protocol_phase::revoking && Rules.leaving_revokes, s.reason == leave_reason::state_lost,
+                              s.reason == leave_reason::drained, rank.vote, s.now, rank_steps<Rules>{job_, told_, rank}.alternatives()});
         }
         return place->second;
     }

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "six_layers.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -93,9 +93,7 @@ struct random_case {
         }
         while (!places.empty() && (pipelines.empty() || draw.below(4) != 0)) {
             int const stages = std::min({1 + draw.below(3), static_cast<int>(places.size()), layers});
-            std::vector<int> const cuts = stages == 1   ? std::vector{0, 3}
-                                          : stages == 3 ? std::vector{0, 1, 2, 3}
-                                                        : std::vector{0, 1 + draw.below(2), 3};
+            std::vector<int> const cuts = stages == 1 ? std::vector{0, 3} : stages == 3 ? std::vector{0, 1, 2, 3} : std::vector{0, 1 + draw.below(2), 3};
             std::vector<int> mine(places.end() - stages, places.end());
             places.resize(places.size() - static_cast<std::size_t>(stages));
             if (stages == 2 && draw.below(2) == 0) {  // the model twice, in opposite directions
@@ -204,9 +202,8 @@ TEST_CASE("accumulators move from who gives up the layer to who runs it, and tho
 TEST_CASE("a step of which nothing is left is dealt by the shares")
 {
     auto const state = three_layers();
-    std::vector<rank_holdings> const told{{rank_id{0}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}},
-                                          {rank_id{1}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}},
-                                          {rank_id{2}, {}, {}, {}}};
+    std::vector<rank_holdings> const told{
+        {rank_id{0}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}}, {rank_id{1}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}}, {rank_id{2}, {}, {}, {}}};
     std::vector const pipelines{pipeline({0, 3}, {0}), pipeline({0, 3}, {1}), pipeline({0, 3}, {2})};
     for (std::vector<int> const& shares : {std::vector{3, 5, 0}, std::vector{1, 6, 1}, std::vector{0, 0, 8}, std::vector{2, 3, 3}}) {
         auto const plan = salvage({told, &state, pipelines, shares, layers, 8});
@@ -273,7 +270,6 @@ TEST_CASE("books that overlap are refused")
     microbatch_set one;
     one.insert(microbatch_id{0});
     std::vector<layer_id> const everything{layer_id{0}, layer_id{1}, layer_id{2}};
-    std::vector<rank_holdings> const told{{rank_id{0}, {}, everything, {{use_id{1}, one}}},
-                                          {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
+    std::vector<rank_holdings> const told{{rank_id{0}, {}, everything, {{use_id{1}, one}}}, {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
     CHECK_THROWS_AS(salvage({told, &state, {}, {}, layers, 1}), precondition_error);
 }

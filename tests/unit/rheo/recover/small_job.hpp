@@ -24,11 +24,10 @@ inline constexpr std::size_t uses = 4;  // own_of_first, tied in the first layer
 
 inline collection const& state()
 {
-    static collection const value{
-        {{"first", {2, 2}, {}, false, true, {layer_id{0}}, {use_id{0}}},
-         {"last", {2, 2}, {}, false, true, {layer_id{1}}, {use_id{2}}},
-         {"tied", {4, 2}, {}, false, true, {layer_id{0}, layer_id{1}}, {use_id{1}, use_id{3}}}},
-        {{own_of_first, layer_id{0}, 0}, {tied, layer_id{0}, 1}, {own_of_last, layer_id{1}, 0}, {tied, layer_id{1}, 1}}};
+    static collection const value{{{"first", {2, 2}, {}, false, true, {layer_id{0}}, {use_id{0}}},
+                                   {"last", {2, 2}, {}, false, true, {layer_id{1}}, {use_id{2}}},
+                                   {"tied", {4, 2}, {}, false, true, {layer_id{0}, layer_id{1}}, {use_id{1}, use_id{3}}}},
+                                  {{own_of_first, layer_id{0}, 0}, {tied, layer_id{0}, 1}, {own_of_last, layer_id{1}, 0}, {tied, layer_id{1}, 1}}};
     return value;
 }
 

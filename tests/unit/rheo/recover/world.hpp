@@ -27,15 +27,14 @@ struct world {
 inline std::uint64_t pack(message const& m)
 {
     auto const u = [](auto v) { return static_cast<std::uint64_t>(v); };
-    return u(m.from.value) << 61 | u(m.to.value) << 58 | u(m.kind) << 55 | u(m.item) << 51 | u(m.stamp.generation.value) << 47 |
-           u(m.stamp.step.value) << 44 | u(m.stamp.attempt.value) << 42 | u(m.content);
+    return u(m.from.value) << 61 | u(m.to.value) << 58 | u(m.kind) << 55 | u(m.item) << 51 | u(m.stamp.generation.value) << 47 | u(m.stamp.step.value) << 44 |
+           u(m.stamp.attempt.value) << 42 | u(m.content);
 }
 
 inline message unpack(std::uint64_t p)
 {
     auto const i = [p](int shift, int bits) { return static_cast<int>((p >> shift) & ((1U << bits) - 1)); };
-    return {{i(61, 3)}, {i(58, 3)}, static_cast<message_kind>(i(55, 3)), i(51, 4), {{i(47, 4)}, {i(44, 3)}, {i(42, 2)}},
-            static_cast<std::uint32_t>(p)};
+    return {{i(61, 3)}, {i(58, 3)}, static_cast<message_kind>(i(55, 3)), i(51, 4), {{i(47, 4)}, {i(44, 3)}, {i(42, 2)}}, static_cast<std::uint32_t>(p)};
 }
 
 }  // namespace small_job

@@ -152,9 +152,7 @@ private:
                 return false;
             }
             auto const& now = to.now;
-            auto const order = [](message_stamp t) {
-                return std::array{std::int64_t{t.generation.value}, t.step.value, std::int64_t{t.attempt.value}};
-            };
+            auto const order = [](message_stamp t) { return std::array{std::int64_t{t.generation.value}, t.step.value, std::int64_t{t.attempt.value}}; };
             if (order(m.stamp) < order(now)) {
                 return true;
             }
@@ -189,8 +187,7 @@ private:
                 waits_for_dead = waits_for_dead || w.who[at(name.peer)] != standing::alive;
             }
         }
-        bool const may_lose = rank.phase == protocol_phase::section || rank.phase == protocol_phase::telling ||
-                              rank.phase == protocol_phase::copying;
+        bool const may_lose = rank.phase == protocol_phase::section || rank.phase == protocol_phase::telling || rank.phase == protocol_phase::copying;
         if (may_lose && (dead_member || revoked)) {
             add(list, [&] {
                 auto after = w;
@@ -258,10 +255,17 @@ private:
                 living &= facts(w, r).vote;
                 break;
             case standing::died:
-            case standing::died_shrinking: missing = true; break;
-            case standing::voted_no: late = true, dead = 0; break;
-            case standing::voted_yes: late = true; break;
-            case standing::gone: break;
+            case standing::died_shrinking:
+                missing = true;
+                break;
+            case standing::voted_no:
+                late = true, dead = 0;
+                break;
+            case standing::voted_yes:
+                late = true;
+                break;
+            case standing::gone:
+                break;
             }
         }
         if (!anyone) {
@@ -292,8 +296,8 @@ private:
                 continue;
             }
             auto const bits = value(r);
-            auto const& effect = table_.after(w.local[index(r)], (success ? "d1," : "d0,") + std::to_string(bits),
-                                           [&](auto& steps) { steps.answer(decided{success, bits}); });
+            auto const& effect =
+                table_.after(w.local[index(r)], (success ? "d1," : "d0,") + std::to_string(bits), [&](auto& steps) { steps.answer(decided{success, bits}); });
             if (kind != 0 && effect.answer_kind != kind) {
                 throw violation{property::commits_agree, "two ranks take the same agreement differently"};
             }

@@ -6,8 +6,8 @@
 #include <random>
 #include <tuple>
 
-#include "support/catch.hpp"
 #include "rheo/reshard/assignment.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

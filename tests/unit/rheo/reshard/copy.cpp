@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "support/catch.hpp"
 #include "rheo/reshard/copy.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

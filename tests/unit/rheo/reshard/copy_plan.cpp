@@ -5,10 +5,10 @@
 #include <random>
 #include <set>
 
-#include "support/catch.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/reshard/copy_plan.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building blocks that meet themselves when they are repeated, and those that do not.
-#include "support/catch.hpp"
 #include "rheo/schedule/transform/building_block.hpp"
 #include "rheo/schedule/core/text.hpp"
 #include "rheo/schedule/families/v_half.hpp"
 #include "rheo/schedule/families/v_min.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

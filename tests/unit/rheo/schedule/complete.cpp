@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every way to do too little, too much or in the wrong place is refused with its culprit.
-#include "support/catch.hpp"
+#include "rheo/schedule/check/complete.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/activations.hpp"
-#include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::from_text;

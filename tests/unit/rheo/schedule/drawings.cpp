@@ -3,18 +3,15 @@
 #include <string>
 #include <string_view>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/draw/draw.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
 namespace {
 
-std::string drawing(std::string_view name, schedule_shape shape)
-{
-    return '\n' + draw(make_program(*parse_schedule(name).schedule, shape));
-}
+std::string drawing(std::string_view name, schedule_shape shape) { return '\n' + draw(make_program(*parse_schedule(name).schedule, shape)); }
 
 }  // namespace
 

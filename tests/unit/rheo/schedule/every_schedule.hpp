@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/schedule/search/list_schedule.hpp"
-#include "rheo/schedule/core/text.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/core/text.hpp"
+#include "rheo/schedule/search/list_schedule.hpp"
 
 namespace test {
 
@@ -74,14 +74,15 @@ private:
         auto const slices = request_.slices;
         auto const other = [&](instruction_kind kind, int stage, int item) { return has({kind, static_cast<std::int16_t>(stage), item}); };
         if (i.kind == instruction_kind::forward) {
-            return (i.stage % stages_per_copy(state_) == 0 || other(i.kind, i.stage - 1, i.item)) && (i.item % slices == 0 || other(i.kind, i.stage, i.item - 1));
+            return (i.stage % stages_per_copy(state_) == 0 || other(i.kind, i.stage - 1, i.item)) &&
+                   (i.item % slices == 0 || other(i.kind, i.stage, i.item - 1));
         }
         if (i.kind == instruction_kind::weight_gradient) {
             return other(instruction_kind::input_gradient, i.stage, i.item);
         }
         bool const last = (i.stage + 1) % stages_per_copy(state_) == 0;
-        return other(instruction_kind::forward, i.stage, i.item) && (last || other(i.kind, i.stage + 1, i.item))
-            && ((i.item + 1) % slices == 0 || other(i.kind, i.stage, i.item + 1));
+        return other(instruction_kind::forward, i.stage, i.item) && (last || other(i.kind, i.stage + 1, i.item)) &&
+               ((i.item + 1) % slices == 0 || other(i.kind, i.stage, i.item + 1));
     }
 
     bytes held(std::vector<instruction> const& row) const

@@ -2,13 +2,13 @@
 // The exact search against plain enumeration, and against the families that are optimal.
 #include <random>
 
-#include "support/catch.hpp"
 #include "every_schedule.hpp"
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/check/complete.hpp"
-#include "rheo/schedule/search/exact_search.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/core/placement.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/search/exact_search.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::every_schedule;
@@ -35,8 +35,10 @@ TEST_CASE("with several stages per rank, too, the exact search finds what enumer
 {
     std::mt19937 draw{21};
     for (int round = 0; round < 8; ++round) {
-        list_request const request{.ranks = 2, .placement = round % 2 == 0 ? v_placement(2, 2) : std::vector{0, 1, 0}, .costs = random_costs(draw, round % 2 == 0 ? 4 : 3),
-            .microbatches = 2};
+        list_request const request{.ranks = 2,
+                                   .placement = round % 2 == 0 ? v_placement(2, 2) : std::vector{0, 1, 0},
+                                   .costs = random_costs(draw, round % 2 == 0 ? 4 : 3),
+                                   .microbatches = 2};
         auto const found = exact_schedule(request);
         CHECK(found.is_optimal);
         CHECK(found.makespan.count == Approx(every_schedule{request}.shortest()));
@@ -51,8 +53,12 @@ TEST_CASE("within a memory cap, with split backwards and with slices, too")
     for (int round = 0; round < 60; ++round) {
         int const form = round % 4;  // whole, split, sliced, two stages per rank
         auto const placement = form == 3 ? std::vector{0, 1, 0} : loop_placement(2, 1);
-        list_request request{.ranks = 2, .placement = placement, .costs = random_costs(draw, static_cast<int>(placement.size())),
-            .microbatches = form == 0 ? 3 : 2, .split = form == 1, .slices = form == 2 ? 2 : 1};
+        list_request request{.ranks = 2,
+                             .placement = placement,
+                             .costs = random_costs(draw, static_cast<int>(placement.size())),
+                             .microbatches = form == 0 ? 3 : 2,
+                             .split = form == 1,
+                             .slices = form == 2 ? 2 : 1};
         for (std::size_t s = 0; s < placement.size(); ++s) {
             request.activations.push_back(bytes{1 + static_cast<std::int64_t>(draw() % 3)});
         }
@@ -87,8 +93,12 @@ TEST_CASE("with two copies of the model, too, whole or split, capped or not")
     int beyond_the_list = 0;
     for (int round = 0; round < 40; ++round) {
         bool const split = round % 4 == 3;
-        list_request request{.ranks = 2, .placement = both_directions(loop_placement(2, 1), 2), .costs = random_costs(draw, 4),
-            .microbatches = split ? 2 : 2 + round % 2, .copies = 2, .split = split};
+        list_request request{.ranks = 2,
+                             .placement = both_directions(loop_placement(2, 1), 2),
+                             .costs = random_costs(draw, 4),
+                             .microbatches = split ? 2 : 2 + round % 2,
+                             .copies = 2,
+                             .split = split};
         if (round % 2 == 1) {
             for (int s = 0; s < 4; ++s) {
                 request.activations.push_back(bytes{1 + static_cast<std::int64_t>(draw() % 3)});
@@ -120,7 +130,8 @@ TEST_CASE("with two copies of the model, too, whole or split, capped or not")
 TEST_CASE("Chimera at f = b and BitPipe on two ranks are proved optimal by the exact search with their placements")
 {
     auto const request_of = [](program const& p, stage_costs costs, int microbatches) {
-        return list_request{.ranks = static_cast<int>(p.rows.size()), .placement = p.placement, .costs = std::move(costs), .microbatches = microbatches, .copies = 2};
+        return list_request{
+            .ranks = static_cast<int>(p.rows.size()), .placement = p.placement, .costs = std::move(costs), .microbatches = microbatches, .copies = 2};
     };
     stage_costs const even(8, stage_cost{{1.0}, {1.0}, {0.5}, {0.5}, {0.0}, {0.0}});
     auto const four = chimera::program({4, 4});
@@ -138,8 +149,12 @@ TEST_CASE("a search that is cut short returns a bound that nothing beats")
     std::mt19937 draw{34};
     int cut = 0;
     for (int round = 0; round < 40; ++round) {
-        list_request request{.ranks = 2, .placement = loop_placement(2, 1), .costs = random_costs(draw, 2), .microbatches = 2 + round % 2,
-            .split = round % 4 == 0 && round % 2 == 0, .cap = bytes{round % 3 == 0 ? 0 : 2}};
+        list_request request{.ranks = 2,
+                             .placement = loop_placement(2, 1),
+                             .costs = random_costs(draw, 2),
+                             .microbatches = 2 + round % 2,
+                             .split = round % 4 == 0 && round % 2 == 0,
+                             .cap = bytes{round % 3 == 0 ? 0 : 2}};
         if (round % 5 == 4) {
             request.cap = {};
             request.slices = 2;
@@ -168,8 +183,13 @@ TEST_CASE("an order that no cap allows is refused with a sentence")
     CHECK_FALSE(exact_schedule(request));
     request.cap = bytes{4};
     CHECK(exact_schedule(request));
-    request = {.ranks = 2, .placement = both_directions(loop_placement(2, 1), 2), .costs = unit_costs(4), .microbatches = 4, .copies = 2,
-        .activations = std::vector(4, bytes{2}), .cap = bytes{1}};
+    request = {.ranks = 2,
+               .placement = both_directions(loop_placement(2, 1), 2),
+               .costs = unit_costs(4),
+               .microbatches = 4,
+               .copies = 2,
+               .activations = std::vector(4, bytes{2}),
+               .cap = bytes{1}};
     CHECK(exact_schedule(request).reason == "no order keeps within the memory cap");
     request.cap = bytes{2};  // one copy's microbatch after the other's
     CHECK(exact_schedule(request).makespan.count == Approx(every_schedule{request}.shortest()));

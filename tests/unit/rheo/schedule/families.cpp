@@ -3,14 +3,14 @@
 #include <random>
 #include <tuple>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/draw/draw.hpp"
 #include "rheo/schedule/families/families.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/proved.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -208,8 +208,8 @@ TEST_CASE("interleaving: every known group is acyclic, and another one is accept
                     schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = v, .group = g};
                     INFO("p " << p << " v " << v << " m " << m << " g " << g);
                     bool const known = p <= g && g <= m && (m % g == 0 || m % g >= p);
-                    for (auto const& [order, fault] : {std::pair{interleaved::order(shape), fault_of<interleaved>(shape)},
-                             std::pair{zb1p::order(shape), fault_of<zb1p>(shape)}}) {
+                    for (auto const& [order, fault] :
+                         {std::pair{interleaved::order(shape), fault_of<interleaved>(shape)}, std::pair{zb1p::order(shape), fault_of<zb1p>(shape)}}) {
                         bool const acyclic = dependencies_in_order(order).ok;
                         CHECK((acyclic || !known));
                         CHECK((fault == shape_fault::none) == acyclic);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forms beside one stage per rank: slices keep their order, copies keep apart, an overlapped pair is one piece of time.
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/fifo_depth.hpp"
 #include "rheo/schedule/check/figures.hpp"
 #include "rheo/schedule/core/frozen.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::from_text;

@@ -3,23 +3,23 @@
 #include <algorithm>
 #include <random>
 
-#include "support/catch.hpp"
 #include "every_schedule.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/search/exact_search.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/search/exact_search.hpp"
 #include "rheo/schedule/transform/justify.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::from_text;
 using test::random_costs;
 
 // The compiler justifies, too: the second microbatch of each unit begins while the first unit ends.
-static_assert(makespan(justified(detail::in_units(4, 2, [](int count) { return one_f_one_b::program({2, count}); }), unit_costs(2)), unit_costs(2))
-    == makespan(one_f_one_b::program({2, 4}), unit_costs(2)));
+static_assert(makespan(justified(detail::in_units(4, 2, [](int count) { return one_f_one_b::program({2, count}); }), unit_costs(2)), unit_costs(2)) ==
+              makespan(one_f_one_b::program({2, 4}), unit_costs(2)));
 
 TEST_CASE("what is justified is complete, in order and no longer, for every family at any costs")
 {

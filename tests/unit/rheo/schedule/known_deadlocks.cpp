@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "public_files.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/check/stuck_state.hpp"
 #include "rheo/schedule/core/text.hpp"
 #include "rheo/schedule/core/transport.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::from_text;
@@ -36,15 +36,21 @@ std::vector<published_case> cases_of(std::string_view json)
     int lists = 0;
     for (std::size_t k = 0; k < json.size(); ++k) {
         switch (json[k]) {
-        case '{': cases.push_back({}); break;
+        case '{':
+            cases.push_back({});
+            break;
         case '[':
             lists += 1;
             if (lists == 3) {  // cases, ranks, a rank
                 cases.back().ranks.push_back({});
             }
             break;
-        case ']': lists -= 1; break;
-        case ':': key = last; break;
+        case ']':
+            lists -= 1;
+            break;
+        case ':':
+            key = last;
+            break;
         case '"': {
             auto const end = json.find('"', k + 1);
             REQUIRE(end != json.npos);
@@ -57,7 +63,8 @@ std::vector<published_case> cases_of(std::string_view json)
             }
             break;
         }
-        default: break;
+        default:
+            break;
         }
     }
     cases.erase(cases.begin());  // the file itself
@@ -101,8 +108,10 @@ program program_of(published_case const& published)
 // pytorch/pytorch issue 172668, comments of January 2026 (the lists show transfers without all computations), and NVIDIA/nccl
 // issue 479: both ranks send, then receive.
 published_case const first{"pt172668-a", "rendezvous", "deadlock", {{"0SEND_F1", "2RECV_F0", "2F0"}, {"1SEND_F0", "1RECV_F1", "1F1"}}};
-published_case const second{"pt172668-b", "rendezvous", "deadlock", {{"2SEND_F1", "0F2", "0SEND_F2", "2RECV_B0", "2B0"},
-    {"3RECV_F1", "3SEND_B0", "3F1", "3B1", "1RECV_F2", "3SEND_B1", "1F2"}}};
+published_case const second{"pt172668-b",
+                            "rendezvous",
+                            "deadlock",
+                            {{"2SEND_F1", "0F2", "0SEND_F2", "2RECV_B0", "2B0"}, {"3RECV_F1", "3SEND_B0", "3F1", "3B1", "1RECV_F2", "3SEND_B1", "1F2"}}};
 published_case const third{"nccl479", "rendezvous", "deadlock unless grouped into one sendrecv", {{"SEND x0->1", "RECV x1<-1"}, {"SEND x1->0", "RECV x0<-0"}}};
 
 }  // namespace
@@ -131,12 +140,12 @@ TEST_CASE("the public file of known deadlocks holds these cases, and each is ref
 
 TEST_CASE("their sentences")
 {
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(first)).sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(second)).sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 3SEND_B0");
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(third)).sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F0, pipeline 0 rank 1 waits in 2SEND_F1");
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(first)).sentence() ==
+          "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(second)).sentence() ==
+          "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 3SEND_B0");
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(third)).sentence() ==
+          "the programs hang: pipeline 0 rank 0 waits in 0SEND_F0, pipeline 0 rank 1 waits in 2SEND_F1");
     auto computed = from_text("0F0,0SEND_F0,3RECV_F1,3F1\n2F1,2SEND_F1,1RECV_F0,1F0\n", {0, 1, 1, 0});
     computed.copies = 2;
     CHECK(shortest_stuck_state<rendezvous>(computed).culprits.size() == 2);

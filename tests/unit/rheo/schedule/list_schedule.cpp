@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <random>
 
-#include "support/catch.hpp"
 #include "every_schedule.hpp"
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
-#include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/core/placement.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/search/list_schedule.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::random_costs;
@@ -30,8 +30,13 @@ TEST_CASE("list schedules are complete, acyclic and within their cap, whatever t
             placement = both_directions(placement, ranks);
         }
         auto const stages = static_cast<int>(placement.size());
-        list_request request{.ranks = ranks, .placement = placement, .costs = random_costs(draw, stages), .microbatches = round % 7,
-            .copies = copies, .split = round % 3 == 0, .slices = slices};
+        list_request request{.ranks = ranks,
+                             .placement = placement,
+                             .costs = random_costs(draw, stages),
+                             .microbatches = round % 7,
+                             .copies = copies,
+                             .split = round % 3 == 0,
+                             .slices = slices};
         std::vector<std::int64_t> whole(static_cast<std::size_t>(ranks));  // of one microbatch on each stage of a rank
         for (auto const rank : placement) {
             request.activations.push_back(bytes{1 + static_cast<std::int64_t>(draw() % 4)});

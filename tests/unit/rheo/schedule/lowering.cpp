@@ -5,12 +5,12 @@
 #include <random>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -49,14 +49,13 @@ TEST_CASE("for random acyclic orders: sound under rendezvous, order kept, each c
             for (auto const& i : row) {
                 bool const up = i.kind == instruction_kind::forward;
                 auto const source = i.stage + (up ? -1 : 1);
-                bool const crosses = i.kind != instruction_kind::weight_gradient && source >= 0
-                    && source < static_cast<int>(compute.placement.size())
-                    && compute.placement[static_cast<std::size_t>(source)] != compute.placement[static_cast<std::size_t>(i.stage)];
+                bool const crosses = i.kind != instruction_kind::weight_gradient && source >= 0 && source < static_cast<int>(compute.placement.size()) &&
+                                     compute.placement[static_cast<std::size_t>(source)] != compute.placement[static_cast<std::size_t>(i.stage)];
                 instructions += crosses ? 3 : 1;
                 if (crosses) {
                     CHECK(count(lowered, {up ? instruction_kind::receive_activation : instruction_kind::receive_gradient, i.stage, i.item}) == 1);
-                    CHECK(count(lowered, {up ? instruction_kind::send_activation : instruction_kind::send_gradient,
-                              static_cast<std::int16_t>(source), i.item}) == 1);
+                    CHECK(count(lowered,
+                                {up ? instruction_kind::send_activation : instruction_kind::send_gradient, static_cast<std::int16_t>(source), i.item}) == 1);
                 }
             }
         }

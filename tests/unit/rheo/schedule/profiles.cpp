@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -40,8 +40,13 @@ std::vector<profile> const profiles{
     even(4, 12, {5, 6, 4}, 0, 2, 14),
     even(4, 12, {5478, 5806, 3534}, 200, 2, 32),
     even(32, 16, {1, 1, 1}, 0, 2, 64),
-    {32, {30715, 29233, 29106, 29078, 28850, 28919, 28924, 41678}, {31308, 29344, 29357, 29455, 29217, 29384, 29354, 38731},
-        {18746, 18789, 19062, 19367, 19455, 19967, 20096, 32833}, 473, {943, 1240, 1240, 1240, 1240, 1240, 1240, 1071}, 19840},
+    {32,
+     {30715, 29233, 29106, 29078, 28850, 28919, 28924, 41678},
+     {31308, 29344, 29357, 29455, 29217, 29384, 29354, 38731},
+     {18746, 18789, 19062, 19367, 19455, 19967, 20096, 32833},
+     473,
+     {943, 1240, 1240, 1240, 1240, 1240, 1240, 1071},
+     19840},
     even(8, 32, {29850, 29767, 18868}, 466, 3720, 59520),
 };
 
@@ -67,8 +72,13 @@ std::vector<bytes> activations_of(profile const& p)
 
 list_request request_of(profile const& p)
 {
-    return {.ranks = ranks_of(p), .placement = loop_placement(ranks_of(p), 1), .costs = costs_of(p), .microbatches = p.microbatches, .split = true,
-        .activations = activations_of(p), .cap = bytes{p.most}};
+    return {.ranks = ranks_of(p),
+            .placement = loop_placement(ranks_of(p), 1),
+            .costs = costs_of(p),
+            .microbatches = p.microbatches,
+            .split = true,
+            .activations = activations_of(p),
+            .cap = bytes{p.most}};
 }
 
 }  // namespace

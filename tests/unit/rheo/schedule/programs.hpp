@@ -132,21 +132,20 @@ private:
         auto const stages = static_cast<int>(place.size());
         if (i.kind == instruction_kind::forward) {
             auto const source = static_cast<std::int16_t>(i.stage - 1);
-            return i.stage == 0 || done(at, p, {instruction_kind::receive_activation, i.stage, i.item})
-                || (here(source) && done(at, p, {instruction_kind::forward, source, i.item}));
+            return i.stage == 0 || done(at, p, {instruction_kind::receive_activation, i.stage, i.item}) ||
+                   (here(source) && done(at, p, {instruction_kind::forward, source, i.item}));
         }
         if (i.kind == instruction_kind::weight_gradient) {
             return gradient_done(at, p, i.stage, i.item);
         }
-        return done(at, p, {instruction_kind::forward, i.stage, i.item})
-            && (i.stage + 1 == stages || done(at, p, {instruction_kind::receive_gradient, i.stage, i.item})
-                || (here(i.stage + 1) && gradient_done(at, p, i.stage + 1, i.item)));
+        return done(at, p, {instruction_kind::forward, i.stage, i.item}) &&
+               (i.stage + 1 == stages || done(at, p, {instruction_kind::receive_gradient, i.stage, i.item}) ||
+                (here(i.stage + 1) && gradient_done(at, p, i.stage + 1, i.item)));
     }
 
     bool sendable(std::vector<std::size_t> const& at, std::size_t p, instruction i) const
     {
-        return i.kind == instruction_kind::send_activation ? done(at, p, {instruction_kind::forward, i.stage, i.item})
-                                                           : gradient_done(at, p, i.stage, i.item);
+        return i.kind == instruction_kind::send_activation ? done(at, p, {instruction_kind::forward, i.stage, i.item}) : gradient_done(at, p, i.stage, i.item);
     }
 
     bool explore(std::vector<std::size_t> const& at)
@@ -184,9 +183,7 @@ private:
             bool const all = std::all_of(holders.begin(), holders.end(), [&](std::size_t h) {
                 auto const& is = rows_[h].instructions;
                 auto const end = is.begin() + static_cast<std::ptrdiff_t>(at[h]);
-                return std::any_of(is.begin(), end, [&](instruction x) {
-                    return x.kind == instruction_kind::post_reduction && x.item == i.item;
-                });
+                return std::any_of(is.begin(), end, [&](instruction x) { return x.kind == instruction_kind::post_reduction && x.item == i.item; });
             });
             std::vector<std::vector<std::size_t>> moves;
             if (all) {
@@ -199,10 +196,9 @@ private:
         }
         bool const up = i.kind == instruction_kind::send_activation;
         instruction const answer{up ? instruction_kind::receive_activation : instruction_kind::receive_gradient,
-            static_cast<std::int16_t>(i.stage + (up ? 1 : -1)), i.item};
+                                 static_cast<std::int16_t>(i.stage + (up ? 1 : -1)), i.item};
         for (std::size_t o = 0; o < rows_.size(); ++o) {
-            if (o != r && rows_[o].pipeline == rows_[r].pipeline && at[o] < rows_[o].instructions.size()
-                && rows_[o].instructions[at[o]] == answer) {
+            if (o != r && rows_[o].pipeline == rows_[r].pipeline && at[o] < rows_[o].instructions.size() && rows_[o].instructions[at[o]] == answer) {
                 ++next[o];
                 return {next};
             }

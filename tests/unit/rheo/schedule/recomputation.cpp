@@ -4,14 +4,14 @@
 
 #include <random>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/draw/draw.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/core/text.hpp"
+#include "rheo/schedule/draw/draw.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

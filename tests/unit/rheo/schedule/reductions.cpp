@@ -2,12 +2,12 @@
 // Reductions are in place for every schedule, the product of unequal pipelines is sound, and wrong places are refused.
 #include <random>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -102,9 +102,9 @@ TEST_CASE("the product of unequal pipelines is sound, and agrees with the search
     row.insert(send, {{instruction_kind::post_reduction, 1, 0}, {instruction_kind::await_reduction, 1, 0}});
     auto const verdict = deadlock_free<rendezvous>(std::vector{bad, other});
     CHECK_FALSE(test::every_order{{bad, other}}.ends());
-    CHECK(verdict.sentence()
-        == "the programs hang: pipeline 0 rank 0 waits in 0RECV_B0, pipeline 0 rank 1 waits in 1AWAIT0, "
-           "pipeline 1 rank 0 waits in 0AWAIT0, pipeline 1 rank 1 waits in 1AWAIT1");
+    CHECK(verdict.sentence() ==
+          "the programs hang: pipeline 0 rank 0 waits in 0RECV_B0, pipeline 0 rank 1 waits in 1AWAIT0, "
+          "pipeline 1 rank 0 waits in 0AWAIT0, pipeline 1 rank 1 waits in 1AWAIT1");
 }
 
 TEST_CASE("a missing post of one pipeline stops the other, too")
@@ -122,8 +122,7 @@ TEST_CASE("a reduction in a wrong place is refused")
 {
     auto const p = two_and_three(0);
     auto const& row = p.rows[0];
-    auto const post = static_cast<std::size_t>(
-        std::find(row.begin(), row.end(), instruction{instruction_kind::post_reduction, 0, 2}) - row.begin());
+    auto const post = static_cast<std::size_t>(std::find(row.begin(), row.end(), instruction{instruction_kind::post_reduction, 0, 2}) - row.begin());
     CHECK(reductions_in_place(p, spread(6, 2), 6));
     CHECK(move_is_seen(p, 0, post, 3, program_fault::early));
     CHECK(move_is_seen(p, 0, row.size() - 1, row.size() - 2, program_fault::misplaced));
@@ -139,7 +138,6 @@ TEST_CASE("a reduction in a wrong place is refused")
 TEST_CASE("the holders of a unit are read off the programs")
 {
     std::vector const programs{two_and_three(0), two_and_three(1)};
-    CHECK(holders_of(programs, unit(6))
-        == std::vector<unit_holder>{{pipeline_id{0}, 0}, {pipeline_id{0}, 1}, {pipeline_id{1}, 0}, {pipeline_id{1}, 2}});
+    CHECK(holders_of(programs, unit(6)) == std::vector<unit_holder>{{pipeline_id{0}, 0}, {pipeline_id{0}, 1}, {pipeline_id{1}, 0}, {pipeline_id{1}, 2}});
     CHECK(holders_of(programs, unit(2)) == std::vector<unit_holder>{{pipeline_id{0}, 0}, {pipeline_id{1}, 1}});
 }

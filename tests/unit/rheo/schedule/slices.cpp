@@ -2,13 +2,13 @@
 // Any schedule on a grid of slices does the same work in an order that ends.
 #include "rheo/schedule/transform/slices.hpp"
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/core/text.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/core/text.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

@@ -2,29 +2,31 @@
 // Text and back is the identity; what is no instruction is refused with row and cell. Freezing is the identity, too.
 #include <random>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/core/frozen.hpp"
+#include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/core/stage_work.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
 static_assert(instruction_named("2F0") == instruction{instruction_kind::forward, 2, 0});
 static_assert(instruction_named("0SEND_F17") == instruction{instruction_kind::send_activation, 0, 17});
-static_assert(!instruction_named("F0") && !instruction_named("2F") && !instruction_named("2G0") && !instruction_named("2F0 ")
-    && !instruction_named("99999F0") && !instruction_named("0F99999999999999999999") && !instruction_named(""));
+static_assert(!instruction_named("F0") && !instruction_named("2F") && !instruction_named("2G0") && !instruction_named("2F0 ") &&
+              !instruction_named("99999F0") && !instruction_named("0F99999999999999999999") && !instruction_named(""));
 
 constexpr auto frozen = freeze<[] { return lower(gpipe::program({.ranks = 2, .microbatches = 4})); }>();
 static_assert(thaw(frozen) == lower(gpipe::program({.ranks = 2, .microbatches = 4})));
 static_assert(frozen.begins[2] == frozen.instructions.size() && frozen.instructions.size() == 32);
 
-static_assert(to_stage_work(std::vector<microbatch_work>{{microbatch_id{4}, layer_id{0}}, {microbatch_id{1}, layer_id{5}},
-                                {microbatch_id{2}, layer_id{4}}, {microbatch_id{3}, no_backward}},
-                  std::vector{layer_id{0}, layer_id{5}, layer_id{9}})
-    == std::vector<stage_work>{{microbatch_id{4}, stage_id{0}}, {microbatch_id{1}, stage_id{1}}, {microbatch_id{2}, stage_id{0}},
-        {microbatch_id{3}, stage_id{2}}});
+static_assert(to_stage_work(std::vector<microbatch_work>{{microbatch_id{4}, layer_id{0}},
+                                                         {microbatch_id{1}, layer_id{5}},
+                                                         {microbatch_id{2}, layer_id{4}},
+                                                         {microbatch_id{3}, no_backward}},
+                            std::vector{layer_id{0}, layer_id{5}, layer_id{9}}) ==
+              std::vector<stage_work>{
+                  {microbatch_id{4}, stage_id{0}}, {microbatch_id{1}, stage_id{1}}, {microbatch_id{2}, stage_id{0}}, {microbatch_id{3}, stage_id{2}}});
 
 TEST_CASE("a program reads back from its text")
 {
@@ -68,10 +70,7 @@ TEST_CASE("a grid reads back from its text, cells about parameters anywhere betw
     }
 }
 
-TEST_CASE("carriage returns at the ends of lines are passed over")
-{
-    CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid);
-}
+TEST_CASE("carriage returns at the ends of lines are passed over") { CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid); }
 
 TEST_CASE("what is no instruction is refused with row and cell")
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every family reads back from its text; what is wrong in a file is named by row and cell.
-#include "support/catch.hpp"
-#include "rheo/schedule/families/families.hpp"
-#include "rheo/schedule/draw/svg.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/schedule/draw/svg.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -48,8 +48,8 @@ TEST_CASE("what spreadsheets and people add is passed over, as PyTorch does: a b
 TEST_CASE("a wrong cell is shown short and printable")
 {
     CHECK(parse_schedule_text("0F0,\x1b[31m\n").reason == "row 1, cell 2: '\\x1b[31m' is not an instruction like 2F0");
-    CHECK(parse_schedule_text("0F0," + std::string(5'000'000, 'X') + "\n").reason
-        == "row 1, cell 2: '" + std::string(40, 'X') + "'... (5000000 bytes) is not an instruction like 2F0");
+    CHECK(parse_schedule_text("0F0," + std::string(5'000'000, 'X') + "\n").reason ==
+          "row 1, cell 2: '" + std::string(40, 'X') + "'... (5000000 bytes) is not an instruction like 2F0");
 }
 
 TEST_CASE("a microbatch that does not run through all stages is named, not read as a second copy of the model")
@@ -58,7 +58,8 @@ TEST_CASE("a microbatch that does not run through all stages is named, not read 
     CHECK(parse_schedule_text("0F0,0B0\n1F1,1B1\n").reason == "row 2: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
     CHECK(parse_schedule_text("0F0,0B0,1F1,1B1\n").reason == "row 1: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
     CHECK(parse_schedule_text("0F0,0B0,2F1,2B1\n1F0,1B0,3F1,3B1\n").reason == "row 1: microbatch 0 runs in stage 0 but not in stage 2: 2F0 is missing");
-    CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0\n").reason == "row 3: microbatch 1 runs in stage 0 but not in stage 2: 2F1 is missing");
+    CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0\n").reason ==
+          "row 3: microbatch 1 runs in stage 0 but not in stage 2: 2F1 is missing");
     CHECK(parse_schedule_text("0F0,0F1,0B1,0B0\n1F0,1B0\n", 2).reason == "row 2: slice 1 of microbatch 0 runs in stage 0 but not in stage 1: 1F1 is missing");
     auto const two = parse_schedule_text("0F0,3F1,3B1,0B0\n1F0,1B0,2F1,2B1\n");
     CHECK(two.reason.empty());
@@ -74,14 +75,15 @@ TEST_CASE("what is wrong in a file is named by row and cell")
     CHECK(parse_schedule_text("1F0,1B0\n").reason == "stage 0 is nowhere, but a later one is");
     CHECK(parse_schedule_text("0F0,0B0,0F0\n").reason == "row 1, cell 1: an instruction is there twice: pipeline 0 rank 0 with 0F0");
     CHECK(parse_schedule_text("0F0\n").reason == "row 1: an instruction is missing: pipeline 0 rank 0 with 0B0");
-    CHECK(parse_schedule_text("0UNSHARD,(0F1;1B0)OVERLAP_F_B,0SEND_F0\n").reason
-        == "row 1, cell 3: a schedule only computes (F, B, I, W); transfers are put in by lowering");
+    CHECK(parse_schedule_text("0UNSHARD,(0F1;1B0)OVERLAP_F_B,0SEND_F0\n").reason ==
+          "row 1, cell 3: a schedule only computes (F, B, I, W); transfers are put in by lowering");
     CHECK(parse_schedule_text("0F0,0B0\n1B0,1F0\n").reason == "row 2, cell 1: the programs hang: pipeline 0 rank 1 waits in 1B0");
-    CHECK(parse_schedule_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2B0,2F1,2B1\n").reason
-        == "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1F1");
+    CHECK(parse_schedule_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2B0,2F1,2B1\n").reason ==
+          "row 1, cell 2: the programs hang: pipeline 0 rank 0 waits in 0B0, pipeline 0 rank 1 waits in 1F1");
     CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n", 2).reason == "row 1, cell 3: the programs hang: pipeline 0 rank 0 waits in 0B0");
     CHECK(parse_schedule_text("0F0,0B0\n", 2).reason == "the items count to 1, which is no whole number of microbatches of 2 slices");
-    CHECK(parse_schedule_text("0F2147483647,0B0\n1F2147483647\n").reason == "2147483648 items in 2 stages want at least 4294967296 computations, and there are 3");
+    CHECK(parse_schedule_text("0F2147483647,0B0\n1F2147483647\n").reason ==
+          "2147483648 items in 2 stages want at least 4294967296 computations, and there are 3");
     CHECK(parse_schedule_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F1,2B1\n").reason == "row 2: microbatch 0 runs in stage 0 but not in stage 2: 2F0 is missing");
 }
 

@@ -2,12 +2,12 @@
 // Times are the least that satisfy the constraints: an independent relaxation over explicit edges is the oracle.
 #include <random>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
-#include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -77,14 +77,12 @@ TEST_CASE("under rendezvous a transfer holds both ranks; posted, it only delays 
 {
     auto const p = test::from_text("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1\n", {0, 1});
     stage_costs costs(2, {{1.0}, {}, {}, {}, {5.0}, {}});
-    auto const times = [&]<class Transport>(Transport) {
-        return make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
-    };
+    auto const times = [&]<class Transport>(Transport) { return make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}}); };
     auto const held = times(rendezvous{});
-    CHECK(held.rows[0].instructions
-        == std::vector<timed_instruction>{{{instruction_kind::forward, 0, 0}, {0.0}, {1.0}},
-            {{instruction_kind::send_activation, 0, 0}, {1.0}, {6.0}}, {{instruction_kind::forward, 0, 1}, {6.0}, {7.0}},
-            {{instruction_kind::send_activation, 0, 1}, {7.0}, {12.0}}});
+    CHECK(held.rows[0].instructions == std::vector<timed_instruction>{{{instruction_kind::forward, 0, 0}, {0.0}, {1.0}},
+                                                                      {{instruction_kind::send_activation, 0, 0}, {1.0}, {6.0}},
+                                                                      {{instruction_kind::forward, 0, 1}, {6.0}, {7.0}},
+                                                                      {{instruction_kind::send_activation, 0, 1}, {7.0}, {12.0}}});
     CHECK(makespan(held) == seconds{14.0});
     auto const posted = times(nonblocking{});
     CHECK(posted.rows[0].instructions.back().end == seconds{2.0});

@@ -2,13 +2,13 @@
 // Which lowering ends under which transport, how deep queues must be, and what the shortest stuck state says.
 #include <random>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/fifo_depth.hpp"
+#include "rheo/schedule/check/stuck_state.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/relax.hpp"
-#include "rheo/schedule/check/stuck_state.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::from_text;

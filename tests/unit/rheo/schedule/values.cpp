@@ -3,13 +3,13 @@
 #include <tuple>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/check/figures.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/core/text.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -22,10 +22,7 @@ struct times {
     double gain = 0.0;
 };
 
-constexpr stage_cost full_stage(times t)
-{
-    return {{t.f}, {t.i + t.w}, {t.i}, {t.w}, {0.0}, {0.0}, {t.gain}};
-}
+constexpr stage_cost full_stage(times t) { return {{t.f}, {t.i + t.w}, {t.i}, {t.w}, {0.0}, {0.0}, {t.gain}}; }
 
 template <class Family>
 constexpr schedule_figures figures(schedule_shape shape, times t = {1.0, 1.0, 1.0})
@@ -286,8 +283,7 @@ TEST_CASE("Seq1F1B: makespan bubble (p - 1)(f + b) / k for equal slices")
             for (int k = 1; k <= 4; ++k) {
                 for (auto const t : any_costs) {
                     INFO("p " << p << " m " << m << " k " << k);
-                    CHECK(figures<seq1f1b>({.ranks = p, .microbatches = m, .slices = k}, t).makespan_bubble.count
-                        == about((p - 1) * (t.f + t.i + t.w) / k));
+                    CHECK(figures<seq1f1b>({.ranks = p, .microbatches = m, .slices = k}, t).makespan_bubble.count == about((p - 1) * (t.f + t.i + t.w) / k));
                 }
             }
         }

@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "programs.hpp"
 #include "public_files.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
-#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/draw/grid_text.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/parameter_cells.hpp"
-#include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/transform/relax.hpp"
 #include "rheo/schedule/transform/step_count.hpp"
 #include "rheo/schedule/transform/whole_backwards.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using test::read_public;
@@ -49,8 +49,8 @@ TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and 
 TEST_CASE("every public text is the text of what was read from it")
 {
     for (auto const* name : {"pytorch_simple_2rank_2stage_compute.csv", "pytorch_simple_2rank_2stage_comms.csv", "pytorch_v_2rank_4stage_compute.csv",
-             "pytorch_v_2rank_4stage_comms.csv", "pytorch_zb1p_2rank_2stagep_compute.csv", "pytorch_zb1p_2rank_2stagep_comms.csv",
-             "pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv"}) {
+                             "pytorch_v_2rank_4stage_comms.csv", "pytorch_zb1p_2rank_2stagep_compute.csv", "pytorch_zb1p_2rank_2stagep_comms.csv",
+                             "pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv"}) {
         auto const text = read_public(name);
         if (!text.empty()) {
             INFO(name);
@@ -79,9 +79,9 @@ TEST_CASE("PyTorch's cells about parameters come where it puts them")
     auto const split = test::from_text("0F0,0I0,0W0\n", {0});
     CHECK(to_text(with_gradients_reduced(split)) == "0F0,0I0,0W0,0REDUCE_GRAD\n");
     auto const three = test::from_text("0F0,1F0,0F1,1F1,2F0,2B0,1B0,1B1,0B0,0B1\n", {0, 0, 0});
-    CHECK(to_text(with_parameters_gathered(three, 1))
-        == "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,0UNSHARD,0F1,0RESHARD,1UNSHARD,1F1,1RESHARD,2UNSHARD,2F0,2B0,2RESHARD,1UNSHARD,1B0,1B1,1RESHARD,"
-           "0UNSHARD,0B0,0B1,0RESHARD\n");
+    CHECK(to_text(with_parameters_gathered(three, 1)) ==
+          "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,1RESHARD,0UNSHARD,0F1,0RESHARD,1UNSHARD,1F1,1RESHARD,2UNSHARD,2F0,2B0,2RESHARD,1UNSHARD,1B0,1B1,1RESHARD,"
+          "0UNSHARD,0B0,0B1,0RESHARD\n");
     CHECK(without_idle(with_parameters_gathered(three)) == three);
 }
 
@@ -92,8 +92,9 @@ TEST_CASE("published step counts")
         std::vector<int> placement;
         int steps;
     };
-    for (auto const& c : {counted{"pytorch_simple_2rank_2stage_comms.csv", {0, 1}, 11}, {"pytorch_v_2rank_4stage_comms.csv", {0, 1, 1, 0}, 24},
-             {"pytorch_zb1p_2rank_2stagep_comms.csv", {0, 1, 0, 1}, 113}}) {
+    for (auto const& c : {counted{"pytorch_simple_2rank_2stage_comms.csv", {0, 1}, 11},
+                          {"pytorch_v_2rank_4stage_comms.csv", {0, 1, 1, 0}, 24},
+                          {"pytorch_zb1p_2rank_2stagep_comms.csv", {0, 1, 0, 1}, 113}}) {
         auto const text = read_public(c.file);
         if (!text.empty()) {
             INFO(c.file);
@@ -123,9 +124,9 @@ TEST_CASE("the listing of a reported stall passes rendezvous; with each receive 
 
 TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be accepted")
 {
-    constexpr std::array<std::array<int, 3>, 23> cases{{{2, 2, 2}, {2, 4, 4}, {2, 8, 2}, {2, 8, 4}, {2, 8, 8}, {4, 4, 4}, {4, 8, 4}, {4, 8, 8}, {4, 16, 4},
-        {4, 32, 4}, {4, 64, 4}, {4, 16, 16}, {4, 32, 32}, {4, 128, 64}, {3, 2, 2}, {3, 8, 2}, {3, 12, 4}, {4, 6, 3}, {4, 10, 5}, {2, 3, 4}, {2, 4, 4},
-        {2, 10, 4}, {2, 15, 4}}};
+    constexpr std::array<std::array<int, 3>, 23> cases{{{2, 2, 2},  {2, 4, 4},  {2, 8, 2},  {2, 8, 4},   {2, 8, 8},   {4, 4, 4},    {4, 8, 4}, {4, 8, 8},
+                                                        {4, 16, 4}, {4, 32, 4}, {4, 64, 4}, {4, 16, 16}, {4, 32, 32}, {4, 128, 64}, {3, 2, 2}, {3, 8, 2},
+                                                        {3, 12, 4}, {4, 6, 3},  {4, 10, 5}, {2, 3, 4},   {2, 4, 4},   {2, 10, 4},   {2, 15, 4}}};
     for (auto const& [chunks, m, p] : cases) {
         INFO("chunks " << chunks << " m " << m << " p " << p);
         for (auto const name : {"interleaved", "looped-bfs", "zb1p"}) {

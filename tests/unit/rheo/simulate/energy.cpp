@@ -2,10 +2,10 @@
 // The account of each rank and the frontier's cost are two ways to the same energy.
 #include "rheo/simulate/energy.hpp"
 
-#include "support/catch.hpp"
 #include "rheo/frequency/make_project.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -40,6 +40,6 @@ TEST_CASE("computing and waiting of all ranks add up to the frontier's total")
             CHECK(computing.count == Approx(real.plan.computing.count));
         }
         CHECK_THROWS_WITH(energy_account(f.what.network, realise(f, made.options, blocking, fastest_time(f)).plan, blocking, seconds{0.0}),
-            "an iteration takes at least as long as its plan");
+                          "an iteration takes at least as long as its plan");
     }
 }

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "support/catch.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -89,12 +89,12 @@ TEST_CASE("the phases of a recovery follow each other on every survivor, without
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{3}, step.begin + seconds{7.25}};
     auto const result = rehearse_losses(step, array_view{&loss, 1}, phases);
-    std::vector const order{activity::detect, activity::revoke, activity::decide, activity::shrink, activity::link, activity::tell,
-        activity::plan, activity::copy, activity::merge};
+    std::vector const order{activity::detect, activity::revoke, activity::decide, activity::shrink, activity::link,
+                            activity::tell,   activity::plan,   activity::copy,   activity::merge};
     for (auto const rank : result.survivors) {
         std::vector<trace_event> mine;
         std::copy_if(result.events.begin(), result.events.end(), std::back_inserter(mine),
-            [&](auto const& e) { return e.rank == rank && !is_instruction(e.what); });
+                     [&](auto const& e) { return e.rank == rank && !is_instruction(e.what); });
         REQUIRE(mine.size() == order.size());
         for (std::size_t k = 0; k < order.size(); ++k) {
             CHECK(mine[k].what == order[k]);
@@ -157,6 +157,6 @@ TEST_CASE("the second part follows the recovery and completes the step")
         CHECK(done.at({2 + stage, stage}).size() == 8);
     }
     auto const last = std::count_if(result.events.begin(), result.events.end(),
-        [](auto const& e) { return e.what == activity::update && e.attempt == attempt_id{1} && e.generation == generation_id{1}; });
+                                    [](auto const& e) { return e.what == activity::update && e.attempt == attempt_id{1} && e.generation == generation_id{1}; });
     CHECK(last == 3);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan is rehearsed with the programs that its workers interpret, and with costs that add up to the model's.
-#include "support/catch.hpp"
 #include "rheo/simulate/plan_step.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

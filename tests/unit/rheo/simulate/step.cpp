@@ -2,21 +2,21 @@
 // A rehearsed step is the timeline written as events, and costs of transfers and reductions follow the link.
 #include <algorithm>
 
-#include "support/catch.hpp"
 #include "rheo/schedule/families/dualpipe_v.hpp"
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/simulate/link.hpp"
 #include "steps.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
 static_assert(transfer_time({{1.0}, {10.0}}, {20}) == seconds{3.0});
 static_assert(reduction_time({{1.0}, {10.0}}, {20}, 1) == seconds{0.0});
 static_assert(reduction_time({{1.0}, {10.0}}, {20}, 2) == seconds{4.0});
-static_assert(with_transfers(unit_costs(2), std::vector{bytes{20}}, {{1.0}, {10.0}})
-    == stage_costs{{{1.0}, {2.0}, {1.0}, {1.0}, {3.0}, {0.0}}, {{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {3.0}}});
+static_assert(with_transfers(unit_costs(2), std::vector{bytes{20}}, {{1.0}, {10.0}}) ==
+              stage_costs{{{1.0}, {2.0}, {1.0}, {1.0}, {3.0}, {0.0}}, {{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {3.0}}});
 
 TEST_CASE("the events of a step are the instructions of all ranks, a vote and an update each")
 {

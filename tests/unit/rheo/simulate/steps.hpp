@@ -4,8 +4,8 @@
 // The step that the rehearsals of the tests begin with: pipelines of 2 and 3 ranks with 3 and 5 microbatches, six layers and
 // a tied tensor, unit costs.
 
-#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/simulate/step.hpp"
 
@@ -46,9 +46,14 @@ inline std::vector<stage_work> microbatches(int from, int to)
 
 inline modelled_step two_and_three()
 {
-    return {{pipeline_of({rank_id{0}, rank_id{1}}, microbatches(0, 3)),
-                pipeline_of({rank_id{2}, rank_id{3}, rank_id{4}}, microbatches(3, 8))},
-        {}, seconds{0.5}, seconds{0.25}, generation_id{0}, step_id{17}, attempt_id{0}, seconds{1000.0}};
+    return {{pipeline_of({rank_id{0}, rank_id{1}}, microbatches(0, 3)), pipeline_of({rank_id{2}, rank_id{3}, rank_id{4}}, microbatches(3, 8))},
+            {},
+            seconds{0.5},
+            seconds{0.25},
+            generation_id{0},
+            step_id{17},
+            attempt_id{0},
+            seconds{1000.0}};
 }
 
 }  // namespace test

@@ -24,8 +24,7 @@ std::vector<std::uint32_t> random_bits(std::size_t count, unsigned seed)
     return bits;
 }
 
-state_digest of(std::vector<std::uint32_t> const& bits, std::string_view name = "wte.weight", tensor_role role = tensor_role::parameter,
-                std::int64_t first = 0)
+state_digest of(std::vector<std::uint32_t> const& bits, std::string_view name = "wte.weight", tensor_role role = tensor_role::parameter, std::int64_t first = 0)
 {
     return digest_of(name, role, first, bits);
 }

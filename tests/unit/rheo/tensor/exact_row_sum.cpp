@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/model/parameter_bytes.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

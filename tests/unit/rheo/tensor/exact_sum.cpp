@@ -37,8 +37,7 @@ constexpr bool is_next(float max_abs, int contributions)
 {
     int const k = next_scale(max_abs, contributions, 0);
     double const limit = detail::power_of_two(contribution_bound_log2(contributions) - 8);
-    return static_cast<double>(max_abs) * detail::power_of_two(k) < limit &&
-           static_cast<double>(max_abs) * detail::power_of_two(k + 1) >= limit;
+    return static_cast<double>(max_abs) * detail::power_of_two(k) < limit && static_cast<double>(max_abs) * detail::power_of_two(k + 1) >= limit;
 }
 static_assert(is_next(1.0F, 1) && is_next(0.999F, 8) && is_next(3e-30F, 100) && is_next(3e38F, 4000) && is_next(1e-45F, 1));
 static_assert(next_scale(0.0F, 8, 17) == 17);

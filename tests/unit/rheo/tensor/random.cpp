@@ -49,8 +49,8 @@ TEST_CASE("streams of neighbouring keys are all different")
         for (int microbatch = 0; microbatch < 8; ++microbatch) {
             for (int layer = 0; layer < 8; ++layer) {
                 for (int op = 0; op < 8; ++op) {
-                    auto const s = stream_of({.seed = 1, .step = step_id{step}, .microbatch = microbatch_id{microbatch},
-                                              .layer = layer_id{layer}, .op = op_id{op}});
+                    auto const s =
+                        stream_of({.seed = 1, .step = step_id{step}, .microbatch = microbatch_id{microbatch}, .layer = layer_id{layer}, .op = op_id{op}});
                     seen.insert({s.key[0], s.key[1], s.high[0], s.high[1]});
                     ++count;
                 }

@@ -14,7 +14,7 @@ concept mixes = std::convertible_to<A, B> || requires(A a, B b) { a == b; } || r
 template <class... Ids>
 constexpr bool strangers()
 {
-    constexpr auto to_all = []<class A>() { return ((std::same_as<A, Ids> || !mixes<A, Ids>)&&...); };
+    constexpr auto to_all = []<class A>() { return ((std::same_as<A, Ids> || !mixes<A, Ids>) && ...); };
     return (to_all.template operator()<Ids>() && ...);
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "rheo/trace/chrome.hpp"
+#include "support/catch.hpp"
 #if __has_include(<nlohmann/json.hpp>)
 #include <nlohmann/json.hpp>
 #define RHEO_TEST_JSON
@@ -32,10 +32,17 @@ static_assert(stream_of(activity::decide) == trace_stream::step && stream_of(act
 TEST_CASE("two ranks on one time line")
 {
     std::vector<trace_event> const events{
-        {.rank = rank_id{0}, .what = activity::forward, .pipeline = pipeline_id{0}, .stage = stage_id{1}, .item = 3, .generation = {},
-            .step = step_id{2}, .attempt = {}, .start = {0.5}, .end = {0.75}},
-        {.rank = rank_id{1}, .what = activity::shrink, .generation = generation_id{1}, .step = step_id{2}, .attempt = {}, .start = {1.0},
-            .end = {1.0}},
+        {.rank = rank_id{0},
+         .what = activity::forward,
+         .pipeline = pipeline_id{0},
+         .stage = stage_id{1},
+         .item = 3,
+         .generation = {},
+         .step = step_id{2},
+         .attempt = {},
+         .start = {0.5},
+         .end = {0.75}},
+        {.rank = rank_id{1}, .what = activity::shrink, .generation = generation_id{1}, .step = step_id{2}, .attempt = {}, .start = {1.0}, .end = {1.0}},
     };
     CHECK('\n' + text_of(events) == R"(
 {"displayTimeUnit":"ms","traceEvents":[

@@ -6,8 +6,8 @@
 #include <random>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -19,8 +19,8 @@ static_assert([] {
             return false;
         }
     }
-    return activity_named("F") == activity::forward && activity_named("first_instruction") == activity::first_instruction
-        && !activity_named("f") && !activity_named("");
+    return activity_named("F") == activity::forward && activity_named("first_instruction") == activity::first_instruction && !activity_named("f") &&
+           !activity_named("");
 }());
 static_assert([] {
     for (int k = 0; is_event(static_cast<instruction_kind>(k)); ++k) {
@@ -35,8 +35,16 @@ static_assert(is_recovery(activity::detect) && !is_recovery(activity::decide) &&
 
 trace_event example()
 {
-    return {.rank = rank_id{3}, .what = activity::send_activation, .pipeline = pipeline_id{1}, .stage = stage_id{2}, .item = 7,
-        .generation = generation_id{4}, .step = step_id{12}, .attempt = attempt_id{1}, .start = {0.1}, .end = {0.25}};
+    return {.rank = rank_id{3},
+            .what = activity::send_activation,
+            .pipeline = pipeline_id{1},
+            .stage = stage_id{2},
+            .item = 7,
+            .generation = generation_id{4},
+            .step = step_id{12},
+            .attempt = attempt_id{1},
+            .start = {0.1},
+            .end = {0.25}};
 }
 
 std::string text_of(std::vector<trace_event> const& events)
@@ -58,22 +66,26 @@ TEST_CASE("clock and energy stand at the end of the line where they are known, a
 {
     auto event = example();
     event.clock = {1410.0};
-    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410})" "\n"));
+    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410})"
+                                                           "\n"));
     CHECK(read(text_of({event})).events == std::vector{event});
     event.energy = {0.125};
-    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410,"energy_J":0.125})" "\n"));
+    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"clock_MHz":1410,"energy_J":0.125})"
+                                                           "\n"));
     auto alone = example();
     alone.energy = {1e-3};
     CHECK(read(text_of({event, alone, example()})).events == std::vector{event, alone, example()});
-    CHECK_THAT(read(R"({"rank":0,"name":"F","pipeline":0,"stage":0,"item":0,"generation":0,"step":0,"attempt":0,"start_s":0,"end_s":1,"clock_MHz":x})" "\n").reason,
+    CHECK_THAT(read(R"({"rank":0,"name":"F","pipeline":0,"stage":0,"item":0,"generation":0,"step":0,"attempt":0,"start_s":0,"end_s":1,"clock_MHz":x})"
+                    "\n")
+                   .reason,
                Catch::Matchers::ContainsSubstring("a number after ',\"clock_MHz\":'"));
 }
 
 TEST_CASE("an event is one line with its units in the keys")
 {
-    CHECK(text_of({example()})
-        == R"({"rank":3,"name":"SEND_F","pipeline":1,"stage":2,"item":7,"generation":4,"step":12,"attempt":1,"start_s":0.1,"end_s":0.25})"
-           "\n");
+    CHECK(text_of({example()}) ==
+          R"({"rank":3,"name":"SEND_F","pipeline":1,"stage":2,"item":7,"generation":4,"step":12,"attempt":1,"start_s":0.1,"end_s":0.25})"
+          "\n");
 }
 
 TEST_CASE("random events of every activity come back bit for bit")

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/trace/svg.hpp"
 #include "rheo/trace/svg_curves.hpp"
 #include "rheo/trace/svg_lanes.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 
@@ -24,8 +24,16 @@ std::size_t count_of(std::string const& text, std::string const& what)
 
 trace_event event(int rank, activity what, int item, double start, double end)
 {
-    return {.rank = rank_id{rank}, .what = what, .pipeline = pipeline_id{0}, .stage = stage_id{0}, .item = item, .generation = {}, .step = {},
-            .attempt = {}, .start = {start}, .end = {end}};
+    return {.rank = rank_id{rank},
+            .what = what,
+            .pipeline = pipeline_id{0},
+            .stage = stage_id{0},
+            .item = item,
+            .generation = {},
+            .step = {},
+            .attempt = {},
+            .start = {start},
+            .end = {end}};
 }
 
 }  // namespace
@@ -52,9 +60,9 @@ TEST_CASE("a picture of one of each shape")
 
 TEST_CASE("lanes: a box for each event in the span, on its rank's lane, in proportion to its time")
 {
-    std::vector<trace_event> const events{event(0, activity::forward, 0, 1.0, 1.5), event(4, activity::backward, 7, 1.5, 2.0),
+    std::vector<trace_event> const events{event(0, activity::forward, 0, 1.0, 1.5),      event(4, activity::backward, 7, 1.5, 2.0),
                                           event(4, activity::update, no_item, 1.0, 1.0), event(0, activity::forward, 1, 0.0, 1.0),
-                                          event(4, activity::forward, 2, 2.0, 3.0), event(9, activity::forward, 3, 1.0, 2.0)};
+                                          event(4, activity::forward, 2, 2.0, 3.0),      event(9, activity::forward, 3, 1.0, 2.0)};
     auto const text = draw_lanes(events, {{rank_id{0}, rank_id{4}}, {1.0}, {2.0}});
     CHECK(count_of(text, "<title>") == 2);  // what touches the span only is outside of it
     CHECK(count_of(text, "F 0: 500 ms") == 1);

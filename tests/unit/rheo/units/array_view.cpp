@@ -37,11 +37,11 @@ constexpr bool as_span = std::is_convertible_v<From, array_view<T>> == std::is_c
 
 /// What is or is not a view of T is what is or is not a std::span of it.
 template <class T>
-constexpr bool agrees_with_span = as_span<std::vector<T>&, T> && as_span<std::vector<T>&, T const> && as_span<std::vector<T> const&, T> &&
-                                  as_span<std::vector<T> const&, T const> && as_span<std::vector<T>, T> && as_span<std::vector<T>, T const> &&
-                                  as_span<std::array<T, 3>&, T> && as_span<std::array<T, 3> const&, T const> && as_span<T (&)[3], T> && as_span<T (&)[3], T const> &&
-                                  as_span<T const (&)[3], T> && as_span<T const (&)[3], T const> && as_span<std::span<T>, T> && as_span<std::span<T>, T const> &&
-                                  as_span<std::span<T const>, T> && as_span<T*, T> && as_span<T, T const> && as_span<std::string, T const>;
+constexpr bool agrees_with_span =
+    as_span<std::vector<T>&, T> && as_span<std::vector<T>&, T const> && as_span<std::vector<T> const&, T> && as_span<std::vector<T> const&, T const> &&
+    as_span<std::vector<T>, T> && as_span<std::vector<T>, T const> && as_span<std::array<T, 3>&, T> && as_span<std::array<T, 3> const&, T const> &&
+    as_span<T (&)[3], T> && as_span<T (&)[3], T const> && as_span<T const (&)[3], T> && as_span<T const (&)[3], T const> && as_span<std::span<T>, T> &&
+    as_span<std::span<T>, T const> && as_span<std::span<T const>, T> && as_span<T*, T> && as_span<T, T const> && as_span<std::string, T const>;
 
 static_assert(agrees_with_span<int> && agrees_with_span<char> && agrees_with_span<base> && agrees_with_span<derived> && agrees_with_span<int const*>);
 static_assert(as_span<std::vector<derived>&, base const> && as_span<std::vector<derived>&, base>, "a derived type is wider: its array is none of its base");

@@ -30,14 +30,19 @@ constexpr bool second_line_is(std::string_view text, std::string_view expected)
 static_assert(second_line_is("a\r\nb,c\r\n", "b,c") && second_line_is("a\n\n", ""));
 
 static_assert(cells_of("a,,b").size() == 3 && cells_of("a,,b")[1].empty() && cells_of("a,,b")[2] == "b");
-static_assert(lines_in("\xEF\xBB\xBF") == 0 && second_line_is("\xEF\xBB\xBF" "a\nb", "b"));
+static_assert(lines_in("\xEF\xBB\xBF") == 0 && second_line_is("\xEF\xBB\xBF"
+                                                              "a\nb",
+                                                              "b"));
 constexpr bool first_line_is(std::string_view text, std::string_view expected)
 {
     line_reader lines{text};
     std::string_view line;
     return lines.next(line) && line == expected;
 }
-static_assert(first_line_is("\xEF\xBB\xBF" "a,b\r\n", "a,b") && first_line_is("a\xEF\xBB\xBF\n", "a\xEF\xBB\xBF"));
+static_assert(first_line_is("\xEF\xBB\xBF"
+                            "a,b\r\n",
+                            "a,b") &&
+              first_line_is("a\xEF\xBB\xBF\n", "a\xEF\xBB\xBF"));
 
 static_assert(trimmed(" \ta b\r ") == "a b" && trimmed(" \t").empty() && trimmed("").empty());
 static_assert(cells_of(" a ,\t,\"b\",\" c \"")[0] == "a" && cells_of(" a ,\t,\"b\",\" c \"")[1].empty());

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "rheo/units/nearest_name.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 

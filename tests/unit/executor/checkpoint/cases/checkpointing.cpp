@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
 #include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 using namespace std::chrono_literals;

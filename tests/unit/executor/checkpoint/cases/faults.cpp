@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
-#include "support/temporary_folder.hpp"
 #include "executor/config/strict_json.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
@@ -50,10 +50,7 @@ std::string elsewhere(Work work)
     return sentence;
 }
 
-std::string state_and_sentence(small_job::written const& end)
-{
-    return (end.state == writer_state::failed ? "failed: " : "not failed: ") + end.sentence;
-}
+std::string state_and_sentence(small_job::written const& end) { return (end.state == writer_state::failed ? "failed: " : "not failed: ") + end.sentence; }
 
 /// The file with one byte changed, or cut.
 void change(fs::path const& file, std::size_t where)
@@ -169,7 +166,8 @@ TEST_CASE("a flipped bit anywhere is seen")
         auto const size = fs::file_size(file);
         for (std::size_t where = 0; where < size; where += 1 + size / 60) {
             change(file, where);
-            auto const blank = std::string{name} == "manifest.json" && small_job::same(find_newest_checkpoint(run.path).newest.value(), *small_job::state_after(step_id{2}));
+            auto const blank =
+                std::string{name} == "manifest.json" && small_job::same(find_newest_checkpoint(run.path).newest.value(), *small_job::state_after(step_id{2}));
             if (!blank) {  // a blank between two tokens of the manifest: nothing of it changed
                 only_step_1(run.path, name);
             }
@@ -245,7 +243,8 @@ TEST_CASE("a manifest of another schema, or one that is not what it should be")
         bad.erase(key);
         INFO(key);
         CHECK(refused(bad) != "taken");
-        for (nlohmann::json const& other : {nlohmann::json(), nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json::array({1}), nlohmann::json::object()}) {
+        for (nlohmann::json const& other :
+             {nlohmann::json(), nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json::array({1}), nlohmann::json::object()}) {
             bad[key] = other;
             CHECK(refused(bad) != "taken");
         }

@@ -8,14 +8,14 @@
 #include <tuple>
 #include <utility>
 
-#include <nlohmann/json.hpp>
 #include <sys/wait.h>
+#include <nlohmann/json.hpp>
 
-#include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
-#include "support/temporary_folder.hpp"
-#include "executor/host/back_end.hpp"
 #include "executor/config/toml.hpp"
+#include "executor/host/back_end.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
@@ -54,7 +54,7 @@ outcome rheo_program(temporary_folder const& folder, std::string const& argument
     auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
     REQUIRE(std::filesystem::exists(program));
     auto const command = "cd '" + folder.path.string() + "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK timeout 60 '" + program.string() + "' " +
-        arguments + " >out 2>err </dev/null";
+                         arguments + " >out 2>err </dev/null";
     int const status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
 }
@@ -154,7 +154,8 @@ TEST_CASE("weights as others write them: without the prefix, with masks and a ti
     std::tie(entries, data) = before;
     add("h.7.ln_1.bias", {1}, {0});
     folder.write("in/model.safetensors", format_safetensors(entries) + data);
-    CHECK_THROWS_WITH(import_huggingface(folder.path / "in", folder.path / "run2"), ContainsSubstring("has 'h.7.ln_1.bias', which the model of its config.json does not have"));
+    CHECK_THROWS_WITH(import_huggingface(folder.path / "in", folder.path / "run2"),
+                      ContainsSubstring("has 'h.7.ln_1.bias', which the model of its config.json does not have"));
     auto config = nlohmann::json::parse(folder.read("out/config.json"));
     config["n_layer"] = 3;
     folder.write("in/config.json", config.dump());
@@ -162,7 +163,8 @@ TEST_CASE("weights as others write them: without the prefix, with masks and a ti
     config["n_layer"] = 2;
     config["n_positions"] = 7;
     folder.write("in/config.json", config.dump());
-    CHECK_THROWS_WITH(import_huggingface(folder.path / "in", folder.path / "run2"), ContainsSubstring("in shape [6, 8]; the model of its config.json has it in [7, 8]"));
+    CHECK_THROWS_WITH(import_huggingface(folder.path / "in", folder.path / "run2"),
+                      ContainsSubstring("in shape [6, 8]; the model of its config.json has it in [7, 8]"));
     CHECK_FALSE(std::filesystem::exists(folder.path / "run2"));
 }
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
 #include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 

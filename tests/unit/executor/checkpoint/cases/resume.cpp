@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "executor/config/toml.hpp"
+#include "support/catch.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
@@ -38,20 +38,21 @@ TEST_CASE("a refusal says every difference, and which of them come from the mach
     CHECK(sentence_about(differ) == "seed was 1 and is now 2: other microbatches are drawn");
     differ.push_back({"BLAS", "Haswell", "SkylakeX", "products are rounded otherwise", true});
     differ.push_back({"kernels", "host, 12", "host, 13", "bits may differ", true});
-    CHECK(sentence_about(differ)
-        == "seed was 1 and is now 2: other microbatches are drawn; BLAS was Haswell and is now SkylakeX: products are rounded otherwise; kernels was "
-           "host, 12 and is now host, 13: bits may differ; this machine and this build, not the config, decide BLAS and kernels: the bits stay "
-           "the same where the run began, or with OPENBLAS_CORETYPE=Haswell where the processor has it");
+    CHECK(sentence_about(differ) ==
+          "seed was 1 and is now 2: other microbatches are drawn; BLAS was Haswell and is now SkylakeX: products are rounded otherwise; kernels was "
+          "host, 12 and is now host, 13: bits may differ; this machine and this build, not the config, decide BLAS and kernels: the bits stay "
+          "the same where the run began, or with OPENBLAS_CORETYPE=Haswell where the processor has it");
 }
 
 TEST_CASE("another device or dtype is said as the key that changed, with the value that sets it back; the machine is not blamed")
 {
-    std::vector<fingerprint_line> const device{{"dtypes", "bf16, exact int64 sums"}, {"BLAS", "cuBLASLt 130100, one sequence of terms"}, {"kernels", "CUDA 13.0, H200 (sm_90), 1.0"}};
+    std::vector<fingerprint_line> const device{
+        {"dtypes", "bf16, exact int64 sums"}, {"BLAS", "cuBLASLt 130100, one sequence of terms"}, {"kernels", "CUDA 13.0, H200 (sm_90), 1.0"}};
     std::vector<fingerprint_line> const host{{"dtypes", "fp32, exact int64 sums"}, {"BLAS", "Haswell"}, {"kernels", "host, 12 1.0"}};
-    CHECK(sentence_about(differences(device, host))
-        == "run.device was cuda and is now cpu: operations are rounded otherwise there; with run.device = \"cuda\" the bits stay those of the run that began; "
-           "dtypes was bf16, exact int64 sums and is now fp32, exact int64 sums: numbers are now rounded otherwise; with train.dtype = \"bf16\" the bits stay "
-           "those of the run that began");
+    CHECK(sentence_about(differences(device, host)) ==
+          "run.device was cuda and is now cpu: operations are rounded otherwise there; with run.device = \"cuda\" the bits stay those of the run that began; "
+          "dtypes was bf16, exact int64 sums and is now fp32, exact int64 sums: numbers are now rounded otherwise; with train.dtype = \"bf16\" the bits stay "
+          "those of the run that began");
     auto const back = differences(host, device);
     REQUIRE(back.size() == 2);
     CHECK_THAT(back[0].sentence(), ContainsSubstring("run.device was cpu and is now cuda: ") && ContainsSubstring("with run.device = \"cpu\""));
@@ -62,7 +63,8 @@ TEST_CASE("another device or dtype is said as the key that changed, with the val
     // Two devices: the machine decides, and no host's BLAS is offered.
     auto other = device;
     other[1].value = "cuBLASLt 140000, one sequence of terms";
-    CHECK_THAT(sentence_about(differences(device, other)), ContainsSubstring("this machine and this build, not the config, decide BLAS") && !ContainsSubstring("OPENBLAS_CORETYPE"));
+    CHECK_THAT(sentence_about(differences(device, other)),
+               ContainsSubstring("this machine and this build, not the config, decide BLAS") && !ContainsSubstring("OPENBLAS_CORETYPE"));
 }
 
 TEST_CASE("changed keys of the config, in the form that the run folder keeps")

@@ -2,13 +2,13 @@
 // The scales of rows in a checkpoint: they come back as they were, and serve sums of the other kind, moved by the bits that 64 have more.
 #include <algorithm>
 
-#include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
-#include "rheo/model/gpt.hpp"
-#include "rheo/model/state.hpp"
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/host/back_end.hpp"
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/state.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 

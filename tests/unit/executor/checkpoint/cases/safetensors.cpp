@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
+#include "rheo/units/expects.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "rheo/units/expects.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
@@ -89,7 +89,8 @@ TEST_CASE("a file is read by its names")
 TEST_CASE("lengths that lie beyond the file")
 {
     CHECK_THROWS_WITH(parse(std::string{"abc"}), ContainsSubstring("it has only 3 bytes"));
-    for (std::uint64_t const length : {std::uint64_t{1}, std::uint64_t{100'000'001}, std::uint64_t{1} << 32, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) - 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
+    for (std::uint64_t const length : {std::uint64_t{1}, std::uint64_t{100'000'001}, std::uint64_t{1} << 32, std::uint64_t{1} << 63,
+                                       (std::uint64_t{1} << 63) - 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
         CHECK_THROWS_WITH(parse(with_length("", length)), ContainsSubstring("says that its header has"));
     }
     CHECK_THROWS_WITH(parse(with_length("{}", 200'000'000), std::int64_t{1} << 40), ContainsSubstring("a header at most 100000000"));

@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
-#include "support/catch.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
-#include "support/temporary_folder.hpp"
 #include "executor/records/earlier_run.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
 namespace fs = std::filesystem;

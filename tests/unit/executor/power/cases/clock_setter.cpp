@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "support/catch.hpp"
 #include "executor/power/devices/emulated_device.hpp"
 #include "executor/power/devices/nvml_device.hpp"
+#include "support/catch.hpp"
 #include "unit/executor/power/standin_folder.hpp"
 
 using namespace rheo;
@@ -81,7 +81,8 @@ TEST_CASE("a wish is followed, an equal one is not sent again, and at the end th
         CHECK(status.switches == 2);
         CHECK(status.failures == 0);
     }
-    CHECK(folder.log() == std::vector<std::string>{"reset 0", "set 0 " + std::to_string(folder.lowest()), "set 0 " + std::to_string(folder.second()), "reset 0"});
+    CHECK(folder.log() ==
+          std::vector<std::string>{"reset 0", "set 0 " + std::to_string(folder.lowest()), "set 0 " + std::to_string(folder.second()), "reset 0"});
     CHECK(said.all == std::vector<std::string>{"clocks are set directly"});
     CHECK_FALSE(std::filesystem::exists(folder.path / ("rheo-clock-" + std::to_string(::geteuid()) + "-GPU-standin-0")));
 }
@@ -194,7 +195,8 @@ TEST_CASE("where nothing may be set nothing is touched, and the wish is none the
         clock_setter setter{gpu(), config};
         setter.wish(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
-        CHECK(setter.status().sentence == "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
+        CHECK(setter.status().sentence ==
+              "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
     }
     CHECK(folder.locked(0) == 0);
     config.guardian = folder.write("false", "#!/bin/sh\nexit 1\n");

@@ -79,7 +79,8 @@ TEST_CASE("what a machine does not have is said; one half without the other is a
     temporary_folder const empty;
     auto const none = cpu_device::open(-1, empty.path.string());
     REQUIRE_FALSE(none);
-    CHECK(none.why().sentence == "there is no RAPL package in " + empty.path.string() + "/class/powercap, and there is no cpufreq in " + empty.path.string() + "/devices/system/cpu");
+    CHECK(none.why().sentence ==
+          "there is no RAPL package in " + empty.path.string() + "/class/powercap, and there is no cpufreq in " + empty.path.string() + "/devices/system/cpu");
     machine_folder const host;
     std::filesystem::remove_all(host.path / "class");
     auto clocks_only = host.open();

@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "executor/power/clock_setter.hpp"
 #include "support/catch.hpp"
 #include "support/process.hpp"
-#include "executor/power/clock_setter.hpp"
 #include "unit/executor/power/guarded_rank.hpp"
 #include "unit/executor/power/machine_folder.hpp"
 
@@ -95,7 +95,10 @@ TEST_CASE("a guardian of processors that is killed is replaced, and the next one
         auto const first = guardians_of(rank.pid);
         REQUIRE(first.size() == 1);
         ::kill(first[0], SIGKILL);
-        CHECK(comes_true([&] { auto const now = guardians_of(rank.pid); return now.size() == 1 && now != first; }));
+        CHECK(comes_true([&] {
+            auto const now = guardians_of(rank.pid);
+            return now.size() == 1 && now != first;
+        }));
         CHECK(comes_true([&] { return host.read("said").ends_with("the guardian of the clocks had ended; another one is in charge\n"); }));
         CHECK(all_at(host, locked_to(1200)));
         ::kill(rank.pid, SIGKILL);
@@ -147,27 +150,30 @@ TEST_CASE("files that may not be written any more: said once, advised from there
             if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) {
                 ::_exit(9);
             }
-            be_rank(host, 1200, "", [&](clock_setter& setter) {
-                bool const held = setter.status().rung == clock_rung::direct && all_at(host, locked_to(1200));
-                host.write("go", "");
-                if (!comes_true([&] { return std::filesystem::exists(host.path / "locked"); })) {
-                    ::_exit(8);
-                }
-                for (int const mhz : {1500, 1800}) {
-                    setter.wish({static_cast<double>(mhz)});
-                    if (!setter.settled_within({20})) {
-                        ::_exit(7);
+            be_rank(
+                host, 1200, "",
+                [&](clock_setter& setter) {
+                    bool const held = setter.status().rung == clock_rung::direct && all_at(host, locked_to(1200));
+                    host.write("go", "");
+                    if (!comes_true([&] { return std::filesystem::exists(host.path / "locked"); })) {
+                        ::_exit(8);
                     }
-                }
-                host.write("gone", "");
-                bool const advises = setter.status().rung == clock_rung::advise_only;
-                if (!comes_true([&] { return std::filesystem::exists(host.path / "again"); })) {
-                    ::_exit(6);
-                }
-                if (!held || !advises) {
-                    ::_exit(held ? 5 : 4);
-                }
-            }, program);
+                    for (int const mhz : {1500, 1800}) {
+                        setter.wish({static_cast<double>(mhz)});
+                        if (!setter.settled_within({20})) {
+                            ::_exit(7);
+                        }
+                    }
+                    host.write("gone", "");
+                    bool const advises = setter.status().rung == clock_rung::advise_only;
+                    if (!comes_true([&] { return std::filesystem::exists(host.path / "again"); })) {
+                        ::_exit(6);
+                    }
+                    if (!held || !advises) {
+                        ::_exit(held ? 5 : 4);
+                    }
+                },
+                program);
         }};
         REQUIRE(ready(host, ""));
         REQUIRE(comes_true([&] { return std::filesystem::exists(host.path / "go"); }));

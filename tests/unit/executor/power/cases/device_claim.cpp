@@ -42,10 +42,7 @@ device_claim join(temporary_folder const& folder, std::string const& key = "GPU-
     return std::move(*claim);
 }
 
-restoration writing(std::string const& text)
-{
-    return {{{{restoration_kind::write, "/sys/x", text}}}};
-}
+restoration writing(std::string const& text) { return {{{{restoration_kind::write, "/sys/x", text}}}}; }
 
 }  // namespace
 
@@ -145,9 +142,7 @@ TEST_CASE("what was there before is what the first rank read: later ones, and th
     temporary_folder const folder;
     counted device;
     bool untouched = false;
-    auto const own = [&](std::string const& text) {
-        return [&untouched, text](bool is) { return untouched = is, writing(text); };
-    };
+    auto const own = [&](std::string const& text) { return [&untouched, text](bool is) { return untouched = is, writing(text); }; };
     std::optional first{join(folder)};
     CHECK(*first->begin(own("original")) == writing("original"));
     CHECK(untouched);

@@ -18,7 +18,8 @@ TEST_CASE("a host with GPUs: each with its rung, none touched; what is not there
     CHECK(host.devices[1].rung != clock_rung::zeusd);
     CHECK_FALSE(host.devices[1].sentence.empty());
     CHECK(host.devices[1].energy.empty());
-    CHECK(host.missing == std::vector<std::string>{"there is no RAPL package in " + folder.path.string() + "/class/powercap, and there is no cpufreq in " + folder.path.string() + "/devices/system/cpu"});
+    CHECK(host.missing == std::vector<std::string>{"there is no RAPL package in " + folder.path.string() + "/class/powercap, and there is no cpufreq in " +
+                                                   folder.path.string() + "/devices/system/cpu"});
     auto const older = find_devices({.nvml = RHEO_STANDIN_NVML_OLDER, .sysfs = folder.path.string(), .zeusd = ""});
     REQUIRE(older.devices.size() == 2);
     CHECK(older.devices[0].energy == std::string{RHEO_STANDIN_NVML_OLDER} + " has no nvmlDeviceGetTotalEnergyConsumption");

@@ -5,11 +5,11 @@
 
 #include <fstream>
 
+#include "executor/power/clock_setter.hpp"
+#include "executor/power/devices/nvml_device.hpp"
 #include "support/catch.hpp"
 #include "support/process.hpp"
-#include "executor/power/clock_setter.hpp"
 #include "unit/executor/power/guarded_rank.hpp"
-#include "executor/power/devices/nvml_device.hpp"
 #include "unit/executor/power/standin_folder.hpp"
 
 using namespace rheo;
@@ -62,10 +62,25 @@ TEST_CASE("however a rank ends, its clock is put back and its guardian ends")
         int status;
     };
     for (ending const& one : {ending{"in order", [](clock_setter&) {}, 0}, ending{"exit", [](clock_setter&) { ::_exit(3); }, 3},
-                             ending{"abort", [](clock_setter&) { ::signal(SIGABRT, SIG_DFL); std::abort(); }, SIGABRT},
-                             ending{"SIGTERM", [](clock_setter&) { ::signal(SIGTERM, SIG_DFL); ::raise(SIGTERM); }, SIGTERM},
-                             ending{"SIGKILL", [](clock_setter&) { ::kill(::getpid(), SIGKILL); }, SIGKILL},
-                             ending{"segmentation fault", [](clock_setter&) { ::signal(SIGSEGV, SIG_DFL); ::raise(SIGSEGV); }, SIGSEGV}}) {
+                              ending{"abort",
+                                     [](clock_setter&) {
+                                         ::signal(SIGABRT, SIG_DFL);
+                                         std::abort();
+                                     },
+                                     SIGABRT},
+                              ending{"SIGTERM",
+                                     [](clock_setter&) {
+                                         ::signal(SIGTERM, SIG_DFL);
+                                         ::raise(SIGTERM);
+                                     },
+                                     SIGTERM},
+                              ending{"SIGKILL", [](clock_setter&) { ::kill(::getpid(), SIGKILL); }, SIGKILL},
+                              ending{"segmentation fault",
+                                     [](clock_setter&) {
+                                         ::signal(SIGSEGV, SIG_DFL);
+                                         ::raise(SIGSEGV);
+                                     },
+                                     SIGSEGV}}) {
         CAPTURE(one.name);
         heir const all;
         standin_folder const folder;
@@ -115,7 +130,10 @@ TEST_CASE("a guardian that is killed is replaced, and the one after it does the 
         auto const first = guardians_of(rank.pid);
         REQUIRE(first.size() == 1);
         ::kill(first[0], SIGKILL);
-        CHECK(comes_true([&] { auto const now = guardians_of(rank.pid); return now.size() == 1 && now != first; }));
+        CHECK(comes_true([&] {
+            auto const now = guardians_of(rank.pid);
+            return now.size() == 1 && now != first;
+        }));
         CHECK(comes_true([&] { return folder.read("said") == "clocks are set directly\nthe guardian of the clocks had ended; another one is in charge\n"; }));
         CHECK(folder.locked(0) == folder.lowest());
         ::kill(rank.pid, SIGKILL);
@@ -133,13 +151,16 @@ TEST_CASE("a guardian that cannot be replaced: the rank puts the clock back at o
     std::filesystem::copy(*guardian_program(""), program);
     {
         process rank{[&] {
-            be_rank(folder, folder.lowest(), "", [&](clock_setter& setter) {
-                if (!comes_true([&] { return setter.status().rung == clock_rung::advise_only; })) {
-                    ::_exit(1);
-                }
-                setter.wish({static_cast<double>(folder.second())});
-                ::_exit(setter.settled_within({20}) ? 0 : 2);
-            }, program);
+            be_rank(
+                folder, folder.lowest(), "",
+                [&](clock_setter& setter) {
+                    if (!comes_true([&] { return setter.status().rung == clock_rung::advise_only; })) {
+                        ::_exit(1);
+                    }
+                    setter.wish({static_cast<double>(folder.second())});
+                    ::_exit(setter.settled_within({20}) ? 0 : 2);
+                },
+                program);
         }};
         REQUIRE(ready(folder));
         auto const guardians = guardians_of(rank.pid);

@@ -3,10 +3,10 @@
 // there is a way back.
 #include "executor/power/permission/ladder.hpp"
 
-#include "support/catch.hpp"
 #include "executor/power/devices/nvml_device.hpp"
-#include "unit/executor/power/standin_folder.hpp"
 #include "executor/power/devices/zeusd.hpp"
+#include "support/catch.hpp"
+#include "unit/executor/power/standin_folder.hpp"
 #include "unit/executor/power/zeusd_standin.hpp"
 
 using namespace rheo;
@@ -22,7 +22,9 @@ zeusd_standin::reply good(std::string const& line, std::string const&) { return 
 /// All three rungs for the first GPU; the site's command leaves what it was told in a file.
 ladder_config all_three(standin_folder const& folder, std::string const& socket)
 {
-    return {.zeusd = socket, .pci_address = "0000:01:00.0", .lock_line = "echo {device} {mhz} >> " + (folder.path / "site").string(),
+    return {.zeusd = socket,
+            .pci_address = "0000:01:00.0",
+            .lock_line = "echo {device} {mhz} >> " + (folder.path / "site").string(),
             .back_line = "echo {device} back >> " + (folder.path / "site").string()};
 }
 
@@ -77,7 +79,8 @@ TEST_CASE("permission that is lost in the middle costs a rung, not a wish; an er
     REQUIRE(ladder.lock({static_cast<double>(folder.second())}));
     CHECK(ladder.rung() == clock_rung::zeusd);
     CHECK_THAT(ladder.sentence(), ContainsSubstring("Insufficient Permissions"));
-    CHECK(zeusd.requests().back() == "POST /gpu/set_gpu_locked_clocks?gpu_ids=5&min_clock_mhz=" + std::to_string(folder.second()) + "&max_clock_mhz=" + std::to_string(folder.second()) + "&block=true");
+    CHECK(zeusd.requests().back() == "POST /gpu/set_gpu_locked_clocks?gpu_ids=5&min_clock_mhz=" + std::to_string(folder.second()) +
+                                         "&max_clock_mhz=" + std::to_string(folder.second()) + "&block=true");
     // The way back through the driver is closed; the next one is taken.
     CHECK(perform(ladder.original()));
     CHECK(zeusd.requests().back() == "POST /gpu/reset_gpu_locked_clocks?gpu_ids=5&block=true");
@@ -104,7 +107,8 @@ TEST_CASE("zeusd: what it refuses, does not offer or does not have is told")
         CHECK(zeusd_device(path, "0000:01:00.0").why().sentence == "zeusd at " + path + " does not offer gpu-control");
     }
     {
-        zeusd_standin const refuses{path, [](std::string const&, std::string const&) { return zeusd_standin::reply{403, "{\"errors\": {\"0\": \"no\nno\"}}"}; }};
+        zeusd_standin const refuses{path,
+                                    [](std::string const&, std::string const&) { return zeusd_standin::reply{403, "{\"errors\": {\"0\": \"no\nno\"}}"}; }};
         auto const refused = zeusd_lock(path, 0, {1005.0});
         CHECK(refused.why().cause == refusal_cause::no_permission);
         CHECK(refused.why().sentence == "zeusd at " + path + " refuses 1005 MHz for device 0 with 403: {\"errors\": {\"0\": \"no no\"}}");
@@ -117,7 +121,8 @@ TEST_CASE("zeusd: what it refuses, does not offer or does not have is told")
         zeusd_standin const other{path, [](std::string const&, std::string const&) { return zeusd_standin::reply{0, "SSH-2.0-x\r\n"}; }};
         CHECK(zeusd_device(path, "0000:01:00.0").why().sentence == "what answers at " + path + " does not speak HTTP");
     }
-    for (auto const* body : {"", "[]", "{\"gpus\": 3, \"enabled_api_groups\": [\"gpu-control\"]}", "{\"enabled_api_groups\": 7}", "{\"gpus\": [1, {\"id\": \"x\", \"pci_address\": \"0000:01:00.0\"}], \"enabled_api_groups\": [\"gpu-control\"]}"}) {
+    for (auto const* body : {"", "[]", "{\"gpus\": 3, \"enabled_api_groups\": [\"gpu-control\"]}", "{\"enabled_api_groups\": 7}",
+                             "{\"gpus\": [1, {\"id\": \"x\", \"pci_address\": \"0000:01:00.0\"}], \"enabled_api_groups\": [\"gpu-control\"]}"}) {
         CAPTURE(body);
         zeusd_standin const odd{path, [=](std::string const&, std::string const&) { return zeusd_standin::reply{200, body}; }};
         CHECK_FALSE(zeusd_device(path, "0000:01:00.0"));
@@ -152,5 +157,6 @@ TEST_CASE("a site command must be complete, and the device a plain word")
     CHECK_THAT(why("set {device}", "back"), ContainsSubstring("has no {mhz}"));
     CHECK_THAT(why("set {mhz}", ""), ContainsSubstring("has no line that puts clocks back"));
     CHECK_THAT(why("set\t{mhz}", "back"), ContainsSubstring("a tab"));
-    CHECK(choose_rung(gpu(), {.direct = false, .lock_line = "exit 9 # {mhz}", .back_line = "true"}, probing::look).lock({1.0}).why().sentence == "'exit 9 # 1' ended with 9");
+    CHECK(choose_rung(gpu(), {.direct = false, .lock_line = "exit 9 # {mhz}", .back_line = "true"}, probing::look).lock({1.0}).why().sentence ==
+          "'exit 9 # 1' ended with 9");
 }

@@ -4,10 +4,10 @@
 
 #include <chrono>
 
-#include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
 #include "executor/power/guardian/shell_line.hpp"
 #include "rheo/units/expects.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo::power;
 
