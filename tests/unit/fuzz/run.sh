@@ -16,7 +16,13 @@ if [[ ! -e usable ]]; then
 fi
 
 # What the readers are made of, and nothing that needs MPI or BLAS.
-sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp "$root"/executor/checkpoint/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,huggingface,safetensors}.cpp "$root"/executor/config/{config,inject,schedule_file,strict_json,to_toml,toml}.cpp "$root"/executor/data/{data,token_files}.cpp "$root"/executor/report/{energy_page,html_report,step_page}.cpp "$root"/executor/plan/{foreseen,plan_file,plan_report,planning}.cpp "$root"/executor/records/{record_files,record_line,run_folder}.cpp)
+sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp
+  "$root"/executor/checkpoint/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,huggingface,safetensors}.cpp
+  "$root"/executor/config/{config,inject,schedule_file,strict_json,to_toml,toml}.cpp "$root"/executor/data/{data,token_files}.cpp
+  "$root"/executor/device/back_end.cpp "$root"/executor/os/mapped_copy.cpp
+  "$root"/executor/plan/{foreseen,job_templates,layer_profile_file,plan_file,plan_report,plan_tables,planning,text_table}.cpp
+  "$root"/executor/records/{record_files,record_line,report,run_folder}.cpp "$root"/executor/report/{energy_page,html_report,step_page}.cpp
+  "$root"/executor/state/resident_state.cpp "$root"/kernels/{digest/digest_host,detail/loops,detail/loops_choice}.cpp)
 stale() { # an object that is missing, or older than a file that it was made of
   [[ -e $1 && -e ${1%.o}.d ]] || return 0
   local file
@@ -31,7 +37,7 @@ for source in "${sources[@]}"; do
   object=$(basename "$source" .cpp).o
   objects+=("$object")
   if stale "$object"; then
-    "$compiler" "${flags[@]}" -MMD -DRHEO_VERSION='"fuzz"' -I"$root" -I"$root/include" -c "$source" -o "$object" || exit 1
+    "$compiler" "${flags[@]}" -MMD -DRHEO_VERSION='"fuzz"' -DRHEO_LOOP_LEVEL=baseline -w -Wno-invalid-constexpr -I"$root" -I"$root/include" -c "$source" -o "$object" || exit 1
     rm -f readers
   fi
 done
