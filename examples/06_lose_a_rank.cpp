@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of a rank, rehearsed without hardware: the program that the ranks run, interpreted on modelled time up to the loss,
-// what the survivors have finished by then, and so what is not computed again.
+// what the survivors have finished by then, and so what is not recomputed.
 #include <cstdio>
 
 #include "rheo/schedule/families/one_f_one_b.hpp"

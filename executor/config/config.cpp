@@ -112,7 +112,7 @@ std::optional<config_fault> check_power(run_config const& config)
         return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well",
                                                                 power.slow.well, power.slow.slow)};
     }
-    if (!power.profile.empty() && config.plan.recompute != recomputing::never) {
+    if (!power.profile.empty() && config.plan.recompute != recompute_policy::never) {
         return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
     }
     return std::nullopt;
@@ -174,11 +174,11 @@ std::optional<config_fault> check(run_config const& config)
         return config_fault{"plan.schedule",
                             fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
-    if ((plan.recompute == recomputing::as_needed || plan.recompute == recomputing::by_layers) && plan.memory_mib == 0) {
+    if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory_mib == 0) {
         return config_fault{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
-                                                          plan.recompute == recomputing::as_needed ? "auto" : "selective")};
+                                                          plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
     }
-    if (microbatch.slices > 1 && plan.recompute != recomputing::never && plan.recompute != recomputing::by_layers) {
+    if (microbatch.slices > 1 && plan.recompute != recompute_policy::never && plan.recompute != recompute_policy::selective) {
         return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
                                                           microbatch.slices)};
     }

@@ -48,12 +48,12 @@ struct optimizer_config {
     double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
 };
 
-/// Whether stages keep only the inputs of items that wait for their backward, or layers only a part, and compute the rest again.
-enum class recomputing : std::uint8_t {
+/// Whether stages keep only the inputs of items that wait for their backward, or layers only a part, and recompute the rest.
+enum class recompute_policy : std::uint8_t {
     never,
     always,
-    as_needed, ///< as few stages as keep each rank within plan.memory_mib
-    by_layers  ///< layers drop what costs least to make again, as few as keep each rank within plan.memory_mib
+    automatic, ///< as few stages as keep each rank within plan.memory_mib
+    selective  ///< layers drop what costs least to recompute, as few as keep each rank within plan.memory_mib
 };
 
 struct plan_config {
@@ -63,7 +63,7 @@ struct plan_config {
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
-    recomputing recompute = recomputing::never;
+    recompute_policy recompute = recompute_policy::never;
     std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
     double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
     int spares = 0;                     ///< ranks that wait until one is lost or leaves

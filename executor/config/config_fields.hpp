@@ -81,7 +81,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
     visit(
         "plan.recompute", c.plan.recompute, field_limits{},
-        "keep only the inputs of stages and compute activations again: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
+        "keep only the inputs of stages and recompute activations: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
     visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
     visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true},

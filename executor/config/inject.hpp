@@ -24,7 +24,7 @@ enum class fault_phase : std::uint8_t {
     backward,  ///< after a backward, before its gradient is sent
     input_gradient,   ///< after an input gradient, before it is sent
     weight_gradient,  ///< after a weight gradient
-    recompute, ///< after a forward that was computed again, before its backward
+    recompute, ///< after a forward that was recomputed, before its backward
     reduce,    ///< reductions posted, none awaited
     decide,    ///< before the vote of a finished attempt
     shrink,    ///< in a recovery, before the shrink

@@ -45,9 +45,9 @@ struct writer {
     }
 
     static std::string value(bool v) { return v ? "true" : "false"; }
-    static std::string value(recomputing v)
+    static std::string value(recompute_policy v)
     {
-        return v == recomputing::as_needed ? "\"auto\"" : v == recomputing::by_layers ? "\"selective\"" : value(v == recomputing::always);
+        return v == recompute_policy::automatic ? "\"auto\"" : v == recompute_policy::selective ? "\"selective\"" : value(v == recompute_policy::always);
     }
     static std::string value(std::string const& v) { return toml_text(v); }
     static std::string value(per_mille<int const> v) { return value(v.count / 1000.0); }

@@ -189,14 +189,14 @@ struct assignment {
         member.count = static_cast<int>(std::round(count));
     }
 
-    void take(recomputing& member) const
+    void take(recompute_policy& member) const
     {
         if (auto const word = from.value->value_exact<std::string>(); word == "auto" || from.raw == "auto") {
-            member = recomputing::as_needed;
+            member = recompute_policy::automatic;
         } else if (word == "selective" || from.raw == "selective") {
-            member = recomputing::by_layers;
+            member = recompute_policy::selective;
         } else if (auto const truth = from.value->value_exact<bool>()) {
-            member = *truth ? recomputing::always : recomputing::never;
+            member = *truth ? recompute_policy::always : recompute_policy::never;
         } else {
             wrong("true, false, \"auto\" or \"selective\"");
         }

@@ -21,7 +21,7 @@
 #include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/initialise/initialise.hpp"
 #include "rheo/model/layer.hpp"
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
@@ -67,7 +67,7 @@ public:
 
     /// The stage of `layers`; see its constructor.
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                              resident_state& state, std::span<made_again const> again = {}) = 0;
+                                              resident_state& state, std::span<recompute_level const> recompute_levels = {}) = 0;
 
     // Of state, in the back end's own memory; what is added may lie in messages.
     virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;

@@ -22,12 +22,12 @@ void host_back_end::copy(void* to, void const* from, std::size_t size)
 }
 
 std::unique_ptr<stage> host_back_end::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                                 resident_state& state, std::span<made_again const> again)
+                                                 resident_state& state, std::span<recompute_level const> recompute_levels)
 {
     if (policy_.accumulate == dtype::i32) {
-        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, again);
+        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, recompute_levels);
     }
-    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, again);
+    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, recompute_levels);
 }
 
 void host_back_end::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }

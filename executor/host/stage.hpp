@@ -78,8 +78,8 @@ template <dtype_policy Policy>
 class host_stage_of final : public stage_on<host_kernels<Policy>> {
 public:
     host_stage_of(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, host_back_end& on,
-                  std::span<made_again const> again = {})
-        : stage_on<host_kernels<Policy>>{layers, first, shape, microbatches, state, on, host_kernels<Policy>{on.pool()}, again}
+                  std::span<recompute_level const> recompute_levels = {})
+        : stage_on<host_kernels<Policy>>{layers, first, shape, microbatches, state, on, host_kernels<Policy>{on.pool()}, recompute_levels}
     {
     }
 };

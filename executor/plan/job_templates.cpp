@@ -38,11 +38,11 @@ std::vector<layer_profile> planned_layers(model_description const& model, run_co
                       ? profile_of(model, shape, {devices_per_node, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks}, policy)
                       : find_layer_profile(config.plan.layer_profile, policy).layers;
     expects(layers.size() == model.layers.size(), "plan.layer_profile is a profile of the model's layers");
-    bool const by_layers = config.plan.recompute == recomputing::by_layers;
+    bool const by_layers = config.plan.recompute == recompute_policy::selective;
     set_memory(layers, model, terms_of_ranks(shape, policy, pipelines),
-               !by_layers          ? made_again::nothing
-               : shape.slices == 1 ? made_again::all
-                                   : made_again::cheap);
+               !by_layers          ? recompute_level::none
+               : shape.slices == 1 ? recompute_level::full
+                                   : recompute_level::cheap);
     return layers;
 }
 
@@ -76,7 +76,7 @@ std::vector<makespan_template> templates_for(std::span<layer_profile const> laye
          .device_memory = device_memory,
          .effort = effort,
          .otherwise = one_f_one_b{},
-         .recompute = (config.plan.recompute == recomputing::always || config.plan.recompute == recomputing::as_needed) && devices_per_node == 1,
+         .recompute = (config.plan.recompute == recompute_policy::always || config.plan.recompute == recompute_policy::automatic) && devices_per_node == 1,
          .slices = config.train.microbatch.slices});
 }
 

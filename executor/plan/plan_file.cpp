@@ -111,27 +111,27 @@ std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p,
 }
 
 /// Per pipeline and rank a name for each layer.
-std::vector<std::vector<std::vector<made_again>>> read_made_again(json const& lists, plan const& p, std::string const& path)
+std::vector<std::vector<std::vector<recompute_level>>> read_recompute_levels(json const& lists, plan const& p, std::string const& path)
 {
-    auto const wrong = "no plan: 'made_again' must hold a list per pipeline, of a list per rank, of nothing, cheap or all for each layer";
+    auto const wrong = "no plan: 'recompute_level' must hold a list per pipeline, of a list per rank, of none, cheap or full for each layer";
     if (p.recompute || lists.size() != p.pipelines.size()) {
         refuse(path, wrong);
     }
-    std::vector<std::vector<std::vector<made_again>>> again;
+    std::vector<std::vector<std::vector<recompute_level>>> recompute_levels;
     for (std::size_t i = 0; i < lists.size(); ++i) {
         if (!lists[i].is_array() || lists[i].size() != ranks_of(p.pipelines[i]).size() || p.pipelines[i].cuts.empty()) {
             refuse(path, wrong);
         }
-        again.emplace_back();
+        recompute_levels.emplace_back();
         for (auto const& rank : lists[i]) {
             if (!rank.is_array() || rank.size() != at(p.pipelines[i].cuts.back())) {
                 refuse(path, wrong);
             }
-            auto& layers = again.back().emplace_back();
+            auto& layers = recompute_levels.back().emplace_back();
             for (auto const& name : rank) {
                 bool known = false;
-                for (auto const how : {made_again::nothing, made_again::cheap, made_again::all}) {
-                    if (name == name_of(how) && (how != made_again::all || p.slices == 1)) {
+                for (auto const how : {recompute_level::none, recompute_level::cheap, recompute_level::full}) {
+                    if (name == name_of(how) && (how != recompute_level::full || p.slices == 1)) {
                         layers.push_back(how);
                         known = true;
                     }
@@ -142,7 +142,7 @@ std::vector<std::vector<std::vector<made_again>>> read_made_again(json const& li
             }
         }
     }
-    return again;
+    return recompute_levels;
 }
 
 }  // namespace
@@ -202,8 +202,8 @@ plan read_plan_file(std::string const& path)
     if (auto const marked = whole.find("recomputed_stages"); marked != whole.end()) {
         result.recomputed = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
     }
-    if (auto const again = whole.find("made_again"); again != whole.end()) {
-        result.again = read_made_again(list_member(whole, "made_again", path), result, path);
+    if (auto const recompute_levels = whole.find("recompute_level"); recompute_levels != whole.end()) {
+        result.recompute_levels = read_recompute_levels(list_member(whole, "recompute_level", path), result, path);
     }
     if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
         result.clocks = read_clocks(*clocks, path);

@@ -65,13 +65,13 @@ std::string parts_for_people(memory_parts const& parts)
 }
 
 /// "cheap parts of layers 1, 2, 3; all of layer 4"; empty when nothing is.
-std::string again_for_people(std::span<made_again const> again)
+std::string recompute_for_people(std::span<recompute_level const> recompute_levels)
 {
     std::string text;
-    for (auto const& [how, what] : {std::pair{made_again::cheap, "cheap parts"}, {made_again::all, "all"}}) {
+    for (auto const& [how, what] : {std::pair{recompute_level::cheap, "cheap parts"}, {recompute_level::full, "all"}}) {
         std::vector<std::size_t> layers;
-        for (std::size_t l = 0; l < again.size(); ++l) {
-            if (again[l] == how) {
+        for (std::size_t l = 0; l < recompute_levels.size(); ++l) {
+            if (recompute_levels[l] == how) {
                 layers.push_back(l);
             }
         }
@@ -92,7 +92,7 @@ memory_terms terms_in(plan const& p, run_config const& config)
 bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
 {
     auto const parts = memory_parts_of(p, model, config, rank);
-    return parts.activations + parts.kept_gradients + parts.made_again;
+    return parts.activations + parts.kept_gradients + parts.recompute_buffer;
 }
 
 bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
@@ -109,7 +109,7 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, run_
     auto const& pipeline = p.pipelines[at(place.pipeline)];
     auto const compute = schedule_of(p, at(place.pipeline)).compute;
     auto const run = p.recompute ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
-    return parts_at(model, pipeline, run, place.position, terms_in(p, config), made_again_at(p, place));
+    return parts_at(model, pipeline, run, place.position, terms_in(p, config), recompute_levels_at(p, place));
 }
 
 bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
@@ -147,9 +147,9 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const shape = config.train.microbatch;
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
-    bool const dropped = config.plan.recompute == recomputing::by_layers;
+    bool const dropped = config.plan.recompute == recompute_policy::selective;
     text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches,
-                        dropped ? "; the fullest where all is made again that can be" : "");
+                        dropped ? "; the fullest with full recomputation" : "");
     text += templates_for_people(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
@@ -160,14 +160,14 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += instantiations_for_people(what);
 
     text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
-                        p.recompute && p.recomputed.empty() ? " with activations computed again" : "", step_for_people(what.step), to_string(digest_of(p)));
+                        p.recompute && p.recomputed.empty() ? " with activations recomputed" : "", step_for_people(what.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
             text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.reason);
         }
         if (p.recompute && !p.recomputed.empty()) {
-            text += fmt::format("    activations are computed again by {}\n", stages_for_people(recomputed_stages(p, i)));
+            text += fmt::format("    activations are recomputed by {}\n", stages_for_people(recomputed_stages(p, i)));
         }
         for (auto const rank : ranks_of(p.pipelines[i])) {
             std::vector<std::string> numbers, names;
@@ -180,8 +180,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
             text += fmt::format("                            {}\n", parts_for_people(memory->parts));
-            if (auto const again = again_for_people(made_again_at(p, position_of(p, rank))); !again.empty()) {
-                text += fmt::format("                            makes again {}\n", again);
+            if (auto const recompute_levels = recompute_for_people(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
+                text += fmt::format("                            recomputes {}\n", recompute_levels);
             }
         }
     }

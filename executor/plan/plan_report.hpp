@@ -22,7 +22,7 @@ memory_terms terms_in(plan const& p, run_config const& config);
 /// Bytes of a rank's tensors with moments, what stages have of them, accumulators and reduced gradients; its activations come on top.
 bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
 
-/// Bytes of activations that a rank holds at most while it does its part of the plan: those in flight, gradients that it keeps, what it makes again.
+/// Bytes of activations that a rank holds at most while it does its part of the plan: those in flight, gradients that it keeps, what it recomputes.
 bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank);
 
 /// What a rank needs, part by part; nothing for a spare.

@@ -53,9 +53,9 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
     for (int rank = 0; limit && rank < ranks; ++rank) {
         auto parts = memory_parts_of(p, model, config, rank_id{rank});
         parts.workspace = {};
-        if (auto const place = position_of(p, rank_id{rank}); place.found && config.plan.recompute == recomputing::by_layers) {
-            auto const again = made_again_at(p, place);
-            memory_plan const as_planned{.parts = parts, .again = {again.begin(), again.end()}, .available = *limit};
+        if (auto const place = position_of(p, rank_id{rank}); place.found && config.plan.recompute == recompute_policy::selective) {
+            auto const recompute_levels = recompute_levels_at(p, place);
+            memory_plan const as_planned{.parts = parts, .recompute_levels = {recompute_levels.begin(), recompute_levels.end()}, .available = *limit};
             if (!as_planned.fits()) {
                 return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", sentence_of(as_planned, fmt::format("rank {}", rank)),
                                    config.plan.memory_mib);
@@ -65,7 +65,7 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
         if (auto const needed = total(parts); needed > *limit) {
             auto const largest = largest_of(parts);
             return fmt::format("rank {} would hold {:.2f} MiB of state and activations{}, but plan.memory_mib is {:g}; the largest part is {:.2f} MiB of {}",
-                               rank, in_mebibytes(needed), config.plan.recompute == recomputing::as_needed ? " with all that can be computed again" : "",
+                               rank, in_mebibytes(needed), config.plan.recompute == recompute_policy::automatic ? " with full recomputation" : "",
                                config.plan.memory_mib, in_mebibytes(largest.size), largest.name);
         }
     }
@@ -120,7 +120,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
                                .pipelines = {},
                                .work = {},
                                .spares = {},
-                               .recompute = config.plan.recompute == recomputing::always,
+                               .recompute = config.plan.recompute == recompute_policy::always,
                                .own = own_schedule(config.plan),
                                .slices = config.train.microbatch.slices}};
     if (result.cannot = why_no_layers(model, config); !result) {
@@ -199,21 +199,21 @@ namespace {
 /// What each rank's layers drop, so that it keeps within the limit.
 void choose_layers(plan& p, model_description const& model, run_config const& config, bytes limit)
 {
-    p.again.clear();
+    p.recompute_levels.clear();
     bool some = false;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const compute = rheo::schedule_of(p, i).compute;
         auto const terms = terms_in(p, config);
-        p.again.emplace_back();
+        p.recompute_levels.emplace_back();
         for (int position = 0; position < static_cast<int>(compute.rows.size()); ++position) {
             auto const workspace = rank_flow_at(model, p.pipelines[i], compute, position, terms).workspace;  // comes on top of the limit
             auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace);
-            p.again.back().push_back(chosen.again);
-            some = some || layers_that_make(chosen, made_again::nothing) < static_cast<int>(chosen.again.size());
+            p.recompute_levels.back().push_back(chosen.recompute_levels);
+            some = some || layers_at_level(chosen, recompute_level::none) < static_cast<int>(chosen.recompute_levels.size());
         }
     }
     if (!some) {
-        p.again.clear();
+        p.recompute_levels.clear();
     }
 }
 
@@ -222,11 +222,11 @@ void choose_layers(plan& p, model_description const& model, run_config const& co
 void choose_recomputation(plan& p, model_description const& model, run_config const& config)
 {
     auto const limit = memory_limit(config);
-    if (config.plan.recompute == recomputing::by_layers && limit) {
+    if (config.plan.recompute == recompute_policy::selective && limit) {
         choose_layers(p, model, config, *limit);
         return;
     }
-    if (config.plan.recompute != recomputing::as_needed || !limit) {
+    if (config.plan.recompute != recompute_policy::automatic || !limit) {
         return;
     }
     p.recompute = false;
@@ -238,8 +238,8 @@ void choose_recomputation(plan& p, model_description const& model, run_config co
             caps.push_back(*limit - state_bytes_of(p, model, config, rank));
         }
         p.recomputed.push_back(recomputation_under(rheo::schedule_of(p, i).compute, held, caps).stages);
-        for (bool const again : p.recomputed.back()) {
-            p.recompute = p.recompute || again;
+        for (bool const marked : p.recomputed.back()) {
+            p.recompute = p.recompute || marked;
         }
     }
     if (!p.recompute) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The plan with which a job begins: pipelines of templates (job_templates.hpp) in sizes as the config says or as the library chooses them, ranks in
-// their order, and what is computed again; and what ranks keep to plan again. A pure function of model, config and number of ranks, so every
+// their order, and what is recomputed; and what ranks keep to plan again. A pure function of model, config and number of ranks, so every
 // rank makes the same plan; `rheo plan` shows what `rheo train` will run.
 
 #include <span>

@@ -79,7 +79,7 @@ struct recovery_record {
     std::int64_t copied_bytes = 0;       ///< parameters and moments, all ranks
     std::int64_t moved_bytes = 0;        ///< accumulators, all ranks
     std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
-    std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be computed again
+    std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be recomputed
     std::int64_t pairs_missing = 0;
     std::string sentence{};              ///< what can be lost from now on
     std::int64_t communicators = 0;      ///< that the speaker has open

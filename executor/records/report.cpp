@@ -324,7 +324,7 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         text += row("state copied, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes({c.copied_bytes})); });
         text += row("gradients moved, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes({c.moved_bytes})); });
         text += row("contributions kept", recoveries, [](recovery_record const& c) { return fmt::format("{}/{}", c.pairs_salvaged, c.pairs_total); });
-        text += row("computed again", recoveries, [](recovery_record const& c) { return c.pairs_missing; });
+        text += row("recomputed", recoveries, [](recovery_record const& c) { return c.pairs_missing; });
         text += '\n';
     }
     if (!r.sample.empty()) {

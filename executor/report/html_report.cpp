@@ -109,7 +109,7 @@ svg_curve curve_of(std::vector<json const*> const& objects, char const* value, s
     for (auto const* object : objects) {
         auto const sample = sample_of(*object, value);
         while (!curve.samples.empty() && curve.samples.back().x >= sample.x) {
-            curve.samples.pop_back();  // the job went on from an earlier checkpoint: these steps were made again
+            curve.samples.pop_back();  // the job went on from an earlier checkpoint: these steps were recomputed
         }
         curve.samples.push_back(sample);
     }

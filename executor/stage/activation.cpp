@@ -9,11 +9,11 @@
 namespace rheo::inline v0 {
 
 activation_layout::activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy, memory& place,
-                                     std::span<made_again const> drops)
-    : again(layers.size(), made_again::nothing), rows{rheo::rows(shape)}, where{&place}
+                                     std::span<recompute_level const> drops)
+    : recompute_levels(layers.size(), recompute_level::none), rows{rheo::rows(shape)}, where{&place}
 {
-    expects(drops.empty() || drops.size() == layers.size(), "what is made again is said for every layer of a stage");
-    std::copy(drops.begin(), drops.end(), again.begin());
+    expects(drops.empty() || drops.size() == layers.size(), "what is recomputed is said for every layer of a stage");
+    std::copy(drops.begin(), drops.end(), recompute_levels.begin());
     auto const take = [](std::size_t& region, bytes size) {
         auto const offset = static_cast<std::ptrdiff_t>(region);
         region += static_cast<std::size_t>(size.count);
@@ -22,8 +22,8 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
     auto const slot = [&](layer_description const& layer, std::size_t s) { return matrix_bytes(layer.slot_widths[s] * rows, policy.storage); };
     std::ptrdiff_t given = -1;  // where the layer before left its output
     for (auto const& layer : layers) {
-        auto const how = again[slots.size()];
-        std::size_t of_layer = 0;  // in the region for what is made again
+        auto const how = recompute_levels[slots.size()];
+        std::size_t of_layer = 0;  // in the region for what is recomputed
         std::vector<char> drops_slot;
         std::vector<std::ptrdiff_t> places;
         for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
@@ -38,7 +38,7 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
         }
         std::vector<std::ptrdiff_t> kept;
         for (auto const& o : layer.ops) {
-            kept.push_back(take(how == made_again::all ? of_layer : memory_bytes, saved_bytes(o, shape, policy)));
+            kept.push_back(take(how == recompute_level::full ? of_layer : memory_bytes, saved_bytes(o, shape, policy)));
         }
         std::vector<std::ptrdiff_t> for_weights(layer.slot_widths.size(), -1);
         for (auto const& o : layer.ops) {
@@ -49,7 +49,7 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
         }
         gradients.push_back(std::move(for_weights));
         given = layer.output == no_slot ? -1 : places[static_cast<std::size_t>(layer.output)];
-        again_bytes = std::max(again_bytes, of_layer);
+        recompute_bytes = std::max(recompute_bytes, of_layer);
         dropped.push_back(std::move(drops_slot));
         slots.push_back(std::move(places));
         saved.push_back(std::move(kept));

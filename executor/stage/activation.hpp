@@ -6,8 +6,8 @@
 // before it gave. Three regions, because they are held for different times: the stage's input from its
 // arrival on, also while the rest is evicted; the other slots and what is saved from the forward to the
 // backward; and the gradients that a split backward keeps, between its halves. The last two are lent by
-// the stage, which uses their memory again. What a layer drops (model/made_again.hpp) lies in none of them but in a region that all
-// layers of a rank use in turn, forward and, made again, backward.
+// the stage, which uses their memory again. What a layer drops (model/recompute_level.hpp) lies in none of them but in a region that all
+// layers of a rank use in turn, forward and, recomputed, backward.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@
 #include "kernels/embedding/embedding.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
@@ -31,17 +31,17 @@ namespace rheo::inline v0 {
 struct activation_layout {
     /// @param again what each of the layers drops; none: nothing
     activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory(),
-                      std::span<made_again const> again = {});
+                      std::span<recompute_level const> recompute_levels = {});
 
     std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in bytes
     std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in bytes
-    std::vector<made_again> again;                       ///< layer of the stage -> what it drops
-    std::vector<std::vector<char>> dropped;              ///< layer of the stage, slot -> it lies in the region for what is made again
+    std::vector<recompute_level> recompute_levels;                       ///< layer of the stage -> what it drops
+    std::vector<std::vector<char>> dropped;              ///< layer of the stage, slot -> it lies in the region for what is recomputed
     std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
     std::size_t input_bytes = 0;
     std::size_t memory_bytes = 0;
     std::size_t gradient_bytes = 0;
-    std::size_t again_bytes = 0;  ///< of the layer that drops most
+    std::size_t recompute_bytes = 0;  ///< of the layer that drops most
     std::int64_t rows = 0;
     memory* where;
 };
@@ -130,9 +130,9 @@ private:
     std::int64_t made_ = 0;
 };
 
-/// The regions in which layers make again what they drop, of the size of the largest: one for the stages of a rank, a second one where a
+/// The regions in which layers recompute what they drop, of the size of the largest: one for the stages of a rank, a second one where a
 /// forward runs beside a backward.
-class again_regions {
+class recompute_buffers {
 public:
     void fit(std::size_t size) { size_ = std::max(size_, size); }  ///< @pre none has been lent
     bytes allocated() const { return {regions_.made() * static_cast<std::int64_t>(size_)}; }
@@ -152,7 +152,7 @@ public:
     /// One of them while it lives; none of nothing.
     class loan {
     public:
-        loan(again_regions& from, memory& where) : from_{&from}, region_{where}
+        loan(recompute_buffers& from, memory& where) : from_{&from}, region_{where}
         {
             if (from.size_ > 0) {
                 region_ = from.regions_.lend(where, from.size_);
@@ -169,7 +169,7 @@ public:
         std::byte* data() { return region_.data(); }
 
     private:
-        again_regions* from_;
+        recompute_buffers* from_;
         array<std::byte> region_;
     };
 

@@ -18,14 +18,14 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 }  // namespace
 
 stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
-             std::span<made_again const> again)
+             std::span<recompute_level const> recompute_levels)
     : layers_{layers},
       first_{first},
       shape_{shape},
       microbatches_{microbatches},
       state_{&state},
       on_{&on},
-      layout_{layers, shape, on.policy(), on.own(), again},
+      layout_{layers, shape, on.policy(), on.own(), recompute_levels},
       gradients_{on.own()},
       boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
 {
@@ -43,9 +43,9 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     };
     for (std::size_t l = 0; l < layers.size(); ++l) {
         layer_id const id{first.value + static_cast<int>(l)};
-        auto& runs = run_again_.emplace_back();
+        auto& runs = recomputed_ops_.emplace_back();
         for (std::size_t o = 0; o < layers[l].ops.size(); ++o) {
-            if (runs_again(layers[l], layers[l].ops[o], shape, layout_.again[l], on.policy())) {
+            if (is_recomputed(layers[l], layers[l].ops[o], shape, layout_.recompute_levels[l], on.policy())) {
                 runs.push_back(o);
             }
         }
@@ -79,7 +79,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         }
     }
     std::sort(uses_.begin(), uses_.end());
-    own_again_->fit(layout_.again_bytes);
+    own_recompute_buffers_->fit(layout_.recompute_bytes);
     auto const room = backward_workspace_of(layers, shape, on.policy());
     gradients_.resize(static_cast<std::size_t>(room.gradients.count));
     for (auto& boundary : boundaries_) {
@@ -107,7 +107,7 @@ std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers
 std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
     auto const& o = layers_.back().ops.back();
-    expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is made again are gone after its forward");
+    expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is recomputed are gone after its forward");
     auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
     return floats_from(*on_, all + row * o.in_width * size_of(on_->policy().storage), static_cast<std::size_t>(o.in_width));
 }
@@ -140,7 +140,7 @@ void stage::evict(activation& a)
 
 void stage::recompute(activation& a, stage_item const& item)
 {
-    expects(a.memory.empty() && a.holds_input, "only an evicted activation is computed again");
+    expects(a.memory.empty() && a.holds_input, "only an evicted activation is recomputed");
     forward(a, item, counted_already_);
 }
 

@@ -36,11 +36,11 @@ struct stage_item {
 /// and only the backward adds to accumulators. Two backwards of one stage may not.
 class stage {
 public:
-    /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and makes again
+    /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and recomputes
     /// before its backward; none: nothing
     /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments but `again` outlive the stage
     stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
-          std::span<made_again const> again = {});
+          std::span<recompute_level const> recompute_levels = {});
     virtual ~stage() = default;
 
     activation_layout const& layout() const { return layout_; }
@@ -83,11 +83,11 @@ public:
     void count_in(activation_meter& meter) { meter_ = &meter; }
     activation_meter const& meter() const { return *meter_; }
 
-    /// Where its layers make again what they drop, from now on; stages of one rank share the regions. @pre before the first forward
-    void make_again_in(again_regions& regions)
+    /// Where its layers recompute what they drop, from now on; stages of one rank share the regions. @pre before the first forward
+    void recompute_into(recompute_buffers& regions)
     {
-        regions.fit(layout_.again_bytes);
-        again_ = &regions;
+        regions.fit(layout_.recompute_bytes);
+        recompute_buffers_ = &regions;
     }
 
     /// The uses of the stage's operations with parameters, ascending; the loss is not among them.
@@ -99,7 +99,7 @@ public:
     layer_id first_layer() const { return first_; }
     layer_id last_layer() const { return layer_id{first_.value + static_cast<int>(layers_.size())}; }
 
-    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss(), the last layer is not made again
+    /// The logits of a row that the last forward without training left, [vocabulary]. Waits. @pre has_loss(), the last layer is not recomputed
     std::vector<float> logits(activation const& a, std::int64_t row) const;
 
 protected:
@@ -128,17 +128,17 @@ protected:
     array<std::byte> gradients_;       ///< of the slots of one layer at a time
     array<std::byte> boundaries_[2];   ///< between two layers of the stage
     std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
-    std::vector<std::vector<std::size_t>> run_again_;    ///< layer -> its operations that wrote what it drops
-    loss_sum counted_already_;         ///< by the forward that is computed again
-    again_regions& regions_for_again() { return *again_; }
+    std::vector<std::vector<std::size_t>> recomputed_ops_;    ///< layer -> its operations that wrote what it drops
+    loss_sum counted_already_;         ///< by the forward that is recomputed
+    recompute_buffers& buffers_for_recompute() { return *recompute_buffers_; }
 
 private:
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
     activation_meter* meter_ = own_meter_.get();
-    std::unique_ptr<again_regions> own_again_ = std::make_unique<again_regions>();
-    again_regions* again_ = own_again_.get();
+    std::unique_ptr<recompute_buffers> own_recompute_buffers_ = std::make_unique<recompute_buffers>();
+    recompute_buffers* recompute_buffers_ = own_recompute_buffers_.get();
 };
 
 }  // namespace rheo::inline v0

@@ -26,8 +26,8 @@ template <class Kernels>
 class stage_on : public stage {
 public:
     stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
-             Kernels kernels, std::span<made_again const> again = {})
-        : stage{layers, first, shape, microbatches, state, on, again}, kernels_{std::move(kernels)}
+             Kernels kernels, std::span<recompute_level const> recompute_levels = {})
+        : stage{layers, first, shape, microbatches, state, on, recompute_levels}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
             for (auto const& o : layers[l].ops) {
@@ -127,7 +127,7 @@ struct stage_on<Kernels>::pass {
     float* saved(std::size_t o) const
     {
         auto const offset = self.layout_.saved[layer][o];
-        return self.layout_.again[layer] == made_again::all ? reinterpret_cast<float*>(region + offset) : at_offset<float>(a.memory, offset);
+        return self.layout_.recompute_levels[layer] == recompute_level::full ? reinterpret_cast<float*>(region + offset) : at_offset<float>(a.memory, offset);
     }
     /// Where a split backward keeps the gradient of a slot; null when it does not.
     storage* kept(int s) const
@@ -175,7 +175,7 @@ struct stage_on<Kernels>::pass {
 
     void forward(std::size_t index, loss_sum& loss);
     /// Writes again what the layer dropped, with the same bits.
-    void make_again();
+    void recompute_dropped();
 
     /// The gradient of what the operation's parameters made, where it is not there already.
     void own_gradient(std::size_t index);

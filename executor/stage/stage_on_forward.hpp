@@ -134,9 +134,9 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
 }
 
 template <class Kernels>
-void stage_on<Kernels>::pass::make_again()
+void stage_on<Kernels>::pass::recompute_dropped()
 {
-    for (auto const index : self.run_again_[layer]) {
+    for (auto const index : self.recomputed_ops_[layer]) {
         auto const& o = description().ops[index];
         bool const only_activation = o.kind == op_kind::linear_gelu && self.layout_.dropped[layer][static_cast<std::size_t>(o.z[0])] == 0;
         if (only_activation) {

@@ -13,9 +13,9 @@ template <class Kernels>
 void stage_on<Kernels>::rise(activation& a, stage_item const& item, loss_sum& loss)
 {
     perform(walk::rise, a, item, {}, [&] {
-        again_regions::loan again{regions_for_again(), on_->own()};
+        recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
         for (std::size_t l = 0; l < layers_.size(); ++l) {
-            pass p{*this, a, item, l, again.data()};
+            pass p{*this, a, item, l, buffer.data()};
             for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
                 p.forward(o, loss);
             }
@@ -36,10 +36,10 @@ void stage_on<Kernels>::weigh(activation& a, stage_item const& item, layer_id lo
 {
     begin_adding();
     perform(walk::weigh, a, item, {.lowest = lowest, .adds = &adds}, [&] {
-        again_regions::loan again{regions_for_again(), on_->own()};
+        recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
         for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
-            pass p{*this, a, item, l, again.data()};
-            p.make_again();
+            pass p{*this, a, item, l, buffer.data()};
+            p.recompute_dropped();
             auto const& layer = layers_[l];
             for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
                 auto const number = static_cast<int>(s);
@@ -61,10 +61,10 @@ void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_i
     // The gradient that enters a layer may be written over.
     auto* above = static_cast<storage*>(output_gradient);
     auto const stop = depth_of(lowest);
-    again_regions::loan again{regions_for_again(), on_->own()};
+    recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
     for (std::size_t l = layers_.size(); l-- > stop;) {
-        pass p{*this, a, item, l, again.data()};
-        p.make_again();
+        pass p{*this, a, item, l, buffer.data()};
+        p.recompute_dropped();
         auto const& layer = layers_[l];
         std::size_t next = 0;
         for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {

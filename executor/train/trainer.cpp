@@ -155,7 +155,7 @@ plan trainer::whole_step(membership_plan const& p) const
     plan whole{first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
     if (whole.pipelines == first_.pipelines) {
         whole.recomputed = first_.recomputed;
-        whole.again = first_.again;
+        whole.recompute_levels = first_.recompute_levels;
     }
     if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
         choose_recomputation(whole, job_->model, job_->config);

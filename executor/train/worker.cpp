@@ -14,7 +14,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
     }
     auto const& pipeline = where.pipelines[at(place_.pipeline)];
     auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
-    auto const again = made_again_at(where, place_);
+    auto const recompute_levels = recompute_levels_at(where, place_);
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         if (rank_of(pipeline, stage_id{s}) != me) {
             continue;
@@ -22,7 +22,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
         auto const layers = layers_of(pipeline, stage_id{s});
         place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin,
                                                  about.shape(), about.microbatches(), state,
-                                                 again.empty() ? again : again.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
+                                                 recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
             here.before_is_mine = here.before == me;
@@ -32,7 +32,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             here.after_is_mine = here.after == me;
         }
         here.layers->count_in(meter_);
-        here.layers->make_again_in(again_);
+        here.layers->recompute_into(recompute_buffers_);
         stages_.emplace(s, std::move(here));
     }
     by_unit_.resize(about.units.size());
@@ -175,7 +175,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
 {
     begin_row(row, work);
     meter_.reset_peak();
-    again_.reserve(job_->on->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
+    recompute_buffers_.reserve(job_->on->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations

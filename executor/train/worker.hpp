@@ -47,7 +47,7 @@ public:
     std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
     std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, item) pairs
-    bytes peak_of_activations() const { return meter_.peak() + again_.allocated(); }   ///< in the last section
+    bytes peak_of_activations() const { return meter_.peak() + recompute_buffers_.allocated(); }   ///< in the last section
 
     /// Interprets a row that does `work`. `wanted` says whether the contribution of an item is to be added, `contributed` gets the
     /// uses of those that were, ascending, when an operation is complete, and `computed` is called once for each computation. An item is a microbatch, or slice j
@@ -141,7 +141,7 @@ private:
     resident_state* state_;
     rank_id me_;
     activation_meter meter_;  ///< of all stages that live here
-    again_regions again_;  ///< of all of them, too
+    recompute_buffers recompute_buffers_;  ///< of all of them, too
     std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed
     std::map<item_key, flight> flights_;
     std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done

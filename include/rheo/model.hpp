@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything of model/: operations, layers, models, fusion, what they cost, hold and can make again.
+// Everything of model/: operations, layers, models, fusion, what they cost, hold and can recompute.
 
 #include "rheo/model/backward_workspace.hpp"
 #include "rheo/model/footprint.hpp"
@@ -9,7 +9,7 @@
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/layer.hpp"
 #include "rheo/model/layer_fault.hpp"
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/op.hpp"
 #include "rheo/model/op_shapes.hpp"

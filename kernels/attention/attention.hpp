@@ -3,7 +3,7 @@
 
 // Causal attention of many heads over packed q, k, v, as GPT-2 has them: a row of qkv is q of all heads, then k,
 // then v. There may be fewer heads of k and v, each for a group of heads of q that follow one another (Ainslie et al.: "GQA", 2023). Probabilities are softmax(q k / sqrt(head width)) over j <= i, with dropout on them. Forward
-// keeps the log of the sum of exponentials, from which backward computes them again (Dao et al.:
+// keeps the log of the sum of exponentials, from which backward recomputes them (Dao et al.:
 // "FlashAttention", 2022, without its tiling of the softmax: a block of query rows sees all its keys).
 //
 // A sequence may be cut into slices of equal length that are done one after the other (Seq1F1B): the queries of a slice

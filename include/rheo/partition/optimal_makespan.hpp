@@ -29,7 +29,7 @@ struct makespan_request {
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< most instructions that the search replays: some 0.1 s
     int slices = 0;                        ///< of sequences, for families that cut them; 0: their own choice
-    bool recompute = false;                ///< the memory is for stages that all compute activations again; the time that takes is not counted
+    bool recompute = false;                ///< the memory is for stages that all recompute activations; the time that takes is not counted
 };
 
 struct makespan_split {
@@ -89,7 +89,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
     if (best.makespan == detail::no_partition) {
         if (possible || answer.cannot.empty()) {
             answer.cannot = "no cuts found whose stages fit into the memory of their devices";
-            answer.cannot += request.recompute ? ", not even when all activations are computed again" : "";
+            answer.cannot += request.recompute ? ", not even when all activations are recomputed" : "";
         }
         return answer;
     }

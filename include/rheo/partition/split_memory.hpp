@@ -68,7 +68,7 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, arr
 /// How many microbatches, and any number below, a pipeline with these cuts can run in a step on devices of so much memory, at most
 /// `most`; 0: not even one. Numbers that the schedule cannot have are passed over. Found by bisection where a further microbatch
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
-/// log2(most) programs, or of so many as fit. @param recompute all stages may compute activations again; programs are not on a grid of slices then
+/// log2(most) programs, or of so many as fit. @param recompute all stages may recompute activations; programs are not on a grid of slices then
 /// @param slices of sequences, for families that cut them; 0: their own choice
 template <class = void>
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, array_view<layer_id const> cuts, array_view<int const> devices,

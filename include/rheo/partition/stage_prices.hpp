@@ -38,7 +38,7 @@ struct stage_prices {
     std::vector<std::int64_t> boundary_after{};              ///< layer -> its message to the next one, bytes
     std::vector<std::int64_t> input_of{};                    ///< layer -> of its activations, what a stage that begins with it keeps besides, bytes
     std::vector<std::int64_t> kept_gradients_before{};
-    std::vector<std::int64_t> made_again{};                  ///< layer -> bytes
+    std::vector<std::int64_t> recompute_buffer{};                  ///< layer -> bytes
     std::vector<tied_state> ties{};
 
     constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
@@ -91,11 +91,11 @@ struct stage_prices {
     /// A part of what so many devices share, rounded up.
     static constexpr bytes shared_by(int devices, bytes whole) { return {(whole.count + devices - 1) / devices}; }
 
-    /// Where the stage makes again what it has not kept, one layer of one item at a time. It is as large as the largest of its layers' parts: that layer
+    /// Where the stage recomputes what it has not kept, one layer of one item at a time. It is as large as the largest of its layers' parts: that layer
     /// drops it, or keeps as much for each item in flight.
     constexpr bytes region(layer_span span) const
     {
-        auto const layers = array_view{made_again}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+        auto const layers = array_view{recompute_buffer}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
         return {*std::max_element(layers.begin(), layers.end())};
     }
 
@@ -136,11 +136,11 @@ constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers,
         prices.backward_before.push_back(backward);
     }
     for (auto const& layer : layers) {
-        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.made_again.count >= 0 &&
+        expects(layer.persistent.count >= 0 && layer.per_microbatch.count >= 0 && layer.boundary.count >= 0 && layer.recompute_buffer.count >= 0 &&
                     layer.input.count >= 0 && layer.kept_gradients.count >= 0 && layer.tied.count >= 0,
                 "a layer cannot have a negative size");
         expects(layer.input <= layer.per_microbatch, "the input of a layer is a part of what it keeps");
-        auto const number = static_cast<int>(prices.made_again.size());
+        auto const number = static_cast<int>(prices.recompute_buffer.size());
         expects(layer.tied_to < number, "a layer is tied to an earlier one");
         if (layer.tied_to >= 0) {
             prices.ties.push_back({layer_id{layer.tied_to}, layer_id{number}, layer.tied});
@@ -149,7 +149,7 @@ constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers,
         prices.kept_gradients_before.push_back(prices.kept_gradients_before.back() + layer.kept_gradients.count);
         prices.send_after.push_back(in_whole_nanoseconds(transfer_time(between, layer.boundary)));
         prices.boundary_after.push_back(layer.boundary.count);
-        prices.made_again.push_back(layer.made_again.count);
+        prices.recompute_buffer.push_back(layer.recompute_buffer.count);
         prices.persistent_before.push_back(prices.persistent_before.back() + layer.persistent.count);
         prices.per_microbatch_before.push_back(prices.per_microbatch_before.back() + layer.per_microbatch.count - layer.input.count);
     }

@@ -51,7 +51,7 @@ struct makespan_templates_request {
     std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
     std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule, with other stages than one per rank, cannot have; none: these have no template
-    bool recompute = false;  ///< what does not fit into the memory may compute activations again; stages have one device then
+    bool recompute = false;  ///< what does not fit into the memory may recompute activations; stages have one device then
     int slices = 0;  ///< of sequences, for families that cut them; 0: their own choice
 };
 

@@ -4,7 +4,7 @@
 // What a job does when its members change: ranks are lost, leave after the step (a drain), or come to wait (spares). The answer
 // is a value that the members perform: pipelines, what has to be copied, what stays vulnerable, or that the job stops
 // with a checkpoint. A drained rank still has its state at the step's end, so it is a source of copies and nothing is
-// computed again.
+// recomputed.
 
 #include <algorithm>
 #include <cstddef>

@@ -33,7 +33,7 @@ void write_list(std::ostream& out, List const& list, Write write)
 }  // namespace detail
 
 /// Writes the plan as one JSON object. Microbatches with all of their backward are plain numbers, others
-/// are [microbatch, deepest layer]. What is made again stands there by pipeline, position and layer when some is. Clocks stand there when the plan has some: by pipeline, position and computation.
+/// are [microbatch, deepest layer]. What is recomputed stands there by pipeline, position and layer when some is. Clocks stand there when the plan has some: by pipeline, position and computation.
 template <class = void>
 void write_json(std::ostream& out, plan const& p)
 {
@@ -52,10 +52,10 @@ void write_json(std::ostream& out, plan const& p)
             write_list(out, marked, [&](std::size_t s) { out << s; });
         });
     }
-    if (!p.again.empty()) {
-        out << ",\n  \"made_again\": ";
-        write_list(out, p.again, [&](auto const& pipeline) {
-            write_list(out, pipeline, [&](auto const& layers) { write_list(out, layers, [&](made_again how) { out << '"' << name_of(how) << '"'; }); });
+    if (!p.recompute_levels.empty()) {
+        out << ",\n  \"recompute_levels\": ";
+        write_list(out, p.recompute_levels, [&](auto const& pipeline) {
+            write_list(out, pipeline, [&](auto const& layers) { write_list(out, layers, [&](recompute_level how) { out << '"' << name_of(how) << '"'; }); });
         });
     }
     if (p.slices > 1) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rheo/model/footprint.hpp"
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/partition/cuts.hpp"
@@ -34,9 +34,9 @@ constexpr bool are_tied(layer_description const& a, layer_description const& b)
 }  // namespace detail
 
 /// Writes them into the profiles of the model's layers. A layer that is tied to several counts what it has in common with the first of them.
-/// @param most what each layer may make again: all of it is dropped then
+/// @param most what each layer may recompute: all of it is dropped then
 /// @pre one profile per layer; no whole layers of sequences in slices. Cost: layers squared.
-constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms, made_again most = made_again::nothing)
+constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms, recompute_level most = recompute_level::none)
 {
     expects(layers.size() == model.layers.size(), "memory is set in a profile of every layer of the model");
     auto const span_of = [](std::size_t l) { return layer_span{layer_id{static_cast<int>(l)}, layer_id{static_cast<int>(l) + 1}}; };
@@ -46,7 +46,7 @@ constexpr void set_memory(array_view<layer_profile> layers, model_description co
         auto const one = array_view{model.layers}.subspan(l, 1);
         auto const slices = terms.shape.slices;
         auto const dropped = dropped_bytes(one.front(), terms.shape, most, terms.policy);
-        layer.made_again = dropped;
+        layer.recompute_buffer = dropped;
         layer.per_microbatch = (activation_bytes(one, terms.shape, terms.policy) - dropped) * slices;
         layer.input = l == 0 ? bytes{} : input_bytes(one, terms.shape, terms.policy) * slices;
         layer.kept_gradients = kept_gradient_bytes(one, terms.shape, terms.policy) * slices;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rheo/model/backward_workspace.hpp"
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/partition/cuts.hpp"
@@ -29,13 +29,13 @@ struct memory_parts {
     parameter_bytes state{};
     bytes activations{};     ///< of all items in flight
     bytes kept_gradients{};  ///< at that moment, between the halves of split backwards
-    bytes made_again{};      ///< the region of what is dropped and made again
+    bytes recompute_buffer{};      ///< the region of what is dropped and recomputed
     bytes workspace{};       ///< of backwards and kernels
 
     friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
 };
 
-constexpr bytes total(memory_parts const& parts) { return total(parts.state) + parts.activations + parts.kept_gradients + parts.made_again + parts.workspace; }
+constexpr bytes total(memory_parts const& parts) { return total(parts.state) + parts.activations + parts.kept_gradients + parts.recompute_buffer + parts.workspace; }
 
 struct named_bytes {
     std::string_view name;
@@ -54,7 +54,7 @@ constexpr std::array<named_bytes, 9> named_parts(memory_parts const& parts)
              {"reduced gradients", parts.state.reduced},
              {"activations", parts.activations},
              {"kept gradients", parts.kept_gradients},
-             {"activations made again", parts.made_again},
+             {"activations recomputed", parts.recompute_buffer},
              {"workspace", parts.workspace}}};
 }
 
@@ -128,7 +128,7 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
     return sum;
 }
 
-/// What each stage of the pipeline keeps for an item when nothing is made again.
+/// What each stage of the pipeline keeps for an item when nothing is recomputed.
 template <class = void>
 constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms)
 {
@@ -142,13 +142,13 @@ constexpr std::vector<held_bytes> held_by_stages(model_description const& model,
     return held;
 }
 
-/// What the memory of a position depends on while nothing but the choice of what is made again changes.
+/// What the memory of a position depends on while nothing but the choice of what is recomputed changes.
 struct rank_flow {
     program const& run;
     pipeline_instance const& pipeline;
     int position;
-    std::vector<held_bytes> held{};                 ///< by each stage, when nothing is made again
-    std::vector<std::array<bytes, 3>> dropped{};    ///< layer -> what it drops under each made_again
+    std::vector<held_bytes> held{};                 ///< by each stage, when nothing is recomputed
+    std::vector<std::array<bytes, 3>> dropped{};    ///< layer -> what it drops under each recompute_level
     bytes workspace{};
 };
 
@@ -160,8 +160,8 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     expects(terms.shape.slices == p.slices, "the program has other slices than the microbatches");
     rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .held = held_by_stages(model, pipeline, terms), .workspace = terms.kernels};
     for (auto const& layer : model.layers) {
-        flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, made_again::cheap, terms.policy),
-                                terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, made_again::all, terms.policy) : bytes{}});
+        flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, recompute_level::cheap, terms.policy),
+                                terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, recompute_level::full, terms.policy) : bytes{}});
     }
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] == position) {
@@ -173,26 +173,26 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     return flow;
 }
 
-/// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is made again; empty: nothing
+/// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is recomputed; empty: nothing
 /// @pre no whole layers of sequences in slices
 template <class = void>
-constexpr memory_parts flow_of(rank_flow const& flow, array_view<made_again const> again = {})
+constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level const> recompute_levels = {})
 {
-    expects(again.empty() || again.size() == flow.dropped.size(), "what is made again is said for every layer of the model");
+    expects(recompute_levels.empty() || recompute_levels.size() == flow.dropped.size(), "what is recomputed is said for every layer of the model");
     memory_parts parts{.workspace = flow.workspace};
     auto held = flow.held;
     for (std::size_t s = 0; s < held.size(); ++s) {
         auto const span = layers_of(flow.pipeline, stage_id{static_cast<int>(s)});
-        for (auto l = at(span.begin); l < at(span.end) && !again.empty(); ++l) {
-            expects(again[l] != made_again::all || flow.run.slices == 1, "slices of a sequence are kept: later ones attend to them");
-            auto const dropped = flow.dropped[l][static_cast<std::size_t>(again[l])];
+        for (auto l = at(span.begin); l < at(span.end) && !recompute_levels.empty(); ++l) {
+            expects(recompute_levels[l] != recompute_level::full || flow.run.slices == 1, "slices of a sequence are kept: later ones attend to them");
+            auto const dropped = flow.dropped[l][static_cast<std::size_t>(recompute_levels[l])];
             held[s].activation -= dropped;
-            if (flow.run.placement[s] == flow.position && dropped > parts.made_again) {
-                parts.made_again = dropped;
+            if (flow.run.placement[s] == flow.position && dropped > parts.recompute_buffer) {
+                parts.recompute_buffer = dropped;
             }
         }
     }
-    parts.made_again = parts.made_again * (has_overlap(flow.run, flow.position) ? 2 : 1);
+    parts.recompute_buffer = parts.recompute_buffer * (has_overlap(flow.run, flow.position) ? 2 : 1);
     auto const peak = peak_parts_by_rank(flow.run, held)[static_cast<std::size_t>(flow.position)];
     parts.activations = peak.activations;
     parts.kept_gradients = peak.gradients;
@@ -202,9 +202,9 @@ constexpr memory_parts flow_of(rank_flow const& flow, array_view<made_again cons
 /// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
 template <class = void>
 constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
-                                array_view<made_again const> again = {})
+                                array_view<recompute_level const> recompute_levels = {})
 {
-    auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), again);
+    auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), recompute_levels);
     parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);
     return parts;
 }

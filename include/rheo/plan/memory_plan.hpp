@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a rank's part of a pipeline fits into a device, and if not as it is, what is made again so that it does. Cheap slots come first
-// (model/made_again.hpp): the fewest layers that drop them. Where not even all layers' are enough, whole layers are made again, the fewest, with the cheap slots of
+// Whether a rank's part of a pipeline fits into a device, and if not as it is, what is recomputed so that it does. Cheap slots come first
+// (model/recompute_level.hpp): the fewest layers that drop them. Where not even all layers' are enough, whole layers are recomputed, the fewest, with the cheap slots of
 // all others dropped; of these, again, no more than needed. Where a position has one stage no choice of layers is smaller; where it has
 // several, layers are taken in the order of what they free in all items in flight.
 
@@ -18,8 +18,8 @@ namespace rheo::inline v0 {
 /// The memory of a rank on a device.
 struct memory_plan {
     memory_parts parts{};
-    std::vector<made_again> again{};  ///< of each layer of the model; nothing for those of other ranks
-    flops computed_again{};           ///< for each microbatch, by all stages of the position
+    std::vector<recompute_level> recompute_levels{};  ///< of each layer of the model; nothing for those of other ranks
+    flops recomputed_now{};           ///< for each microbatch, by all stages of the position
     flops computed{};                 ///< for each microbatch without that
     bytes available{};
 
@@ -37,11 +37,11 @@ struct memory_choice {
     std::vector<int> in_flight;  ///< layer -> items of it at most at once on the position
 
     template <class = void>
-    constexpr bytes needed(std::vector<made_again> const& again) const
+    constexpr bytes needed(std::vector<recompute_level> const& recompute_levels) const
     {
-        return total(flow_of(flow, again));
+        return total(flow_of(flow, recompute_levels));
     }
-    constexpr bytes size(std::size_t layer, made_again how) const { return flow.dropped[layer][static_cast<std::size_t>(how)]; }
+    constexpr bytes size(std::size_t layer, recompute_level how) const { return flow.dropped[layer][static_cast<std::size_t>(how)]; }
 };
 
 /// Layer -> the most items of its stages that the position has in flight.
@@ -64,14 +64,14 @@ constexpr std::vector<int> items_in_flight(rank_flow const& flow)
 }
 
 struct layer_choice {
-    std::vector<made_again> again;
+    std::vector<recompute_level> recompute_levels;
     bool fits = false;
 };
 
 /// The fewest layers that go from what `base` says to `how`, so that all fits; if none do, those that need the least memory. For each size that the common region may
 /// have, the layers within it that free most are taken one by one.
 template <class = void>
-constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<made_again> const& base, made_again how)
+constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<recompute_level> const& base, recompute_level how)
 {
     struct candidate {
         std::size_t layer;
@@ -109,18 +109,18 @@ constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<made_ag
             continue;
         }
         tried.push_back(largest.region);
-        auto again = base;
+        auto recompute_levels = base;
         std::size_t taken = 0;
         for (auto const& one : order) {
             if (one.region > largest.region) {
                 continue;
             }
-            again[one.layer] = how;
-            auto const needed = c.needed(again);
+            recompute_levels[one.layer] = how;
+            auto const needed = c.needed(recompute_levels);
             bool const fits = needed <= c.available;
             ++taken;
             if (fits ? taken < count || (taken == count && needed < least) : count > order.size() && needed < least) {
-                best = {again, fits};
+                best = {recompute_levels, fits};
                 least = needed;
                 count = fits ? taken : count;
             }
@@ -135,30 +135,30 @@ constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<made_ag
 template <class = void>
 constexpr layer_choice chosen_layers(memory_choice const& c)
 {
-    std::vector<made_again> const nothing(c.flow.dropped.size(), made_again::nothing);
-    auto const cheap = fewest_layers(c, nothing, made_again::cheap);
+    std::vector<recompute_level> const nothing(c.flow.dropped.size(), recompute_level::none);
+    auto const cheap = fewest_layers(c, nothing, recompute_level::cheap);
     if (cheap.fits || c.flow.run.slices > 1) {
         return cheap;
     }
     auto all_cheap = nothing;
     for (std::size_t l = 0; l < all_cheap.size(); ++l) {
-        all_cheap[l] = c.in_flight[l] > 0 && c.size(l, made_again::cheap) > bytes{} ? made_again::cheap : made_again::nothing;
+        all_cheap[l] = c.in_flight[l] > 0 && c.size(l, recompute_level::cheap) > bytes{} ? recompute_level::cheap : recompute_level::none;
     }
-    auto const whole = fewest_layers(c, all_cheap, made_again::all);
+    auto const whole = fewest_layers(c, all_cheap, recompute_level::full);
     if (!whole.fits) {
         return whole;
     }
-    auto only_whole = whole.again;
+    auto only_whole = whole.recompute_levels;
     for (auto& how : only_whole) {
-        how = how == made_again::all ? how : made_again::nothing;
+        how = how == recompute_level::full ? how : recompute_level::none;
     }
-    return fewest_layers(c, only_whole, made_again::cheap);
+    return fewest_layers(c, only_whole, recompute_level::cheap);
 }
 
 }  // namespace detail
 
-/// The memory of a position on a device that has so much, with the least made again; where it does not fit, as small as it gets.
-/// Products are computed again once per item, in split backwards twice: before each half.
+/// The memory of a position on a device that has so much, with the least recomputed; where it does not fit, as small as it gets.
+/// Products are recomputed once per item, in split backwards twice: before each half.
 /// Cost: layers squared times the position's instructions. @pre parts_at's
 template <class = void>
 constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
@@ -167,8 +167,8 @@ constexpr memory_plan plan_memory(model_description const& model, pipeline_insta
     auto const state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);
     auto const flow = rank_flow_at(model, pipeline, p, position, terms);
     detail::memory_choice const choice{flow, available - total(state), detail::items_in_flight(flow)};
-    memory_plan result{.again = detail::chosen_layers(choice).again, .available = available};
-    result.parts = flow_of(flow, result.again);
+    memory_plan result{.recompute_levels = detail::chosen_layers(choice).recompute_levels, .available = available};
+    result.parts = flow_of(flow, result.recompute_levels);
     result.parts.state = state;
     bool split = false;
     for (auto const& i : p.rows[static_cast<std::size_t>(position)]) {
@@ -177,7 +177,7 @@ constexpr memory_plan plan_memory(model_description const& model, pipeline_insta
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
         if (choice.in_flight[l] > 0) {
             result.computed += (forward_flops(model.layers[l], terms.shape) + backward_flops(model.layers[l], terms.shape)) * terms.shape.slices;
-            result.computed_again += flops_again(model.layers[l], terms.shape, result.again[l]) * (split ? 2 : 1);
+            result.recomputed_now += recompute_flops(model.layers[l], terms.shape, result.recompute_levels[l]) * (split ? 2 : 1);
         }
     }
     return result;
@@ -185,10 +185,10 @@ constexpr memory_plan plan_memory(model_description const& model, pipeline_insta
 
 /// How many layers make so much again.
 template <class = void>
-constexpr int layers_that_make(memory_plan const& plan, made_again how)
+constexpr int layers_at_level(memory_plan const& plan, recompute_level how)
 {
     int count = 0;
-    for (auto const one : plan.again) {
+    for (auto const one : plan.recompute_levels) {
         count += one == how ? 1 : 0;
     }
     return count;
@@ -207,8 +207,8 @@ std::string sentence_of(memory_plan const& plan, std::string_view device)
     };
     auto const largest = largest_of(plan.parts);
     auto text = std::string{device} + " has " + size(plan.available) + ", but " + size(total(plan.parts)) + " are needed";
-    if (layers_that_make(plan, made_again::cheap) + layers_that_make(plan, made_again::all) > 0) {
-        text += " with all that can be made again";
+    if (layers_at_level(plan, recompute_level::cheap) + layers_at_level(plan, recompute_level::full) > 0) {
+        text += " with full recomputation";
     }
     return text + "; the largest part is " + size(largest.size) + " of " + std::string{largest.name};
 }

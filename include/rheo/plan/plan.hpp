@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
@@ -29,13 +29,13 @@ struct plan {
     std::vector<pipeline_instance> pipelines;
     std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
     std::vector<rank_id> spares;                    ///< members without a place, ascending
-    bool recompute = false;                         ///< stages evict activations and compute them again, see schedule/recomputation.hpp
+    bool recompute = false;                         ///< stages evict activations and recompute them, see schedule/recomputation.hpp
     std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
     clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
     int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
     std::vector<std::vector<bool>> recomputed{};    ///< pipeline -> its stages that `recompute`; none: all of them do
-    std::vector<std::vector<std::vector<made_again>>>
-        again{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and makes again, see plan/memory_plan.hpp; none: nothing
+    std::vector<std::vector<std::vector<recompute_level>>>
+        recompute_levels{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and recomputes, see plan/memory_plan.hpp; none: nothing
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -90,7 +90,7 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
     return work;
 }
 
-/// Which stages of a pipeline evict activations and compute them again, one mark per stage.
+/// Which stages of a pipeline evict activations and recompute them, one mark per stage.
 template <class = void>
 constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipeline)
 {
@@ -98,13 +98,13 @@ constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipelin
     return p.recompute && pipeline < p.recomputed.size() ? p.recomputed[pipeline] : std::vector<bool>(stages, p.recompute);
 }
 
-/// What the rank at a position drops of each layer of the model and makes again; empty: nothing.
+/// What the rank at a position drops of each layer of the model and recomputes; empty: nothing.
 template <class = void>
-constexpr array_view<made_again const> made_again_at(plan const& p, plan_position place)
+constexpr array_view<recompute_level const> recompute_levels_at(plan const& p, plan_position place)
 {
     auto const i = at(place.pipeline);
     auto const k = static_cast<std::size_t>(place.position);
-    return i < p.again.size() && k < p.again[i].size() ? array_view<made_again const>{p.again[i][k]} : array_view<made_again const>{};
+    return i < p.recompute_levels.size() && k < p.recompute_levels[i].size() ? array_view<recompute_level const>{p.recompute_levels[i][k]} : array_view<recompute_level const>{};
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.
@@ -146,11 +146,11 @@ constexpr state_digest digest_of(plan const& p)
         mix(-p.slices);
     }
     for (auto const& stages : p.recomputed) {
-        for (bool const again : stages) {
-            mix(again ? 2 : 3);  // slices are below zero
+        for (bool const marked : stages) {
+            mix(marked ? 2 : 3);  // slices are below zero
         }
     }
-    for (auto const& pipeline : p.again) {
+    for (auto const& pipeline : p.recompute_levels) {
         mix(static_cast<std::int64_t>(pipeline.size()));
         for (auto const& layers : pipeline) {
             for (auto const how : layers) {

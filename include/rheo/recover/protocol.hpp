@@ -32,7 +32,7 @@
 // Why books are right. Accumulators count for exactly one rank. They change when an operation is
 // complete (`contributed`), when a merge follows a settled round 0 (then all transfers are complete;
 // sender and receiver change their books in the same round, and a receiver that dies takes along
-// what is then missing and made again), or when an attempt ends at all ranks. Copied layers change no book
+// what is then missing and recomputed), or when an attempt ends at all ranks. Copied layers change no book
 // but "is here", which is true as soon as it is complete; so a layer outlives its last old holder even if the round fails.
 //
 // Why two halves of a cut network do not both go on. Every membership, without a gap, links the file
@@ -42,11 +42,11 @@
 // ranks (a rank that looked later would see its own launch's file).
 //
 // Why a rank can leave and nothing is lost. It takes part in the round in which others take its layers over, and leaves when
-// that round is settled: then all that it held has arrived. Between two steps accumulators are empty, so nothing is computed again. A
+// that round is settled: then all that it held has arrived. Between two steps accumulators are empty, so nothing is recomputed. A
 // round that is not settled leaves it a member, and its wish comes again with the next section.
 //
 // For the executor: a loss per microbatch is a sum over microbatches as gradients are, so give it a use
-// of its own in the last layer, and it is salvaged and made again like them.
+// of its own in the last layer, and it is salvaged and recomputed like them.
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 // What a pipeline has to do for one microbatch: forward through all stages, then backward from the
 // last layer down to `deepest`, the lowest layer in which some use still misses the contribution of
 // this microbatch. In an undisturbed step that is layer 0; after a loss it may be higher, because
-// what survived is not computed again. A microbatch that is only evaluated stops at `no_backward`.
+// what survived is not recomputed. A microbatch that is only evaluated stops at `no_backward`.
 
 #include <limits>
 

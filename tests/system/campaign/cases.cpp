@@ -40,7 +40,7 @@ job_case one(layout const& where, int victim, int step, std::string_view phase)
 
 std::string name_of(layout const& where)
 {
-    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " computed again" : "") +
+    return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " recomputed" : "") +
            (where.memory_kib > 0 ? " in " + std::to_string(where.memory_kib) + " KiB" : "") +
            (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) +
            (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule +
@@ -212,7 +212,7 @@ std::vector<job_case> family_cases(bool all)
     cases.back().where.rendezvous = true;
     add("dualpipe", "4", 4, "8");
     cases.back().where.rendezvous = true;
-    // Activations computed again: one stage per rank, chunks, pairs computed at once, and a loss before and behind it.
+    // Activations recomputed: one stage per rank, chunks, pairs computed at once, and a loss before and behind it.
     for (auto const* family : {"1f1b", "gpipe", "zb-h1", "interleaved", "dualpipe"}) {
         add(family, "2,2", 4, "4,4");
         cases.back().where.recompute = true;

@@ -21,7 +21,7 @@ struct layout {
     bool rendezvous = false;     ///< stages meet for every message
     int spares = 0;              ///< ranks that wait
     int failures = 1;
-    bool recompute = false;      ///< activations are evicted and computed again
+    bool recompute = false;      ///< activations are evicted and recomputed
     int memory_kib = 0;          ///< of a rank: as few stages as it asks for compute again
     std::string layers{};        ///< of each stage; empty: cut by the planner
     int slices = 1;              ///< of each microbatch: decides the bits

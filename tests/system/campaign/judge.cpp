@@ -138,7 +138,7 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
         wrong.push_back(words("of ", attempts, " attempts only ", found.planned, " had clocks of a plan"));
     }
 
-    // What is computed again is what is missing: in the last section of an attempt as many contributions are made
+    // What is recomputed is what is missing: in the last section of an attempt as many contributions are made
     // as the attempt's last recovery said, and all of them where there was none.
     for (auto const& r : found.recoveries) {
         bool const computes = r.step < what.steps;

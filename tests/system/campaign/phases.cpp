@@ -94,7 +94,7 @@ bool phases_hit(driver& drive)
     }
     by_phase.print("hits by phase", layouts, {std::begin(phases), std::end(phases)});
     by_victim.print("hits by victim", layouts, {"0", "1", "2", "3", "4", "5"});
-    std::printf("\n%zu cases; pairs kept %" PRId64 ", computed again %" PRId64 "\n", cases.size(), salvaged, again);
+    std::printf("\n%zu cases; pairs kept %" PRId64 ", recomputed %" PRId64 "\n", cases.size(), salvaged, again);
     for (auto const& where : {cases.front().where, cases[static_cast<std::size_t>(cases.front().where.ranks) * std::size(phases)].where}) {
         auto const name = name_of(where);
         for (auto const phase : phases) {

@@ -60,10 +60,10 @@ void same_as_on_the_host(model_description const& model, dtype_policy policy, do
     for (auto const how : {backwards::split, backwards::split_late, backwards::recomputed, backwards::recomputed_split}) {
         CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .on = device.get()}) == whole);
     }
-    std::vector again(model.layers.size(), made_again::cheap);
-    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .on = device.get(), .again = again}) == whole);
-    again.assign(model.layers.size(), made_again::all);
-    auto dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .on = device.get(), .again = again});
+    std::vector recompute_levels(model.layers.size(), recompute_level::cheap);
+    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .on = device.get(), .recompute_levels = recompute_levels}) == whole);
+    recompute_levels.assign(model.layers.size(), recompute_level::full);
+    auto dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .on = device.get(), .recompute_levels = recompute_levels});
     dropped.logits = whole.logits;  // which it does not leave
     CHECK(dropped == whole);
 }

@@ -35,7 +35,7 @@ train undisturbed 1 --set plan.pipelines=[1] --set plan.min_ranks=1
 digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
 
-# A rank leaves after a step: nothing is computed again, and the process ends with 0.
+# A rank leaves after a step: nothing is recomputed, and the process ends with 0.
 run drained 5 'rank 3 left after step 3: 4 ranks in 2 pipelines went on after ' --set plan.pipelines=[2,3] --inject drain:3@2
 expect "drained: who left" "[3] " "$(recovered left drained)"
 expect "drained: nobody was lost" "[] " "$(recovered lost drained)"

@@ -51,5 +51,5 @@ expect "where the last state is not saved, too" "0 " "$? $(cmp unsaved.json unsa
 # The report was lost: the last state is evaluated again, and the loss of the last step is in the records.
 rm run/report.json
 out=lost train run 1 "${one[@]}"
-expect "without a report it is computed again" "0 $(figures run.out)" "$? $(figures lost.out)"
+expect "without a report it is recomputed" "0 $(figures run.out)" "$? $(figures lost.out)"
 exit $((failures > 0))

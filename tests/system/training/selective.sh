@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# selective.sh <rheo> <work folder>    layers that make again what they drop, as little as plan.memory_mib asks for: the digest of a run that keeps
+# selective.sh <rheo> <work folder>    layers that recompute what they drop, as little as plan.memory_mib asks for: the digest of a run that keeps
 # everything, whatever the schedule, in slices, when a rank is lost and from a plan file; ranks hold what the plan said; what cannot be kept is refused.
 set -u
 rheo=$1
@@ -24,7 +24,7 @@ selective() { # <run folder> <base> <ranks> <part of the memory> [arguments]
   shift 4
   local less=(--set plan.recompute=selective --set "plan.memory_mib=$(of "$part" "$(needed "$@")")")
   "$rheo" plan job.toml "$@" "${less[@]}" >"$name.plan" 2>&1
-  expect "$name: the plan makes something again" yes "$(grep -q 'makes again' "$name.plan" && echo yes || cat "$name.plan")"
+  expect "$name: the plan makes something again" yes "$(grep -q 'recomputes' "$name.plan" && echo yes || cat "$name.plan")"
   train "$name" "$ranks" "$@" "${less[@]}"
   expect "$name ends" 0 $?
   expect "$name: the digest" "$(value digest "$base")" "$(value digest "$name")"
@@ -34,14 +34,14 @@ selective early one 2 0.9 "${two[@]}"
 as_planned early
 selective all one 2 0.5 "${two[@]}" --set plan.schedule=gpipe
 as_planned all
-expect "whole layers are made again" 1 "$(grep -c 'makes again.*all of layer' all.plan | sed 's/[1-9].*/1/')"
+expect "whole layers are recomputed" 1 "$(grep -c 'recomputes.*all of layer' all.plan | sed 's/[1-9].*/1/')"
 selective split one 2 0.9 "${two[@]}" --set plan.schedule=zb-h1
 as_planned split
 selective copies one 2 0.9 "${two[@]}" --set plan.schedule=dualpipe --set run.threads=2
 as_planned copies
 selective cut sliced 2 0.9 "${two[@]}" --set plan.layers=[2,3] --set train.slices=2 --set plan.schedule=seq1f1b
 as_planned cut
-expect "no whole layers of slices" 0 "$(grep -c 'makes again.*all of layer' cut.plan)"
+expect "no whole layers of slices" 0 "$(grep -c 'recomputes.*all of layer' cut.plan)"
 selective lost one 4 0.9 --set 'run.inject=["kill:2@2:backward"]'
 expect "one recovery" 1 "$(grep -c '"kind":"recovery"' lost/metrics.jsonl)"
 less=(--set plan.recompute=selective --set "plan.memory_mib=$(of 0.9 "$(needed "${two[@]}")")")

@@ -363,7 +363,7 @@ private:
     std::int64_t size_ = 0;   ///< instructions of the program
     std::int64_t items_ = 0;  ///< that each stage runs at least, with all of a microbatch
     std::vector<std::vector<held_items>> moments_;  ///< of each stage, whatever else its rank holds
-    std::vector<int> regions_;                      ///< that the rank of each stage has for what is made again
+    std::vector<int> regions_;                      ///< that the rank of each stage has for what is recomputed
     std::vector<std::vector<row_window>> windows_;  ///< of the stages' rows
     slowest_table slowest_;
     slowest_table worst_row_;  ///< where whole_

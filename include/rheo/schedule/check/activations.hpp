@@ -202,7 +202,7 @@ constexpr int peak_activations(program const& p)
     return peak;
 }
 
-/// True when the row runs a forward and a backward at once: each then has a region of its own for what is made again.
+/// True when the row runs a forward and a backward at once: each then has a region of its own for what is recomputed.
 template <class = void>
 constexpr bool has_overlap(program const& p, int position)
 {

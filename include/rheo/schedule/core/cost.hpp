@@ -55,7 +55,7 @@ constexpr stage_costs even_costs(program const& p, stage_cost full)
     return stage_costs(p.placement.size(), cost);
 }
 
-/// The time of a computation or a send; a receive has none of its own. What is computed again takes a forward.
+/// The time of a computation or a send; a receive has none of its own. What is recomputed takes a forward.
 constexpr seconds cost_of(stage_costs const& costs, instruction i)
 {
     auto const& c = costs[static_cast<std::size_t>(i.stage)];

@@ -26,7 +26,7 @@ enum class instruction_kind : std::uint8_t {
     post_reduction,   ///< the unit is complete here: begin its exact sum with the other holders
     await_reduction,  ///< the reduced gradient is needed from here on
     evict,            ///< of an item's activation only the stage's input is kept
-    recompute,        ///< the rest is made again from it, for the backward that follows
+    recompute,        ///< the rest is recomputed from it, for the backward that follows
     overlap,          ///< the next two, a forward and a whole backward, are computed at once; carries the forward's indices
 };
 
@@ -64,7 +64,7 @@ constexpr bool is_send(instruction_kind kind) { return kind == instruction_kind:
 constexpr bool is_receive(instruction_kind kind) { return kind == instruction_kind::receive_activation || kind == instruction_kind::receive_gradient; }
 constexpr bool is_reduction(instruction_kind kind) { return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction; }
 
-/// The name in traces and drawings (F, B, I, W as in the literature; R for what is computed again).
+/// The name in traces and drawings (F, B, I, W as in the literature; R for what is recomputed).
 constexpr std::string_view name_of(instruction_kind kind)
 {
     constexpr std::string_view names[] = {"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE", "AWAIT", "EVICT", "R", "OVERLAP_F_B"};

@@ -22,7 +22,7 @@ enum fact : std::uint8_t {
     gradient_here = 16,    ///< the same for the gradient of the stage's output
     activation_sent = 32,
     gradient_sent = 64,
-    evicted = 128,         ///< the activation is not there until it is computed again
+    evicted = 128,         ///< the activation is not there until it is recomputed
 };
 
 struct pipeline_facts {

@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Where an item is evicted from and computed again on its row: behind instruction `evicted`, before instruction `needed`.
+/// Where an item is evicted from and recomputed on its row: behind instruction `evicted`, before instruction `needed`.
 struct absence {
     bool found = false;
     std::size_t evicted = 0;

@@ -81,9 +81,9 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(model_of(read) == model_of(config));
     CHECK(running_model(read) == model_of(config));  // run.fuse is false
     CHECK(read.plan.shares == config.plan.shares);
-    CHECK(read_config("schema = 1\nplan.recompute = \"auto\"\nplan.memory_mib = 1", "c.toml").config.plan.recompute == recomputing::as_needed);
-    CHECK(read_config("schema = 1\nplan.recompute = true", "c.toml").config.plan.recompute == recomputing::always);
-    CHECK(read_config("schema = 1\nplan.recompute = false", "c.toml").config.plan.recompute == recomputing::never);
+    CHECK(read_config("schema = 1\nplan.recompute = \"auto\"\nplan.memory_mib = 1", "c.toml").config.plan.recompute == recompute_policy::automatic);
+    CHECK(read_config("schema = 1\nplan.recompute = true", "c.toml").config.plan.recompute == recompute_policy::always);
+    CHECK(read_config("schema = 1\nplan.recompute = false", "c.toml").config.plan.recompute == recompute_policy::never);
     CHECK(read.run.inject == config.run.inject);
     CHECK(read.power.profile == config.power.profile);
     CHECK(read.power.lock_line == config.power.lock_line);
@@ -91,7 +91,7 @@ TEST_CASE("what is written back reads as the same config")
     config.power.profile.clear();
     config.power.device = "nvml";
     config.plan.memory_mib = 0.5;
-    for (auto const recompute : {recomputing::never, recomputing::always, recomputing::as_needed, recomputing::by_layers}) {
+    for (auto const recompute : {recompute_policy::never, recompute_policy::always, recompute_policy::automatic, recompute_policy::selective}) {
         config.plan.recompute = recompute;
         CHECK(read_config(to_toml(config), "c.toml").config.plan.recompute == recompute);
     }

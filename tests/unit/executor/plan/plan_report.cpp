@@ -94,8 +94,8 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     CHECK(foresee(first.what, model, limited, {}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
     CHECK(foresee(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
           foresee(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
-    limited.plan.recompute = recomputing::by_layers;
-    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest where all is made again that can be)") !=
+    limited.plan.recompute = recompute_policy::selective;
+    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
           std::string::npos);
 }
 

@@ -122,11 +122,11 @@ TEST_CASE("a pipeline that is alone has memory for just what its ranks hold")
 
 TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more memory, too")
 {
-    for (auto const how : {recomputing::never, recomputing::by_layers, recomputing::as_needed}) {
+    for (auto const how : {recompute_policy::never, recompute_policy::selective, recompute_policy::automatic}) {
         for (auto const* family : {"1f1b", "gpipe", "zb-h1", "zb-h2", "interleaved", "zb-v", "seq1f1b"}) {
             for (int const ranks : {1, 2, 4}) {
                 for (int const slices : {1, 2}) {
-                    if (how == recomputing::as_needed && slices > 1) {
+                    if (how == recompute_policy::automatic && slices > 1) {
                         continue;
                     }
                     auto config = config_of({ranks});
@@ -135,9 +135,9 @@ TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more m
                     config.plan.recompute = how;
                     config.train.microbatch = {8, 64, slices};
                     INFO(family << " on " << ranks << " in " << slices
-                                << (how == recomputing::never       ? ""
-                                    : how == recomputing::by_layers ? ", made again"
-                                                                    : ", computed again"));
+                                << (how == recompute_policy::never       ? ""
+                                    : how == recompute_policy::selective ? ", recomputed"
+                                                                    : ", recomputed"));
                     int refused = 0;
                     int cut = 0;
                     for (config.plan.memory_mib = 1; cut < 20; config.plan.memory_mib *= 1.03) {
@@ -304,7 +304,7 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
             auto const plain = first_of(config, ranks).what;
             auto all = plain;
             all.recompute = true;
-            config.plan.recompute = recomputing::as_needed;
+            config.plan.recompute = recompute_policy::automatic;
             auto const& cuts = plain.pipelines[0].cuts;  // by hand, that the memory does not change them
             for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
                 config.plan.layers.push_back(cuts[s + 1].value - cuts[s].value);
@@ -363,7 +363,7 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
                 config.plan.layers.push_back(cuts[s + 1].value - cuts[s].value);
             }
             auto const fullest = std::max(memory_of(plain, model, config, rank_id{0}), memory_of(plain, model, config, rank_id{1}));
-            config.plan.recompute = recomputing::by_layers;
+            config.plan.recompute = recompute_policy::selective;
             bool fits = true;
             for (int part = 21; part > 0; --part) {
                 bytes const limit{fullest.count * part / 20};
@@ -374,13 +374,13 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
                 if (!fits) {
                     continue;
                 }
-                CHECK(chosen.what.again.empty() == (fullest <= limit));
+                CHECK(chosen.what.recompute_levels.empty() == (fullest <= limit));
                 CHECK_FALSE(chosen.what.recompute);
                 for (rank_id const rank : {rank_id{0}, rank_id{1}}) {
                     CHECK(memory_of(chosen.what, model, config, rank) <= limit);
-                    for (auto const how : made_again_at(chosen.what, position_of(chosen.what, rank))) {
-                        CHECK((slices == 1 || how != made_again::all));
-                        some += how == made_again::cheap ? 1 : 0;
+                    for (auto const how : recompute_levels_at(chosen.what, position_of(chosen.what, rank))) {
+                        CHECK((slices == 1 || how != recompute_level::full));
+                        some += how == recompute_level::cheap ? 1 : 0;
                     }
                 }
                 CHECK(why_not(chosen.what, model, config, 2).empty());
@@ -398,13 +398,13 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
     config.plan.schedule = "gpipe";
     auto const model = gpt_model(config.model);
     auto p = first_of(config, 1).what;
-    config.plan.recompute = recomputing::by_layers;
+    config.plan.recompute = recompute_policy::selective;
     config.plan.memory_mib = in_mebibytes(state_bytes_of(p, model, config, rank_id{0})) + 0.01;
     choose_recomputation(p, model, config);
     auto const sentence = why_not(p, model, config, 1);
     INFO(sentence);
     CHECK(sentence.find("rank 0 has ") == 0);
-    CHECK(sentence.find(" are needed with all that can be made again; the largest part is ") != std::string::npos);
+    CHECK(sentence.find(" are needed with full recomputation; the largest part is ") != std::string::npos);
 }
 
 TEST_CASE("what cannot be planned is answered with the reason")

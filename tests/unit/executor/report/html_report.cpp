@@ -67,7 +67,7 @@ TEST_CASE("the page of a run needs no network and shows its parts; a killed run 
     CHECK(folder.read("path") == "a <run>/report.html\n");
     CHECK(has(folder.read("a <run>/report.html"), "</html>"));
 
-    // Steps that were made again, from an earlier checkpoint, take the place of those before.
+    // Steps that were recomputed, from an earlier checkpoint, take the place of those before.
     auto const metrics = folder.read("a <run>/metrics.jsonl");
     auto const curves_with = [&](std::string const& lines) {
         folder.write("a <run>/metrics.jsonl", lines);

@@ -91,7 +91,7 @@ TEST_CASE("a Llama's gradients and loss are the reference's")
     CHECK(largest_distance(other, llama_model(tiny), 1) > 1e-3);
 }
 
-TEST_CASE("a Llama's step leaves the same bits: fused or not, however cut, on any threads, whole or in halves or computed again")
+TEST_CASE("a Llama's step leaves the same bits: fused or not, however cut, on any threads, whole or in halves or recomputed")
 {
     auto const step = step_of(3);
     for (bool const tied : {false, true}) {

@@ -44,7 +44,7 @@ TEST_CASE("on one grid of slices a step leaves the same bits: slice by slice or 
     }
 }
 
-TEST_CASE("a sliced backward in two halves, or computed again, leaves the bits of a whole one")
+TEST_CASE("a sliced backward in two halves, or recomputed, leaves the bits of a whole one")
 {
     auto const step = random_step(small, 2);
     for (auto const& model : {gpt_model(dropping(100)), fused(gpt_model(dropping(100)))}) {

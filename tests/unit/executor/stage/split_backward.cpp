@@ -94,7 +94,7 @@ TEST_CASE("a stage holds the bytes that are planned, however its backward is don
     }
 }
 
-TEST_CASE("what is evicted comes back only by being computed again")
+TEST_CASE("what is evicted comes back only by being recomputed")
 {
     auto const model = fused(gpt_model(small));
     auto const info = state_of(model);

@@ -74,7 +74,7 @@ enum class backwards {
     whole,
     split,     ///< the two halves one after the other
     split_late, ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
-    recomputed, ///< all microbatches forward and evicted, then each computed again and whole
+    recomputed, ///< all microbatches forward and evicted, then each recomputed and whole
     recomputed_split ///< the same with split_late
 };
 
@@ -92,7 +92,7 @@ struct options {
     int times = 1;                   ///< the whole step again, on cleared accumulators
     bool chooses = false;            ///< before that, scales as after an attempt
     void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
-    std::vector<made_again> again{};  ///< of each layer of the model; none: nothing
+    std::vector<recompute_level> recompute_levels{};  ///< of each layer of the model; none: nothing
 };
 
 /// The largest |g| of what all uses of a state have summed, by scale.
@@ -149,7 +149,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         }
         std::span const layers{model.layers};
         stages.push_back(on.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
-                                       o.again.empty() ? std::span<made_again const>{} : std::span{o.again}.subspan(at(first), at(last) - at(first))));
+                                       o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first))));
         states.push_back(std::move(state));
     }
     step_result result;
@@ -207,7 +207,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 on.wait();
             });
             result.logits.clear();
-            for (std::int64_t row = 0; row < rows(shape) && (o.again.empty() || o.again.back() != made_again::all); ++row) {  // which leaves none
+            for (std::int64_t row = 0; row < rows(shape) && (o.recompute_levels.empty() || o.recompute_levels.back() != recompute_level::full); ++row) {  // which leaves none
                 auto const logits = stages.back()->logits(kept[(m + 1) * slices - 1].back(), row);
                 result.logits.insert(result.logits.end(), logits.begin(), logits.end());
             }

@@ -75,7 +75,7 @@ TEST_CASE("memory: templates that do not fit say so, and each says how many micr
     CHECK(planned(3, 3, enough, one_f_one_b{})[0].most_microbatches == 8);  // three in flight at most
 }
 
-TEST_CASE("memory: what does not fit may fit when activations are computed again, with as many microbatches as that leaves room for")
+TEST_CASE("memory: what does not fit may fit when activations are recomputed, with as many microbatches as that leaves room for")
 {
     auto const layers = profile_of(gpt_model(tiny), {1, 8}, machine);
     auto const prices = make_stage_prices(layers, machine.between_nodes);
@@ -119,7 +119,7 @@ TEST_CASE("memory: what does not fit may fit when activations are computed again
     auto const refused = plan_makespan_templates(
         prices,
         {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
-    CHECK(refused.split.cannot == "no cuts found whose stages fit into the memory of their devices, not even when all activations are computed again");
+    CHECK(refused.split.cannot == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
 }
 
 TEST_CASE("stages of several devices are planned and priced, and left out of what ranks run")

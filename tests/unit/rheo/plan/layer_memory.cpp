@@ -21,7 +21,7 @@ namespace {
 constexpr gpt_shape small{.vocabulary = 40, .context = 16, .width = 24, .heads = 2, .blocks = 6, .tied = true};
 constexpr modelled_link link{microseconds(1), {1e9}};
 
-stage_prices prices_of(model_description const& model, memory_terms const& terms, made_again most)
+stage_prices prices_of(model_description const& model, memory_terms const& terms, recompute_level most)
 {
     std::vector<layer_profile> layers(model.layers.size());
     for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -33,16 +33,16 @@ stage_prices prices_of(model_description const& model, memory_terms const& terms
     return make_stage_prices(layers, link);
 }
 
-bytes of_rank(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms, made_again most)
+bytes of_rank(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms, recompute_level most)
 {
-    std::vector<made_again> const again(model.layers.size(), most);
-    auto const parts = parts_at(model, pipeline, p, position, terms, again);
+    std::vector<recompute_level> const recompute_levels(model.layers.size(), most);
+    auto const parts = parts_at(model, pipeline, p, position, terms, recompute_levels);
     return total(parts) - parts.workspace;
 }
 
 }  // namespace
 
-TEST_CASE("stages are priced at what their ranks hold, for every schedule, policy, grid of slices, and all that is made again or evicted")
+TEST_CASE("stages are priced at what their ranks hold, for every schedule, policy, grid of slices, and all that is recomputed or evicted")
 {
     std::mt19937 draw{11};
     int tried = 0;
@@ -74,13 +74,13 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
                     }
                     std::vector<int> const devices(static_cast<std::size_t>(chain), 1);
                     for (auto const& terms : {terms_of_ranks(shape, fp32, 2), terms_of_ranks(shape, bf16, 1), terms_of_ranks(shape, bf16_i32, 1)}) {
-                        for (auto const most : {made_again::nothing, made_again::cheap, made_again::all}) {
-                            if (most == made_again::all && slices > 1) {
+                        for (auto const most : {recompute_level::none, recompute_level::cheap, recompute_level::full}) {
+                            if (most == recompute_level::full && slices > 1) {
                                 continue;
                             }
                             auto const prices = prices_of(model, terms, most);
                             for (bool const evicts : {false, true}) {
-                                if (evicts && (slices > 1 || most != made_again::nothing)) {
+                                if (evicts && (slices > 1 || most != recompute_level::none)) {
                                     continue;
                                 }
                                 auto const p = evicts ? with_recomputation(whole) : whole;
@@ -105,11 +105,11 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
     CHECK(ties);
 }
 
-TEST_CASE("a search finds cuts within just the memory that the best ones need, and not with a byte less, with activations kept and computed again")
+TEST_CASE("a search finds cuts within just the memory that the best ones need, and not with a byte less, with activations kept and recomputed")
 {
     auto const model = fused(gpt_model(small));
     microbatch_shape const shape{.sequences = 2, .tokens = 16};
-    auto const prices = prices_of(model, terms_of_ranks(shape, fp32, 2), made_again::nothing);
+    auto const prices = prices_of(model, terms_of_ranks(shape, fp32, 2), recompute_level::none);
     for (auto const family : schedule_families()) {
         for (int const ranks : {1, 2}) {
             auto const asked = on_slices(family, {.ranks = ranks, .microbatches = 4}, 1);
@@ -123,13 +123,13 @@ TEST_CASE("a search finds cuts within just the memory that the best ones need, a
                 bytes least{std::int64_t{1} << 60};
                 std::vector<layer_id> cuts{layer_id{0}};
                 std::vector<int> const devices(static_cast<std::size_t>(chain), 1);
-                auto const visit = [&](auto const& again) -> void {  // all cuts
+                auto const visit = [&](auto const& recompute_levels) -> void {  // all cuts
                     if (static_cast<int>(cuts.size()) == chain + 1 && cuts.back().value == prices.layers()) {
                         least = std::min(least, fullest_device(prices, p, cuts, devices));
                     }
                     for (int next = cuts.back().value + 1; next <= prices.layers() && static_cast<int>(cuts.size()) <= chain; ++next) {
                         cuts.push_back(layer_id{next});
-                        again(again);
+                        recompute_levels(recompute_levels);
                         cuts.pop_back();
                     }
                 };

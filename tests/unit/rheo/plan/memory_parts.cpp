@@ -51,7 +51,7 @@ bytes state_by_collection(model_description const& model, std::vector<layer_span
 
 /// The most that a row holds, piece by piece: each item of a stage as the sum of what its layers keep, gradients apart.
 held_peak most_held(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
-                    std::vector<made_again> const& again)
+                    std::vector<recompute_level> const& recompute_levels)
 {
     std::map<std::pair<int, int>, held_peak> held;
     held_peak most;
@@ -63,7 +63,7 @@ held_peak most_held(model_description const& model, pipeline_instance const& pip
         case instruction_kind::forward:
             mine.activations = activation_bytes(layers, terms.shape, terms.policy);
             for (auto l = span.begin; l < span.end; ++l) {
-                mine.activations -= dropped_bytes(model.layers[at(l)], terms.shape, again[at(l)], terms.policy);
+                mine.activations -= dropped_bytes(model.layers[at(l)], terms.shape, recompute_levels[at(l)], terms.policy);
             }
             break;
         case instruction_kind::input_gradient:
@@ -116,8 +116,8 @@ static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer
 TEST_CASE("state is the collection's and what flows is what a replay holds, for every schedule, policy and choice")
 {
     auto const model = fused(gpt_model(small));
-    std::vector<made_again> const mixed{made_again::nothing, made_again::cheap, made_again::nothing, made_again::all, made_again::cheap, made_again::all};
-    std::vector<made_again> const none(6, made_again::nothing);
+    std::vector<recompute_level> const mixed{recompute_level::none, recompute_level::cheap, recompute_level::none, recompute_level::full, recompute_level::cheap, recompute_level::full};
+    std::vector<recompute_level> const none(6, recompute_level::none);
     int tried = 0;
     bool gradients = false;
     for (auto const name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved", "zb-v", "chimera", "dualpipe", "bitpipe", "hanayo"}) {
@@ -137,10 +137,10 @@ TEST_CASE("state is the collection's and what flows is what a replay holds, for 
                                       memory_terms{.shape = shape, .policy = bf16_i32, .kernels = {1000}}}) {
                 for (int position = 0; position < ranks; ++position) {
                     auto const spans = layers_at(pipeline.cuts, placement_of(p), position);
-                    for (auto const& again : {none, mixed}) {
-                        auto const parts = parts_at(model, pipeline, p, position, terms, again);
+                    for (auto const& recompute_levels : {none, mixed}) {
+                        auto const parts = parts_at(model, pipeline, p, position, terms, recompute_levels);
                         CHECK(total(parts.state) == state_by_collection(model, spans, terms));
-                        CHECK(held_peak{parts.activations, parts.kept_gradients} == most_held(model, pipeline, p, position, terms, again));
+                        CHECK(held_peak{parts.activations, parts.kept_gradients} == most_held(model, pipeline, p, position, terms, recompute_levels));
                         gradients = gradients || parts.kept_gradients > bytes{};
                         bytes sum;
                         for (auto const& part : named_parts(parts)) {
@@ -151,10 +151,10 @@ TEST_CASE("state is the collection's and what flows is what a replay holds, for 
                         bytes region;
                         for (auto const span : spans) {
                             for (auto l = span.begin; l < span.end; ++l) {
-                                region = std::max(region, dropped_bytes(model.layers[at(l)], shape, again[at(l)], terms.policy));
+                                region = std::max(region, dropped_bytes(model.layers[at(l)], shape, recompute_levels[at(l)], terms.policy));
                             }
                         }
-                        CHECK(parts.made_again == region * (has_overlap(p, position) ? 2 : 1));
+                        CHECK(parts.recompute_buffer == region * (has_overlap(p, position) ? 2 : 1));
                         CHECK(parts.workspace >= terms.kernels);
                         ++tried;
                     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits a device and with how little made again: against all choices of layers on small models, and a model of 7 billion
+// What fits a device and with how little recomputed: against all choices of layers on small models, and a model of 7 billion
 // parameters on one device by the compiler.
 #include "rheo/plan/memory_plan.hpp"
 
@@ -27,28 +27,28 @@ constexpr memory_plan on_one_device(int sequences, dtype_policy const& policy, g
 }
 
 // 6,738,415,616 parameters. With sums in 32 bits 18 bytes each, and 8 a row: 112.97 GiB; the activations of 4096 tokens are 21.39 GiB, the backward
-// works in 1.18 GiB: 136.53 GiB of 139 with nothing made again.
+// works in 1.18 GiB: 136.53 GiB of 139 with nothing recomputed.
 constexpr bool fits_as_it_is()
 {
     auto const plan = on_one_device(1, bf16_i32);
     std::int64_t const parameters = plan.parts.state.master.count / 4;
     auto const state = total(plan.parts.state).count;
-    return plan.fits() && plan.computed_again == flops{} && parameters == 6'738'415'616 &&
+    return plan.fits() && plan.recomputed_now == flops{} && parameters == 6'738'415'616 &&
            state - 18 * parameters == plan.parts.state.accumulators.count - 4 * parameters && state - 18 * parameters < parameters / 1000;
 }
 static_assert(fits_as_it_is());
 
-// 16384 tokens at once fit, too: 24 of 32 blocks are made again and 7 drop what is cheap; a quarter is computed again. 138.89 GiB.
-constexpr bool fits_with_some_made_again()
+// 16384 tokens at once fit, too: 24 of 32 blocks are recomputed and 7 drop what is cheap; a quarter is recomputed. 138.89 GiB.
+constexpr bool fits_with_some_recomputed()
 {
     auto const plan = on_one_device(4, bf16_i32);
-    return plan.fits() && layers_that_make(plan, made_again::all) == 24 && layers_that_make(plan, made_again::cheap) == 7 &&
-           plan.computed_again * 4 < plan.computed;
+    return plan.fits() && layers_at_level(plan, recompute_level::full) == 24 && layers_at_level(plan, recompute_level::cheap) == 7 &&
+           plan.recomputed_now * 4 < plan.computed;
 }
-static_assert(fits_with_some_made_again());
+static_assert(fits_with_some_recomputed());
 
 // With sums in 64 bits it does not: 22 bytes are 138.06 GiB before anything flows, with a buffer for reduced gradients 26, 163.17 GiB, and
-// with all that can be made again 167.00 GiB are needed.
+// with full recomputation 167.00 GiB are needed.
 static_assert(!on_one_device(1, bf16));
 static_assert(!on_one_device(1, bf16, gradient_buffer::reduced));
 
@@ -75,7 +75,7 @@ struct fewest {
     int all = 0;
 };
 
-/// By trying everything: no layers at all, else the fewest that drop what is cheap, else the fewest that are made again as a whole while all others drop what is cheap.
+/// By trying everything: no layers at all, else the fewest that drop what is cheap, else the fewest that are recomputed as a whole while all others drop what is cheap.
 std::optional<fewest> by_trying(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
                                 bytes available)
 {
@@ -88,14 +88,14 @@ std::optional<fewest> by_trying(model_description const& model, pipeline_instanc
     for (bool const whole : {false, true}) {
         std::optional<fewest> best;
         for (unsigned marks = 0; marks < 1U << mine.size(); ++marks) {
-            std::vector<made_again> again(model.layers.size(), made_again::nothing);
+            std::vector<recompute_level> recompute_levels(model.layers.size(), recompute_level::none);
             fewest count;
             for (std::size_t i = 0; i < mine.size(); ++i) {
                 bool const marked = (marks >> i & 1U) != 0;
-                again[mine[i]] = marked ? (whole ? made_again::all : made_again::cheap) : whole ? made_again::cheap : made_again::nothing;
+                recompute_levels[mine[i]] = marked ? (whole ? recompute_level::full : recompute_level::cheap) : whole ? recompute_level::cheap : recompute_level::none;
                 (whole ? count.all : count.cheap) += marked;
             }
-            bool const fits = total(parts_at(model, pipeline, p, position, terms, again)) <= available;
+            bool const fits = total(parts_at(model, pipeline, p, position, terms, recompute_levels)) <= available;
             if (fits && (!best || (whole ? count.all < best->all : count.cheap < best->cheap))) {
                 best = count;
             }
@@ -110,7 +110,7 @@ std::optional<fewest> by_trying(model_description const& model, pipeline_instanc
 void compare_with_trying(model_description const& model, pipeline_instance const& pipeline, program const& p, memory_terms const& terms)
 {
     for (int position = 0; position < static_cast<int>(p.rows.size()); ++position) {
-        std::vector<made_again> const everything(model.layers.size(), made_again::all);
+        std::vector<recompute_level> const everything(model.layers.size(), recompute_level::full);
         auto const most = total(parts_at(model, pipeline, p, position, terms)).count;
         auto const least = std::min(most, total(parts_at(model, pipeline, p, position, terms, everything)).count);
         for (int part = -1; part <= 16; ++part) {
@@ -118,21 +118,21 @@ void compare_with_trying(model_description const& model, pipeline_instance const
             INFO("position " << position << ", part " << part);
             auto const plan = plan_memory(model, pipeline, p, position, terms, available);
             auto const best = by_trying(model, pipeline, p, position, terms, available);
-            CHECK(plan.parts == parts_at(model, pipeline, p, position, terms, plan.again));
+            CHECK(plan.parts == parts_at(model, pipeline, p, position, terms, plan.recompute_levels));
             REQUIRE(plan.fits() == best.has_value());
             if (best) {
-                CHECK(layers_that_make(plan, made_again::all) == best->all);
+                CHECK(layers_at_level(plan, recompute_level::full) == best->all);
                 if (best->all == 0) {
-                    CHECK(layers_that_make(plan, made_again::cheap) == best->cheap);
+                    CHECK(layers_at_level(plan, recompute_level::cheap) == best->cheap);
                 }
-                for (auto again = plan.again; auto& how : again) {  // none of the cheap ones can be left out
-                    if (how == made_again::cheap) {
-                        how = made_again::nothing;
-                        CHECK(total(parts_at(model, pipeline, p, position, terms, again)) > available);
-                        how = made_again::cheap;
+                for (auto recompute_levels = plan.recompute_levels; auto& how : recompute_levels) {  // none of the cheap ones can be left out
+                    if (how == recompute_level::cheap) {
+                        how = recompute_level::none;
+                        CHECK(total(parts_at(model, pipeline, p, position, terms, recompute_levels)) > available);
+                        how = recompute_level::cheap;
                     }
                 }
-                CHECK((part < 16 || plan.computed_again == flops{}));
+                CHECK((part < 16 || plan.recomputed_now == flops{}));
             }
         }
     }
@@ -164,7 +164,7 @@ TEST_CASE("where a rank has several stages, what is chosen fits whenever any cho
     int partly = 0;
     for (int position = 0; position < 2; ++position) {
         auto const most = total(parts_at(model, pipeline, p, position, terms)).count;
-        auto const least = total(parts_at(model, pipeline, p, position, terms, std::vector<made_again>(8, made_again::all))).count;
+        auto const least = total(parts_at(model, pipeline, p, position, terms, std::vector<recompute_level>(8, recompute_level::full))).count;
         for (int part = 0; part <= 16; ++part) {
             bytes const available{least + (most - least) * part / 16};
             auto const plan = plan_memory(model, pipeline, p, position, terms, available);
@@ -172,10 +172,10 @@ TEST_CASE("where a rank has several stages, what is chosen fits whenever any cho
             REQUIRE(plan.fits() == best.has_value());
             for (std::size_t l = 0; l < 8; ++l) {
                 bool const mine = contains(layers_at(pipeline.cuts, placement_of(p), position), layer_id{static_cast<int>(l)});
-                CHECK((mine || plan.again[l] == made_again::nothing));
-                auto less = plan.again;
-                less[l] = made_again::nothing;
-                if (plan.again[l] == made_again::cheap) {
+                CHECK((mine || plan.recompute_levels[l] == recompute_level::none));
+                auto less = plan.recompute_levels;
+                less[l] = recompute_level::none;
+                if (plan.recompute_levels[l] == recompute_level::cheap) {
                     CHECK(total(parts_at(model, pipeline, p, position, terms, less)) > available);
                     ++partly;
                 }
@@ -185,7 +185,7 @@ TEST_CASE("where a rank has several stages, what is chosen fits whenever any cho
     CHECK(partly > 0);
 }
 
-TEST_CASE("slices are never made again as whole layers, and a split backward makes them again twice")
+TEST_CASE("slices are never recomputed as whole layers, and a split backward makes them again twice")
 {
     auto const model = gpt_model(small);
     pipeline_instance const pipeline{{layer_id{0}, layer_id{6}}, {{rank_id{0}}}};
@@ -193,21 +193,21 @@ TEST_CASE("slices are never made again as whole layers, and a split backward mak
     memory_terms const terms{.shape = {.sequences = 2, .tokens = 8, .slices = 2}};
     auto const plan = plan_memory(model, pipeline, sliced, 0, terms, bytes{1});
     CHECK_FALSE(plan.fits());
-    CHECK(layers_that_make(plan, made_again::all) == 0);
-    CHECK(layers_that_make(plan, made_again::cheap) > 0);
+    CHECK(layers_at_level(plan, recompute_level::full) == 0);
+    CHECK(layers_at_level(plan, recompute_level::cheap) > 0);
     CHECK(total(plan.parts) < total(parts_at(model, pipeline, sliced, 0, terms)));
 
     auto const whole = plan_memory(model, pipeline, one_f_one_b::program({.ranks = 1, .microbatches = 3}), 0, {.shape = shape}, bytes{1});
     auto const split = plan_memory(model, pipeline, zb_h1::program({.ranks = 1, .microbatches = 3}), 0, {.shape = shape}, bytes{1});
-    CHECK(split.computed_again == whole.computed_again * 2);
-    CHECK(whole.computed_again > flops{});
+    CHECK(split.recomputed_now == whole.recomputed_now * 2);
+    CHECK(whole.recomputed_now > flops{});
 }
 
 TEST_CASE("a refusal is one sentence with the device, the numbers and the largest part")
 {
     auto plan = on_one_device(1, bf16, gradient_buffer::reduced);
     CHECK(sentence_of(plan, "a device") ==
-          "a device has 139.00 GiB, but 167.00 GiB are needed with all that can be made again; the largest part is 50.21 GiB of moments");
+          "a device has 139.00 GiB, but 167.00 GiB are needed with full recomputation; the largest part is 50.21 GiB of moments");
     plan = {.parts = {.activations = mebibytes(3), .workspace = {1 << 19}}, .available = mebibytes(2)};
     CHECK(sentence_of(plan, "rank 3") == "rank 3 has 2.00 MiB, but 3.50 MiB are needed; the largest part is 3.00 MiB of activations");
     plan.available = mebibytes(4);

@@ -233,24 +233,24 @@ TEST_CASE("a plan that recomputes has the same programs with evictions and recom
     CHECK(deadlock_free<rendezvous>(with).ok);
 }
 
-TEST_CASE("what layers make again is part of the plan's value, digest and text, and changes no program")
+TEST_CASE("what layers recompute is part of the plan's value, digest and text, and changes no program")
 {
     auto const plain = test::example();
     auto p = plain;
     for (auto const& pipeline : p.pipelines) {
-        p.again.emplace_back(pipeline.stages.size(), std::vector(6, made_again::nothing));
+        p.again.emplace_back(pipeline.stages.size(), std::vector(6, recompute_level::none));
     }
     auto other = p;
-    p.again.front().front()[1] = made_again::cheap;
-    other.again.front().front()[1] = made_again::all;
+    p.again.front().front()[1] = recompute_level::cheap;
+    other.again.front().front()[1] = recompute_level::full;
     CHECK(digest_of(p) != digest_of(plain));
     CHECK(digest_of(p) != digest_of(other));
     CHECK(programs_of(p, {}, 6) == programs_of(plain, {}, 6));
     std::ostringstream text;
     write_json(text, p);
-    CHECK(text.str().find("\"made_again\": [[[\"nothing\", \"cheap\", \"nothing\"") != std::string::npos);
-    CHECK(made_again_at(p, {true, pipeline_id{0}, 0})[1] == made_again::cheap);
-    CHECK(made_again_at(plain, {true, pipeline_id{0}, 0}).empty());
+    CHECK(text.str().find("\"recompute_levels\": [[[\"nothing\", \"cheap\", \"nothing\"") != std::string::npos);
+    CHECK(recompute_levels_at(p, {true, pipeline_id{0}, 0})[1] == recompute_level::cheap);
+    CHECK(recompute_levels_at(plain, {true, pipeline_id{0}, 0}).empty());
 }
 
 TEST_CASE("where a plan names the stages that compute again, no others do; it says which, and has another digest")

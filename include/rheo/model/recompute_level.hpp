@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a layer can drop between its forward and its backward, because it can be made again from what stays. First what costs least: slots
+// What a layer can drop between its forward and its backward, because it can be recomputed from what stays. First what costs least: slots
 // that an operation without a matrix product wrote (norms, activations, rotations, residual sums) have the most bytes per operation, the
 // idea of selective recomputation (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022), which
 // drops attention's scores; these are never kept here. Then the whole layer but its input and output (Chen et al., "Training Deep Nets with Sublinear Memory
@@ -19,15 +19,15 @@
 
 namespace rheo::inline v0 {
 
-enum class made_again : std::uint8_t {
-    nothing,
+enum class recompute_level : std::uint8_t {
+    none,
     cheap,  ///< what operations without matrix products wrote
-    all,    ///< all but the layer's input and output
+    full,    ///< all but the layer's input and output
 };
 
-constexpr std::string_view name_of(made_again how)
+constexpr std::string_view name_of(recompute_level how)
 {
-    constexpr std::string_view names[] = {"nothing", "cheap", "all"};
+    constexpr std::string_view names[] = {"none", "cheap", "full"};
     return names[static_cast<std::size_t>(how)];
 }
 
@@ -67,18 +67,18 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
 
 /// True when the layer drops the slot. @pre whole layers are not dropped of a sequence in slices
 template <class = void>
-constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
+constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
-    expects(how != made_again::all || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
-    if (how == made_again::nothing || slot == 0 || slot == layer.output) {
+    expects(how != recompute_level::full || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
+    if (how == recompute_level::none || slot == 0 || slot == layer.output) {
         return false;
     }
-    return how == made_again::all || is_cheap(layer, slot, shape, policy);
+    return how == recompute_level::full || is_cheap(layer, slot, shape, policy);
 }
 
 /// True when the operation runs again, all of it or its activation, because the layer drops something that it wrote. @pre as is_dropped
 template <class = void>
-constexpr bool runs_again(layer_description const& layer, op const& o, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
+constexpr bool is_recomputed(layer_description const& layer, op const& o, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
     for (auto const z : o.z) {
         if (z != no_slot && is_dropped(layer, z, shape, how, policy)) {
@@ -88,12 +88,12 @@ constexpr bool runs_again(layer_description const& layer, op const& o, microbatc
     if (o.kind == op_kind::loss_gradient && is_dropped(layer, o.x[0], shape, how, policy)) {
         return true;  // it leaves the gradient in what it reads
     }
-    return how == made_again::all && saved_bytes(o, shape, policy) > bytes{};
+    return how == recompute_level::full && saved_bytes(o, shape, policy) > bytes{};
 }
 
-/// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is made again in. @pre as is_dropped
+/// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is recomputed in. @pre as is_dropped
 template <class = void>
-constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, made_again how, dtype_policy const& policy = fp32)
+constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
     bytes sum;
     for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
@@ -102,16 +102,16 @@ constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape s
         }
     }
     for (auto const& o : layer.ops) {
-        sum += how == made_again::all ? saved_bytes(o, shape, policy) : bytes{};
+        sum += how == recompute_level::full ? saved_bytes(o, shape, policy) : bytes{};
     }
     return sum;
 }
 
-/// Products that are computed again for each microbatch, once.
+/// Products that are recomputed for each microbatch, once.
 template <class = void>
-constexpr flops flops_again(layer_description const& layer, microbatch_shape shape, made_again how)
+constexpr flops recompute_flops(layer_description const& layer, microbatch_shape shape, recompute_level how)
 {
-    return how == made_again::all ? forward_flops(layer, shape) : flops{};
+    return how == recompute_level::full ? forward_flops(layer, shape) : flops{};
 }
 
 }  // namespace rheo::inline v0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a layer can drop, against counts by thought and against a replay of the layer's operations. The compiler decides all of it.
-#include "rheo/model/made_again.hpp"
+#include "rheo/model/recompute_level.hpp"
 
 #include <vector>
 
@@ -22,41 +22,41 @@ constexpr auto llama = llama_block_layer(grouped);
 
 // A GPT's block: two norms, the residual sum between, and what GELU gives, 7 of its 19 widths. A Llama's: rotated queries and keys and what
 // SwiGLU gives besides, but no GELU.
-static_assert(dropped_bytes(block, shape, made_again::cheap) == bytes{4 * r * 7 * w});
-static_assert(dropped_bytes(llama, shape, made_again::cheap, bf16) == bytes{2 * r * (3 * 64 + 128 + 176)});
+static_assert(dropped_bytes(block, shape, recompute_level::cheap) == bytes{4 * r * 7 * w});
+static_assert(dropped_bytes(llama, shape, recompute_level::cheap, bf16) == bytes{2 * r * (3 * 64 + 128 + 176)});
 // All: the same without input and output, with the numbers of rows.
-static_assert(dropped_bytes(block, shape, made_again::all) == activation_bytes(block, shape) - bytes{4 * r * 2 * w});
-static_assert(dropped_bytes(block, shape, made_again::all, bf16) == activation_bytes(block, shape, bf16) - bytes{2 * r * 2 * w});
-static_assert(flops_again(block, shape, made_again::all) == forward_flops(block, shape) && flops_again(block, shape, made_again::cheap) == flops{});
+static_assert(dropped_bytes(block, shape, recompute_level::full) == activation_bytes(block, shape) - bytes{4 * r * 2 * w});
+static_assert(dropped_bytes(block, shape, recompute_level::full, bf16) == activation_bytes(block, shape, bf16) - bytes{2 * r * 2 * w});
+static_assert(recompute_flops(block, shape, recompute_level::full) == forward_flops(block, shape) && recompute_flops(block, shape, recompute_level::cheap) == flops{});
 
 // Fusing changes neither.
-static_assert(dropped_bytes(fused(block), shape, made_again::cheap) == dropped_bytes(block, shape, made_again::cheap));
-static_assert(dropped_bytes(fused(llama), shape, made_again::cheap) == dropped_bytes(llama, shape, made_again::cheap));
+static_assert(dropped_bytes(fused(block), shape, recompute_level::cheap) == dropped_bytes(block, shape, recompute_level::cheap));
+static_assert(dropped_bytes(fused(llama), shape, recompute_level::cheap) == dropped_bytes(llama, shape, recompute_level::cheap));
 
 // But where what is stored is rounded, a fused product's activation stays: it may be of the sum before it was rounded.
-static_assert(dropped_bytes(fused(block), shape, made_again::cheap, bf16) == bytes{2 * r * 3 * w} &&
-              dropped_bytes(block, shape, made_again::cheap, bf16) == bytes{2 * r * 7 * w});
-static_assert(dropped_bytes(fused(llama), shape, made_again::cheap, bf16) == dropped_bytes(llama, shape, made_again::cheap, bf16));
+static_assert(dropped_bytes(fused(block), shape, recompute_level::cheap, bf16) == bytes{2 * r * 3 * w} &&
+              dropped_bytes(block, shape, recompute_level::cheap, bf16) == bytes{2 * r * 7 * w});
+static_assert(dropped_bytes(fused(llama), shape, recompute_level::cheap, bf16) == dropped_bytes(llama, shape, recompute_level::cheap, bf16));
 
 /// Operations that run again.
-constexpr int running(layer_description const& layer, made_again how, dtype_policy const& policy = fp32)
+constexpr int running(layer_description const& layer, recompute_level how, dtype_policy const& policy = fp32)
 {
     int count = 0;
     for (auto const& o : layer.ops) {
-        count += runs_again(layer, o, shape, how, policy) ? 1 : 0;
+        count += is_recomputed(layer, o, shape, how, policy) ? 1 : 0;
     }
     return count;
 }
 // Of a block's eight fused operations: norm, sum with norm, GELU; whole: all but the last sum, whose result is the output.
-static_assert(running(fused(block), made_again::nothing) == 0 && running(fused(block), made_again::cheap) == 3 &&
-              running(fused(block), made_again::cheap, bf16) == 2);
-static_assert(running(fused(block), made_again::all) == static_cast<int>(fused(block).ops.size()) - 1);
-static_assert(running(embedding_layer(gpt2_124m), made_again::all) == 0 && running(fused(classifier_layer(gpt2_124m)), made_again::all) == 3);
+static_assert(running(fused(block), recompute_level::none) == 0 && running(fused(block), recompute_level::cheap) == 3 &&
+              running(fused(block), recompute_level::cheap, bf16) == 2);
+static_assert(running(fused(block), recompute_level::full) == static_cast<int>(fused(block).ops.size()) - 1);
+static_assert(running(embedding_layer(gpt2_124m), recompute_level::full) == 0 && running(fused(classifier_layer(gpt2_124m)), recompute_level::full) == 3);
 
 // An embedding drops nothing: its output stays. A classifier drops its norm, as a whole the logits, too.
-static_assert(dropped_bytes(embedding_layer(gpt2_124m), shape, made_again::all) == bytes{});
-static_assert(dropped_bytes(classifier_layer(gpt2_124m), shape, made_again::cheap) == bytes{4 * r * w});
-static_assert(dropped_bytes(fused(classifier_layer(gpt2_124m)), shape, made_again::all) == bytes{4 * (r * (w + 50257) + 2 * r)});
+static_assert(dropped_bytes(embedding_layer(gpt2_124m), shape, recompute_level::full) == bytes{});
+static_assert(dropped_bytes(classifier_layer(gpt2_124m), shape, recompute_level::cheap) == bytes{4 * r * w});
+static_assert(dropped_bytes(fused(classifier_layer(gpt2_124m)), shape, recompute_level::full) == bytes{4 * (r * (w + 50257) + 2 * r)});
 
 /// Every cheap slot can be written again: run over the operations in their order, those without products alone find what they read in
 /// slots that stay or that have been written again, and in the end all slots are there.
@@ -64,7 +64,7 @@ constexpr bool comes_back(layer_description const& layer, microbatch_shape of)
 {
     std::vector<bool> there(layer.slot_widths.size());
     for (std::size_t s = 0; s < there.size(); ++s) {
-        there[s] = !is_dropped(layer, static_cast<int>(s), of, made_again::cheap);
+        there[s] = !is_dropped(layer, static_cast<int>(s), of, recompute_level::cheap);
     }
     for (auto const& o : layer.ops) {
         bool wants = false;
@@ -106,7 +106,7 @@ constexpr bool drops_no_less(layer_description const& layer)
     for (auto const& o : layer.ops) {
         bool const product = forward_flops(o, shape) > flops{} || o.kind == op_kind::embedding;
         for (auto const z : o.z) {
-            if (z != no_slot && z != layer.output && !product && !is_dropped(layer, z, shape, made_again::cheap)) {
+            if (z != no_slot && z != layer.output && !product && !is_dropped(layer, z, shape, recompute_level::cheap)) {
                 return false;
             }
         }
@@ -117,7 +117,7 @@ static_assert(drops_no_less(block) && drops_no_less(fused(block)) && drops_no_le
 
 // Later slices attend to the rotated keys and values, which stay; a GPT's qkv is a product's, so it drops the same.
 constexpr microbatch_shape cut{.sequences = 4, .tokens = 256, .slices = 4};
-static_assert(dropped_bytes(llama, cut, made_again::cheap, bf16) == bytes{2 * r * (3 * 64 + 176)} && comes_back(llama, cut));
-static_assert(dropped_bytes(block, cut, made_again::cheap) == bytes{4 * r * 7 * w});
+static_assert(dropped_bytes(llama, cut, recompute_level::cheap, bf16) == bytes{2 * r * (3 * 64 + 176)} && comes_back(llama, cut));
+static_assert(dropped_bytes(block, cut, recompute_level::cheap) == bytes{4 * r * 7 * w});
 
 }  // namespace

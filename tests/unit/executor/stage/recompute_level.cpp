@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that drop what they can make again leave the bits of those that keep everything, and hold as much less as the model says.
-#include "rheo/model/made_again.hpp"
+// Layers that drop what they can recompute leave the bits of those that keep everything, and hold as much less as the model says.
+#include "rheo/model/recompute_level.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -17,13 +17,13 @@ namespace {
 constexpr gpt_shape dropping{.vocabulary = 37, .context = 12, .width = 24, .heads = 3, .blocks = 2, .dropout_per_mille = 150};
 
 /// All choices of so many layers, one after the other.
-std::vector<std::vector<made_again>> all_choices(std::size_t layers)
+std::vector<std::vector<recompute_level>> all_choices(std::size_t layers)
 {
-    std::vector<std::vector<made_again>> all{{}};
+    std::vector<std::vector<recompute_level>> all{{}};
     for (std::size_t l = 0; l < layers; ++l) {
-        std::vector<std::vector<made_again>> longer;
+        std::vector<std::vector<recompute_level>> longer;
         for (auto const& one : all) {
-            for (auto const how : {made_again::nothing, made_again::cheap, made_again::all}) {
+            for (auto const how : {recompute_level::none, recompute_level::cheap, recompute_level::full}) {
                 longer.push_back(one);
                 longer.back().push_back(how);
             }
@@ -33,10 +33,10 @@ std::vector<std::vector<made_again>> all_choices(std::size_t layers)
     return all;
 }
 
-/// The same but for logits, which a last layer that is made again does not leave.
-bool same(step_result a, step_result const& b, std::vector<made_again> const& again)
+/// The same but for logits, which a last layer that is recomputed does not leave.
+bool same(step_result a, step_result const& b, std::vector<recompute_level> const& recompute_levels)
 {
-    if (again.back() == made_again::all) {
+    if (recompute_levels.back() == recompute_level::full) {
         CHECK(a.logits.empty());
         a.logits = b.logits;
     }
@@ -48,19 +48,19 @@ void keeps_its_bits(model_description const& model)
     auto const step = random_step(small, 2);
     auto const layers = static_cast<int>(model.layers.size());
     auto const base = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late});
-    for (auto const& again : all_choices(model.layers.size())) {
-        auto const dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .again = again});
-        CHECK(same(dropped, base, again));
+    for (auto const& recompute_levels : all_choices(model.layers.size())) {
+        auto const dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .recompute_levels = recompute_levels});
+        CHECK(same(dropped, base, recompute_levels));
         bytes less;
-        for (std::size_t l = 0; l < again.size(); ++l) {
-            less += dropped_bytes(model.layers[l], batch, again[l]) * 2;  // two microbatches are in flight
+        for (std::size_t l = 0; l < recompute_levels.size(); ++l) {
+            less += dropped_bytes(model.layers[l], batch, recompute_levels[l]) * 2;  // two microbatches are in flight
         }
         CHECK(dropped.peaks[0] + less == base.peaks[0]);
     }
-    for (auto const how : {made_again::cheap, made_again::all}) {
-        std::vector const again(model.layers.size(), how);
+    for (auto const how : {recompute_level::cheap, recompute_level::full}) {
+        std::vector const recompute_levels(model.layers.size(), how);
         for (auto const way : {backwards::whole, backwards::split, backwards::recomputed, backwards::recomputed_split}) {
-            CHECK(same(run_step(model, step, {.cuts = {0, 2, layers}, .threads = 2, .how = way, .again = again}), base, again));
+            CHECK(same(run_step(model, step, {.cuts = {0, 2, layers}, .threads = 2, .how = way, .recompute_levels = recompute_levels}), base, recompute_levels));
         }
     }
 }
@@ -80,18 +80,18 @@ TEST_CASE("whatever the layers of a Llama drop, gradients and loss have the same
     keeps_its_bits(model);
 }
 
-TEST_CASE("slices of a sequence make again what is cheap, which later slices do not attend to")
+TEST_CASE("slices of a sequence recompute what is cheap, which later slices do not attend to")
 {
     for (auto const& model : {fused(gpt_model(dropping)),
                               fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}))}) {
         auto const step = random_step(small, 2);
         auto const layers = static_cast<int>(model.layers.size());
         auto const base = run_step(model, step, {.cuts = {0, layers}, .slices = 3});
-        std::vector const cheap(model.layers.size(), made_again::cheap);
-        CHECK(run_step(model, step, {.cuts = {0, layers}, .slices = 3, .again = cheap}) == base);
-        CHECK(run_step(model, step, {.cuts = {0, 2, layers}, .how = backwards::split_late, .slices = 3, .again = cheap}) == base);
-        std::vector const whole(model.layers.size(), made_again::all);
-        CHECK_THROWS_AS(run_step(model, step, {.cuts = {0, layers}, .slices = 3, .again = whole}), precondition_error);
+        std::vector const cheap(model.layers.size(), recompute_level::cheap);
+        CHECK(run_step(model, step, {.cuts = {0, layers}, .slices = 3, .recompute_levels = cheap}) == base);
+        CHECK(run_step(model, step, {.cuts = {0, 2, layers}, .how = backwards::split_late, .slices = 3, .recompute_levels = cheap}) == base);
+        std::vector const whole(model.layers.size(), recompute_level::full);
+        CHECK_THROWS_AS(run_step(model, step, {.cuts = {0, layers}, .slices = 3, .recompute_levels = whole}), precondition_error);
     }
 }
 
@@ -100,9 +100,9 @@ TEST_CASE("backwards that reach only some layers make only these again")
     auto const model = fused(gpt_model(dropping));
     auto const step = random_step(small, 2);
     auto const layers = static_cast<int>(model.layers.size());
-    std::vector const all(model.layers.size(), made_again::all);
+    std::vector const all(model.layers.size(), recompute_level::full);
     options const plain{.cuts = {0, layers}, .lowest = {layer_id{2}, layer_id{3}}};
     auto dropped = plain;
-    dropped.again = all;
+    dropped.recompute_levels = all;
     CHECK(same(run_step(model, step, dropped), run_step(model, step, plain), all));
 }
