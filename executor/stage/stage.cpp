@@ -128,7 +128,7 @@ void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
     expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
             "a slice comes after all slices before it");
     reserve(a);
-    rise(a, item, loss);
+    forward_pass(a, item, loss);
 }
 
 void stage::evict(activation& a)
@@ -161,7 +161,7 @@ void stage::release(activation& a)
 void stage::backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                      std::function<bool(use_id)> const& adds)
 {
-    descend(a, item, lowest, output_gradient, input_gradient, &adds);
+    backward_pass(a, item, lowest, output_gradient, input_gradient, &adds);
     release(a);
 }
 
@@ -171,13 +171,13 @@ void stage::input_gradient(activation& a, stage_item const& item, layer_id lowes
         a.gradients = gradient_regions_.lend(*layout_.where, layout_.gradient_bytes);
         meter_->add(counted(layout_.gradient_bytes));
     }
-    descend(a, item, lowest, output_gradient, input_gradient, nullptr);
+    backward_pass(a, item, lowest, output_gradient, input_gradient, nullptr);
 }
 
 void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
     expects(!a.gradients.empty(), "a weight gradient comes after the input gradient of its microbatch");
-    weigh(a, item, lowest, adds);
+    weight_gradient_pass(a, item, lowest, adds);
     release(a);
 }
 

@@ -104,12 +104,12 @@ public:
 
 protected:
     /// All layers forward. @pre the activation has its memory
-    virtual void rise(activation& a, stage_item const& item, loss_sum& loss) = 0;
+    virtual void forward_pass(activation& a, stage_item const& item, loss_sum& loss) = 0;
     /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
-    virtual void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+    virtual void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                          std::function<bool(use_id)> const* adds) = 0;
     /// The contributions to weights, down to `lowest`, from gradients that were kept.
-    virtual void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
+    virtual void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
 
     std::size_t depth_of(layer_id lowest) const;
     std::size_t slot_bytes(std::size_t layer, std::size_t slot) const;

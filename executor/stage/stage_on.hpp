@@ -43,10 +43,10 @@ private:
     using gradient_target = typename Kernels::gradient_target;
     struct pass;
 
-    void rise(activation& a, stage_item const& item, loss_sum& loss) override;
-    void descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+    void forward_pass(activation& a, stage_item const& item, loss_sum& loss) override;
+    void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                  std::function<bool(use_id)> const* adds) override;
-    void weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
+    void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
 
     /// What descend puts into the queue.
     void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
@@ -78,7 +78,7 @@ private:
         }
     }
 
-    enum class walk : std::uint8_t { rise, descend, weigh };
+    enum class pass_kind : std::uint8_t { forward, backward, weight_gradient };
     /// Of a backward; as it stands, of none.
     struct gradient_ends {
         layer_id lowest{-1};
@@ -88,10 +88,10 @@ private:
     };
     void begin_item(activation const& a, stage_item const& item, bool with_order)
         requires Kernels::reads_items;
-    std::vector<std::uintptr_t> slot_of(walk which, activation& a, stage_item const& item, gradient_ends const& ends)
+    std::vector<std::uintptr_t> slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)
         requires Kernels::reads_items;
     template <class Work>
-    void perform(walk which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work);
+    void perform(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work);
 
     Kernels kernels_;
     std::vector<std::pair<std::size_t, op_id>> dropping_;  ///< layer, operation: those with random numbers, in one order

@@ -10,9 +10,9 @@
 namespace rheo::inline v0 {
 
 template <class Kernels>
-void stage_on<Kernels>::rise(activation& a, stage_item const& item, loss_sum& loss)
+void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss_sum& loss)
 {
-    perform(walk::rise, a, item, {}, [&] {
+    perform(pass_kind::forward, a, item, {}, [&] {
         recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
         for (std::size_t l = 0; l < layers_.size(); ++l) {
             pass p{*this, a, item, l, buffer.data()};
@@ -32,10 +32,10 @@ void stage_on<Kernels>::rise(activation& a, stage_item const& item, loss_sum& lo
 }
 
 template <class Kernels>
-void stage_on<Kernels>::weigh(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
+void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
     begin_adding();
-    perform(walk::weigh, a, item, {.lowest = lowest, .adds = &adds}, [&] {
+    perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
         recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
         for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
             pass p{*this, a, item, l, buffer.data()};
@@ -106,13 +106,13 @@ void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_i
 }
 
 template <class Kernels>
-void stage_on<Kernels>::descend(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
+void stage_on<Kernels>::backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                                 std::function<bool(use_id)> const* adds)
 {
     if (adds != nullptr) {
         begin_adding();
     }
-    perform(walk::descend, a, item, {.lowest = lowest, .above = output_gradient, .below = input_gradient, .adds = adds},
+    perform(pass_kind::backward, a, item, {.lowest = lowest, .above = output_gradient, .below = input_gradient, .adds = adds},
             [&] { walk_down(a, item, lowest, output_gradient, input_gradient, adds); });
     if (adds != nullptr) {
         end_adding();

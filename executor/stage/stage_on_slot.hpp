@@ -31,7 +31,7 @@ void stage_on<Kernels>::begin_item(activation const& a, stage_item const& item, 
 /// All that the arguments of a walk's kernels hang on, besides the item's values and what the stage was made with; empty for what does not come again
 /// and again: what a loss has left of a step, and backwards that end early or leave out a use.
 template <class Kernels>
-std::vector<std::uintptr_t> stage_on<Kernels>::slot_of(walk which, activation& a, stage_item const& item, gradient_ends const& ends)
+std::vector<std::uintptr_t> stage_on<Kernels>::slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)
     requires Kernels::reads_items
 {
     if (!kernels_.records() || item.remainder || depth_of(ends.lowest) > 0 || (ends.adds != nullptr && !std::all_of(uses_.begin(), uses_.end(), *ends.adds))) {
@@ -63,7 +63,7 @@ std::vector<std::uintptr_t> stage_on<Kernels>::slot_of(walk which, activation& a
 
 template <class Kernels>
 template <class Work>
-void stage_on<Kernels>::perform(walk which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work)
+void stage_on<Kernels>::perform(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work)
 {
     if constexpr (Kernels::reads_items) {
         begin_item(a, item, ends.adds != nullptr);

@@ -160,12 +160,12 @@ void worker::overlapped(instruction up, instruction down, section const& in)
         halves_[0] = std::make_unique<tile_pool>(threads / 2);
         halves_[1] = std::make_unique<tile_pool>(threads - threads / 2);
     }
-    auto& rises = flight_of({up.stage, up.item});
-    auto& descends = flight_of({down.stage, down.item});
-    begin_forward(up, rises, in);
-    begin_backward(down, descends, in);
+    auto& forward_item = flight_of({up.stage, up.item});
+    auto& backward_item = flight_of({down.stage, down.item});
+    begin_forward(up, forward_item, in);
+    begin_backward(down, backward_item, in);
     auto& layers = *stage_of(up.stage).layers;
-    layers.reserve(*rises.kept);  // before the backward gives its own back, as the plan counts them
+    layers.reserve(*forward_item.kept);  // before the backward gives its own back, as the plan counts them
     auto const caught = [](auto const& compute) -> std::exception_ptr {
         try {
             compute();
@@ -176,11 +176,11 @@ void worker::overlapped(instruction up, instruction down, section const& in)
     };
     loss_sum loss;
     std::exception_ptr below;
-    auto other = background_thread([&] { below = caught([&] { compute_backward(down, descends, in, halves_[1].get()); }); });
+    auto other = background_thread([&] { below = caught([&] { compute_backward(down, backward_item, in, halves_[1].get()); }); });
     auto const above = caught([&] {
         auto item = item_for(up.item, in);
         item.pool = halves_[0].get();
-        layers.forward(*rises.kept, item, loss);
+        layers.forward(*forward_item.kept, item, loss);
     });
     other.join();
     for (auto const& error : {above, below}) {
@@ -189,7 +189,7 @@ void worker::overlapped(instruction up, instruction down, section const& in)
         }
     }
     end_forward(up, loss, in);
-    end_backward(down, descends, in);
+    end_backward(down, backward_item, in);
 }
 
 /// Where a message finds the output.

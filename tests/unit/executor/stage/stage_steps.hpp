@@ -183,7 +183,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             return [&, lowest = lowest_of(i), s](use_id use) { return stages[s]->above(use, lowest) && o.only.value_or(use) == use; };
         };
         // Calls f(item, stage) for a microbatch: slices and stages up, or both down.
-        auto const walk = [&](std::size_t m, bool up, auto const& f) {
+        auto const for_each_stage = [&](std::size_t m, bool up, auto const& f) {
             auto const n = stages.size();
             for (std::size_t k = 0; k < slices * n; ++k) {
                 auto const slice = o.stage_by_stage ? k % slices : k / n;
@@ -192,7 +192,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             }
         };
         auto const forward = [&](std::size_t m) {
-            walk(m, true, [&](std::size_t i, std::size_t s) {
+            for_each_stage(m, true, [&](std::size_t i, std::size_t s) {
                 auto& a = kept[i][s];
                 a.tokens = slice_of(step[m].tokens, shape, i % slices);
                 a.targets = slice_of(step[m].targets, shape, i % slices);
@@ -212,8 +212,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 result.logits.insert(result.logits.end(), logits.begin(), logits.end());
             }
         };
-        auto const descend = [&](std::size_t m, auto const& through) {
-            walk(m, false, [&](std::size_t i, std::size_t s) {
+        auto const backward_through = [&](std::size_t m, auto const& through) {
+            for_each_stage(m, false, [&](std::size_t i, std::size_t s) {
                 if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
                     bool const top = s + 1 == stages.size();
                     if (!top) {  // a copy, which may be written over
@@ -226,15 +226,15 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             });
         };
         auto const whole_backward = [&](std::size_t m) {
-            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) {
+            backward_through(m, [&](std::size_t i, std::size_t s, void* from, void* to) {
                 stages[s]->backward(kept[i][s], item_of(i), lowest_of(i), from, to, adds(i, s));
             });
         };
         auto const input_gradient = [&](std::size_t m) {
-            descend(m, [&](std::size_t i, std::size_t s, void* from, void* to) { stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to); });
+            backward_through(m, [&](std::size_t i, std::size_t s, void* from, void* to) { stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to); });
         };
         auto const weight_gradient = [&](std::size_t m) {
-            walk(m, true, [&](std::size_t i, std::size_t s) {
+            for_each_stage(m, true, [&](std::size_t i, std::size_t s) {
                 if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
                     stages[s]->weight_gradient(kept[i][s], item_of(i), lowest_of(i), adds(i, s));
                     on.wait();
@@ -251,12 +251,12 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 input_gradient(m);
                 weight_gradient(m);
             } else if (evicts) {
-                walk(m, true, [&](std::size_t i, std::size_t s) { stages[s]->evict(kept[i][s]); });
+                for_each_stage(m, true, [&](std::size_t i, std::size_t s) { stages[s]->evict(kept[i][s]); });
             }
         }
         for (std::size_t m = 0; m < step.size() && (late || evicts); ++m) {
             if (evicts) {
-                walk(m, true, [&](std::size_t i, std::size_t s) { stages[s]->recompute(kept[i][s], item_of(i)); });
+                for_each_stage(m, true, [&](std::size_t i, std::size_t s) { stages[s]->recompute(kept[i][s], item_of(i)); });
             }
             if (late) {
                 input_gradient(m);
