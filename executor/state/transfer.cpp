@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "executor/device/passage.hpp"
+#include "executor/device/staging_buffer.hpp"
 #include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
@@ -134,7 +134,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::deque<array<std::int64_t>> integers;
     std::deque<array<std::int32_t>> short_integers;
     std::deque<array<row_sum_state>> rows;
-    auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return for_message(state.on(), copies, from.data(), from.size()); };
+    auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return on_host(state.on(), copies, from.data(), from.size()); };
     state.on().wait();
     for (auto const& round : plan.rounds) {
         std::vector<arrival> arrivals;

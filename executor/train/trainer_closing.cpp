@@ -294,7 +294,7 @@ std::string trainer::sample()
                 next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
             } else if (beside(s + 1) != me_) {
                 std::deque<array<std::byte>> copies;
-                auto const sent = for_message(*job_->on, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
+                auto const sent = on_host(*job_->on, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
                 messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, sent));
             }
         }

@@ -7,7 +7,7 @@
 #include <deque>
 #include <span>
 
-#include "executor/device/passage.hpp"
+#include "executor/device/staging_buffer.hpp"
 #include "executor/state/transfer.hpp"
 
 namespace rheo::inline v0 {
@@ -77,7 +77,7 @@ void trainer::pass_gradients_on()
                         job_->on->wait();
                         values = copy;
                     } else {
-                        values = for_message(*job_->on, sent, r.piece(t, 0, static_cast<std::int64_t>(count), room_), count);
+                        values = on_host(*job_->on, sent, r.piece(t, 0, static_cast<std::int64_t>(count), room_), count);
                     }
                     tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), values));
                 }

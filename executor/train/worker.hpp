@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "executor/clocks/instruction_clocks.hpp"
-#include "executor/device/passage.hpp"
+#include "executor/device/staging_buffer.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/stage/stage.hpp"
 #include "executor/state/reduction.hpp"
@@ -86,7 +86,7 @@ private:
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
         array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory
-        passage gradient_in, gradient_out;
+        staging_buffer gradient_in, gradient_out;
         mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
     };
@@ -111,7 +111,7 @@ private:
     void overlapped(instruction up, instruction down, section const& in);
     void weight_gradient(instruction i, flight& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
-    std::span<std::byte const> output_in_message(place_of_stage const& here, flight& f);
+    std::span<std::byte const> output_on_host(place_of_stage const& here, flight& f);
     mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages);
     mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages);
     void show_energy();

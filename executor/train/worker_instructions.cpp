@@ -103,7 +103,7 @@ void worker::begin_backward(instruction i, flight& f, section const& in)
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
     began_ = job_->clock.now();
     if (auto const& here = stage_of(i.stage); !here.layers->has_loss() && !here.after_is_mine) {
-        f.gradient_in.has_come();
+        f.gradient_in.copy_to_device();
     }
     f.gradient_out.resize(stage_of(i.stage).layers->input_bytes());
 }
@@ -115,8 +115,8 @@ void worker::compute_backward(instruction i, flight& f, section const& in, tile_
     auto item = item_for(i.item, in);
     item.pool = pool;
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
-    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.here();
-    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.here();
+    auto* const from = layers.has_loss() ? nullptr : f.gradient_in.device();
+    auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.device();
     if (i.kind == instruction_kind::backward) {
         layers.backward(*f.kept, item, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
     } else {
@@ -193,7 +193,7 @@ void worker::overlapped(instruction up, instruction down, section const& in)
 }
 
 /// Where a message finds the output.
-std::span<std::byte const> worker::output_in_message(place_of_stage const& here, flight& f)
+std::span<std::byte const> worker::output_on_host(place_of_stage const& here, flight& f)
 {
     auto const* const output = here.layers->output(*f.kept);
     auto const size = here.layers->output_bytes();
@@ -252,12 +252,12 @@ void worker::execute(instruction i, section const& in)
         break;
     }
     case send_activation:
-        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_in_message(here, f), messages);
+        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_on_host(here, f), messages);
         f.sending_output = !job_->config.run.rendezvous;
         break;
     case receive_gradient:
         f.gradient_in.resize(here.layers->output_bytes());
-        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.in_message(), messages);
+        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.host(), messages);
         f.receiving_gradient = !job_->config.run.rendezvous;
         break;
     case backward:
@@ -280,8 +280,8 @@ void worker::execute(instruction i, section const& in)
         job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
         break;
     case send_gradient:
-        f.gradient_out.will_go();
-        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.in_message(), messages);
+        f.gradient_out.copy_to_host();
+        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.host(), messages);
         f.sending_gradient = !job_->config.run.rendezvous;
         break;
     default:

@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 /// What a message reads of something that kernels have written: itself or, where messages have another memory, a copy, which is added to `copies`
 /// and lives as long. Waits.
 template <class T>
-std::span<T const> for_message(back_end& on, std::deque<array<T>>& copies, T const* from, std::size_t count)
+std::span<T const> on_host(back_end& on, std::deque<array<T>>& copies, T const* from, std::size_t count)
 {
     if (on.has_one_memory()) {
         return {from, count};
@@ -27,44 +27,44 @@ std::span<T const> for_message(back_end& on, std::deque<array<T>>& copies, T con
 }
 
 /// A matrix that is used here and in messages, again and again.
-class passage {
+class staging_buffer {
 public:
-    explicit passage(back_end& on) : on_{&on}, here_{on.own()}, in_message_{on.messages()} {}
+    explicit staging_buffer(back_end& on) : on_{&on}, device_{on.own()}, host_{on.messages()} {}
 
     void resize(std::size_t size)
     {
-        here_.resize(size);
-        in_message_.resize(on_->has_one_memory() ? 0 : size);
+        device_.resize(size);
+        host_.resize(on_->has_one_memory() ? 0 : size);
     }
-    std::size_t size() const { return here_.size(); }
-    bool empty() const { return here_.empty(); }
+    std::size_t size() const { return device_.size(); }
+    bool empty() const { return device_.empty(); }
 
-    void* here() { return here_.data(); }
-    std::span<std::byte> in_message()
+    void* device() { return device_.data(); }
+    std::span<std::byte> host()
     {
-        return on_->has_one_memory() ? std::span{here_.data(), here_.size()} : std::span{in_message_.data(), in_message_.size()};
+        return on_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()};
     }
 
     /// What a message brought goes where kernels use it.
-    void has_come()
+    void copy_to_device()
     {
         if (!on_->has_one_memory()) {
-            on_->copy(here_.data(), in_message_.data(), size());
+            on_->copy(device_.data(), host_.data(), size());
         }
     }
     /// What kernels left goes where a message takes it. Waits.
-    void will_go()
+    void copy_to_host()
     {
         if (!on_->has_one_memory()) {
-            on_->copy(in_message_.data(), here_.data(), size());
+            on_->copy(host_.data(), device_.data(), size());
             on_->wait();
         }
     }
 
 private:
     back_end* on_;
-    array<std::byte> here_;
-    array<std::byte> in_message_;
+    array<std::byte> device_;
+    array<std::byte> host_;
 };
 
 }  // namespace rheo::inline v0
