@@ -291,9 +291,9 @@ void measure(arguments const& wanted_by_user)
         {"  books of a backward, each", noting},
         {"  message in a stream, each", message},
     };
-    for (int speaker = 0; speaker < ranks; ++speaker) {
+    for (int sender = 0; sender < ranks; ++sender) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (speaker != me.value) {
+        if (sender != me.value) {
             continue;
         }
         if (wanted_by_user.json) {

@@ -77,7 +77,7 @@ int main(int argc, char** argv)
         }
         code = 0;
         int done = 1;
-        MPIX_Comm_agree(survivors, &done);  // MPI_Finalize may hang after a failure: leave together, the speaker last
+        MPIX_Comm_agree(survivors, &done);  // MPI_Finalize may hang after a failure: leave together, the reporter last
         if (me == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds{300});
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a recovery takes, phase by phase, against the number of ranks on this machine. Starts `rheo train` under the
 // launcher with two pipelines, kills the last rank from outside in the middle of the run, and reads the recovery's record. The
-// whole is taken from outside, too: from the kill until the surviving speaker has written that record, which it does after its first
+// whole is taken from outside, too: from the kill until the surviving reporter has written that record, which it does after its first
 // computation of the next generation. Beside it stands what the MPI alone needs (mpi_loss.cpp).
 //   bench_recovery [--json] [--ranks 2,3,4,5,6,7,8] [--repetitions 5] [--model small|large|both] [--keep FOLDER]
 // small: a model of a hundred kilobytes, so that only the MPI and the protocol cost time; large: about 20 MB of parameters and

@@ -31,7 +31,7 @@ int main(int argc, char** argv)
         int sum = 0;
         int const one = 1;
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, result.survivors);  // the program's own work goes on
-        if (result.speaks) {
+        if (result.is_reporter) {
             std::printf("%lld steps, %d ranks left, %d of them still compute, loss below that of guessing: %s\n",
                         static_cast<long long>(result.record.steps.value), left, sum, result.record.loss.value_or(1e9) < 5.545 ? "yes" : "no");
         }

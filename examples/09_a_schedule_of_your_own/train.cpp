@@ -43,7 +43,7 @@ int main(int argc, char** argv)
     config.run.inject = {"kill:3@2:backward"};
 
     auto const result = rheo::run<my_model, in_pairs>(MPI_COMM_WORLD, config, {.quiet = true});
-    if (result.speaks) {
+    if (result.is_reporter) {
         std::printf("%lld steps in pairs, %s\n", static_cast<long long>(result.record.steps.value), result.record.sentence.c_str());
     }
     rheo::leave_job(result);

@@ -46,7 +46,7 @@ int main(int argc, char** argv)
 
     auto const result = rheo::run<my_model>(MPI_COMM_WORLD, config, {.quiet = true});
     std::remove(profile.c_str());
-    if (result.speaks) {
+    if (result.is_reporter) {
         std::ifstream records{folder + "/metrics.jsonl"};
         for (std::string line; std::getline(records, line);) {
             if (auto const at = line.find("clocks for a step"); at != line.npos) {

@@ -68,7 +68,7 @@ struct records::impl {
     std::string folder;
     rank_id rank;
     bool quiet;
-    bool speaks = false;
+    bool is_reporter = false;
     bytes peak_of_activations = {};
     bytes planned_activations = {};
     bool rewrites = false;      // the progress line is one line of a terminal
@@ -88,10 +88,10 @@ struct records::impl {
         }
     }
 
-    void become(bool is_speaker)
+    void become(bool reporter)
     {
-        speaks = is_speaker;
-        if (!is_speaker) {
+        is_reporter = reporter;
+        if (!reporter) {
             metrics.stop_writing();
             return;
         }
@@ -126,7 +126,7 @@ struct records::impl {
 
     void say(std::string_view line)
     {
-        if (speaks && !quiet) {
+        if (is_reporter && !quiet) {
             close_line();
             fmt::print("{}\n", line);
             std::fflush(stdout);
@@ -138,7 +138,7 @@ struct records::impl {
         auto const now = std::chrono::steady_clock::now();
         auto const last = r.step.value + 1 == r.of_steps;
         auto const pause = rewrites ? std::chrono::milliseconds{100} : std::chrono::seconds{5};
-        if (!speaks || quiet || (!last && now - shown < pause)) {
+        if (!is_reporter || quiet || (!last && now - shown < pause)) {
             return;
         }
         shown = now;
@@ -176,13 +176,13 @@ records::~records()
 records::records(records&&) noexcept = default;
 records& records::operator=(records&&) noexcept = default;
 
-void records::start(start_record const& record, bool is_speaker)
+void records::start(start_record const& record, bool reporter)
 {
     impl_->metrics.start(to_json(record), record.step);
-    impl_->become(is_speaker);
+    impl_->become(reporter);
 }
 
-void records::speaker(bool is_speaker) { impl_->become(is_speaker); }
+void records::set_reporter(bool reporter) { impl_->become(reporter); }
 
 void records::event(trace_event const& event)
 {
@@ -218,7 +218,7 @@ void records::checkpoint(checkpoint_record const& record) { impl_->write(to_json
 
 void records::alone(std::string_view sentence)
 {
-    if (impl_->speaks) {
+    if (impl_->is_reporter) {
         note(sentence);
     } else {
         fmt::print(stderr, "rheo: rank {}: {}\n", impl_->rank.value, sentence);
@@ -234,7 +234,7 @@ void records::activations(bytes peak, bytes planned)
 void records::flush()
 {
     impl_->flush_trace();
-    if (impl_->speaks) {
+    if (impl_->is_reporter) {
         std::fflush(stdout);
     }
     rusage used{};
@@ -252,7 +252,7 @@ void records::finish(final_record const& record)
 {
     auto& me = *impl_;
     me.flush_trace();
-    if (!me.speaks) {
+    if (!me.is_reporter) {
         return;
     }
     auto end = to_json(record, {});

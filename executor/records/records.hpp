@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a run leaves behind, and a live progress line for people. Every rank records its own trace events;
-// the rank that speaks for the job (the lowest one alive, `speaker`) writes metrics and the progress line.
+// the rank that speaks for the job (the lowest one alive, `reporter`) writes metrics and the progress line.
 // Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
 // had not written. The run folder:
 //   config.toml            the effective config
@@ -66,7 +66,7 @@ struct evaluation_record {
     double loss = 0;             ///< nats per token of the validation split; NaN: not finite
 };
 
-/// A change of the members: how long each part of it took on the speaker, what was lost and what was salvaged.
+/// A change of the members: how long each part of it took on the reporter, what was lost and what was salvaged.
 struct recovery_record {
     generation_id generation;    ///< the one that begins
     step_id step;
@@ -82,8 +82,8 @@ struct recovery_record {
     std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be recomputed
     std::int64_t pairs_missing = 0;
     std::string sentence{};              ///< what can be lost from now on
-    std::int64_t communicators = 0;      ///< that the speaker has open
-    std::int64_t memory_bytes = 0;       ///< of the speaker's process, now
+    std::int64_t communicators = 0;      ///< that the reporter has open
+    std::int64_t memory_bytes = 0;       ///< of the reporter's process, now
 };
 
 /// A checkpoint that is there: all ranks know that it has its name.
@@ -128,18 +128,18 @@ public:
     records(records&&) noexcept;
     records& operator=(records&&) noexcept;
 
-    void start(start_record const& record, bool is_speaker);
-    void speaker(bool is_speaker);                 ///< may change after every recovery
+    void start(start_record const& record, bool reporter);
+    void set_reporter(bool reporter);                 ///< may change after every recovery
     void event(trace_event const& event);
     void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void checkpoint(checkpoint_record const& record);
-    void note(std::string_view sentence);          ///< one line for people, also kept in the folder; the same on all ranks, or on the speaker alone
-    void alone(std::string_view sentence);         ///< a note that only this rank was told; one that does not speak says it as an error
+    void note(std::string_view sentence);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
+    void alone(std::string_view sentence);         ///< a note that only this rank was told; a rank that is not the reporter says it as an error
     void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
-    void finish(final_record const& record);       ///< flushes; speaker: report.json, the final table
+    void finish(final_record const& record);       ///< flushes; reporter: report.json, the final table
 
 private:
     struct impl;

@@ -78,15 +78,15 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
                                               records& record, watchdog& watch, run_result& result)
 {
     for (bool written = false;;) {
-        result.speaks = members->members.front() == members->me;
+        result.is_reporter = members->members.front() == members->me;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*members, &watch.signs_of_life()};
-            if (result.speaks && !written) {
-                record.speaker(true);
+            if (result.is_reporter && !written) {
+                record.set_reporter(true);
                 record.finish(end);
                 written = true;
             }
-            if (result.speaks) {
+            if (result.is_reporter) {
                 tell_others(messages);
             } else {
                 wait_for_reporter(messages);
@@ -94,7 +94,7 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
             written = true;
         });
         if (written) {
-            watch.all_is_written(result.speaks ? end.exit_code : 0);
+            watch.all_is_written(result.is_reporter ? end.exit_code : 0);
         }
         {
             watchdog::wait const waits{&watch};
@@ -106,7 +106,7 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
             members = without_lost(std::move(*members), launch, config.run.folder);
         }
     }
-    if (result.speaks && config.run.trace) {
+    if (result.is_reporter && config.run.trace) {
         result.merges = config.run.folder;
     }
     return members;
@@ -150,10 +150,10 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
     result.exit_code = exit_code_of(error);
     result.record.exit_code = result.exit_code;
     result.record.sentence = sentence;
-    result.speaks = lowest;
+    result.is_reporter = lowest;
     if (lowest && record != nullptr) {
         try {
-            record->speaker(true);
+            record->set_reporter(true);
             record->finish(result.record);
         } catch (std::exception const&) {  // it is the error itself, perhaps
         }
@@ -179,7 +179,7 @@ void leave_job(run_result const& result)
         merge();
         _exit(result.exit_code);
     }
-    auto const code = result.speaks ? result.exit_code : 0;
+    auto const code = result.is_reporter ? result.exit_code : 0;
 #if RHEO_HAS_ULFM
     if (result.survivors != MPI_COMM_NULL) {
         time_limit const waits{{.limit = result.patience, .exit_code = code}};
@@ -187,7 +187,7 @@ void leave_job(run_result const& result)
         MPIX_Comm_agree(result.survivors, &flag);
     }
 #endif
-    if (result.speaks) {
+    if (result.is_reporter) {
         std::this_thread::sleep_for(std::chrono::milliseconds{300});
         merge();
     }

@@ -65,13 +65,13 @@ std::function<bool(step_id)> leave_asker(run_options const& options, fault_injec
     return [faults = std::move(faults)](step_id step) { return leave_signal != 0 || faults.leaves(step); };
 }
 
-run_result refused(refusal const& why, bool speaks)
+run_result refused(refusal const& why, bool is_reporter)
 {
     run_result result;
     result.exit_code = why.exit_code;
     result.record.exit_code = why.exit_code;
     result.record.sentence = why.sentence;
-    result.speaks = speaks;
+    result.is_reporter = is_reporter;
     return result;
 }
 
@@ -212,8 +212,8 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
     run_result result;
     result.exit_code = run.record.exit_code;
     result.record = run.record;
-    result.speaks = members.members.front() == members.me;
-    if (result.speaks && !quiet) {
+    result.is_reporter = members.members.front() == members.me;
+    if (result.is_reporter && !quiet) {
         fmt::print("{}\n{}", fmt::join(notes, "\n"), final_table(run.record, run.recoveries));
         std::fflush(stdout);
     }

@@ -40,7 +40,7 @@ struct run_result {
     int exit_code = 0;
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
-    bool speaks = false;                 ///< this is the rank that prints for the job
+    bool is_reporter = false;                 ///< this is the rank that prints for the job
     std::string merges{};  ///< the run folder whose traces this rank has still to merge: leave_job does it when nobody waits any more; empty: none
     seconds patience{};  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
     bool drained = false;  ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize

@@ -30,7 +30,7 @@ namespace rheo::inline v0 {
 
 struct training_end {
     leave_reason reason = leave_reason::finished;
-    final_record record;  ///< as written by the speaker
+    final_record record;  ///< as written by the reporter
     std::optional<step_id> goes_on_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
     steps_so_far so_far{};                  ///< of the steps before it
 };
@@ -104,7 +104,7 @@ private:
     state_digest digest_of_state();
     void update_parameters(step_id step);
     double targets_of_step() const { return static_cast<double>(std::max<std::int64_t>(1, loss_.targets)); }
-    bool speaks() const { return generation_->members.front() == me_; }
+    bool is_reporter() const { return generation_->members.front() == me_; }
     seconds since(seconds start) const { return {job_->clock.now().count - start.count}; }
     void trace(activity what, seconds start);
     void close_recovery_record(seconds first_instruction);

@@ -23,7 +23,7 @@ chosen_clocks trainer::clocks_for(plan const& whole)
     auto const before = job_->clocks->made_at_once();
     auto const begun = job_->clock.now();
     auto chosen = job_->clocks->choose(whole, slow_ranks(stragglers_));
-    if (auto const made = job_->clocks->made_at_once() - before; recovery_ && made > 0 && speaks()) {
+    if (auto const made = job_->clocks->made_at_once() - before; recovery_ && made > 0 && is_reporter()) {
         job_->record->note(fmt::format("of {} frontiers of clocks {} had not been made ahead; that took {:.3g} ms", whole.pipelines.size(), made,
                                        in_milliseconds(since(begun))));
     }
@@ -73,7 +73,7 @@ void trainer::tell_of_clocks_ahead()
     if (job_->clocks == nullptr) {
         return;
     }
-    if (auto const done = job_->clocks->done_ahead(); done && speaks()) {
+    if (auto const done = job_->clocks->done_ahead(); done && is_reporter()) {
         job_->record->note(
             fmt::format("clocks made ahead for {} plans after losses: {} frontiers in {:.3g} ms", done->plans, done->frontiers, in_milliseconds(done->took)));
     }
@@ -157,7 +157,7 @@ void trainer::write_sweep()
 {
     auto const& file = job_->config.power.sweep;
     sweep_written_ = true;
-    if (speaks()) {
+    if (is_reporter()) {
         auto const measured = gathered_->rows();
         try {
             write_whole(file, to_csv(measured));

@@ -145,7 +145,7 @@ void trainer::close()
         }
         // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
         std::vector<std::int64_t> words(1 + steps_so_far::word_count, -1);
-        if (speaks()) {
+        if (is_reporter()) {
             look_for_checkpoint(words);
         }
         broadcast(*messages_, words);

@@ -56,7 +56,7 @@ protocol_event trainer::perform(shrink const& action)
     messages_.reset();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_), action.departed));
-    job_->record->speaker(speaks());
+    job_->record->set_reporter(is_reporter());
     checkpoints_.generation_ended(generation_->members);
     trace(activity::shrink, start);
     auto& r = *recovery_;
@@ -87,7 +87,7 @@ bool trainer::link_when_possible(link_generation const& action)
             if (job_->asked_to_stop && job_->asked_to_stop()) {
                 throw folder_error{fmt::format("{}, and the job was asked to stop while it waited for that", error.what())};
             }
-            if (speaks() && waited.count - reported_s >= repeated_s) {
+            if (is_reporter() && waited.count - reported_s >= repeated_s) {
                 reported_s = waited.count;
                 fmt::print(stderr,
                            "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank goes on before generation {} is recorded there; "

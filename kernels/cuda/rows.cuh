@@ -87,7 +87,7 @@ struct row_place {
         return chunk(k) * chunk_size<T> + (Whole ? 0 : e) < width;
     }
 
-    __device__ bool speaks() const { return width > 0 && threadIdx.x == 0; }
+    __device__ bool is_first_thread() const { return width > 0 && threadIdx.x == 0; }
 };
 
 /// Reads this thread's chunks of a run, all of them in flight at once.

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(256) add(exact_rows_add_arguments a)
         }
         store_sums<Whole, float>(row, place, k, target);
     }
-    if (place.speaks() && blockIdx.y == 0 && a.source_states != nullptr) {
+    if (place.is_first_thread() && blockIdx.y == 0 && a.source_states != nullptr) {
         auto const other = a.source_states[place.row].max_abs;
         auto& mine = a.target.states[place.row].max_abs;
         mine = mine < other ? other : mine;

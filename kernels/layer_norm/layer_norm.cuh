@@ -45,7 +45,7 @@ __device__ void layer_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place c
         }
         store<Whole>(a.output + place.first, place.width, place.chunk(k), packed<T>(y));
     }
-    if (place.speaks()) {
+    if (place.is_first_thread()) {
         a.mean[place.row] = mean;
         a.rstd[place.row] = rstd;
     }

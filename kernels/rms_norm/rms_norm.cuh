@@ -31,7 +31,7 @@ __device__ void rms_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place con
         }
         store<Whole>(a.output + place.first, place.width, place.chunk(k), packed<T>(y));
     }
-    if (place.speaks()) {
+    if (place.is_first_thread()) {
         a.rstd[place.row] = rstd;
     }
 }

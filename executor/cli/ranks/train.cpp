@@ -116,13 +116,13 @@ int train(train_options const& options)
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     }
     auto const result = run(MPI_COMM_WORLD, model, config, how);
-    if (result.speaks && options.json && result.survivors != MPI_COMM_NULL) {
+    if (result.is_reporter && options.json && result.survivors != MPI_COMM_NULL) {
         std::ifstream const report{config.run.folder + "/report.json"};
         std::ostringstream text;
         text << report.rdbuf();
         fmt::print("{}", text.str());
     }
-    if (result.speaks && result.exit_code != 0) {
+    if (result.is_reporter && result.exit_code != 0) {
         std::istringstream lines{result.record.sentence};
         for (std::string line; std::getline(lines, line);) {
             fmt::print(stderr, "rheo: {}\n", line);

@@ -120,7 +120,7 @@ int main(int argc, char** argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // before the first communicator is made of it
     auto const result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, {.quiet = true});
-    if (result.speaks) {
+    if (result.is_reporter) {
         int survivors = 0;
         if (result.survivors != MPI_COMM_NULL) {
             MPI_Comm_size(result.survivors, &survivors);

@@ -44,7 +44,7 @@ std::vector<death> deaths_of(std::string_view how)
 int end_of_test(mpi::generation now, bool right)
 {
     run_result result;
-    result.speaks = now.members.front() == now.me;
+    result.is_reporter = now.members.front() == now.me;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     result.survivors = mpi::survivors_of(std::move(now)).release();
     result.exit_code = all_right ? 0 : 1;
@@ -165,13 +165,13 @@ int main(int argc, char** argv)
     }
     right = right && now.members == expected && rounds == 12;
     run_result result;
-    result.speaks = now.members.front() == me;
+    result.is_reporter = now.members.front() == me;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     auto left = mpi::survivors_of(std::move(now));
     right = all_right && left.size() == static_cast<int>(expected.size());
     result.survivors = left.release();
     result.exit_code = right ? 0 : 1;
-    if (result.speaks) {
+    if (result.is_reporter) {
         std::printf("%d rounds, %zu of 7 ranks are left: %s\n", rounds, expected.size(), right ? "right" : "wrong");
     }
     leave_job(result);

@@ -87,11 +87,11 @@ int main(int argc, char** argv)
     });
     right = right && lost && together && sent <= 8 * (ranks - 1) && bytes <= 50 * 8 * std::int64_t{ranks} * (ranks + rounds_of(ranks)) + 1000 * ranks;
     run_result result;
-    result.speaks = now.members.front() == now.me;
+    result.is_reporter = now.members.front() == now.me;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     result.survivors = mpi::survivors_of(std::move(now)).release();
     result.exit_code = all_right ? 0 : 1;
-    if (result.speaks) {
+    if (result.is_reporter) {
         std::printf("%d ranks are left: %lld messages, %lld bytes: %s\n", ranks, static_cast<long long>(sent), static_cast<long long>(bytes),
                     all_right ? "right" : "wrong");
     }

@@ -121,7 +121,7 @@ int main(int argc, char** argv)
     MPI_Barrier(MPI_COMM_WORLD);
     auto const config = small_job(folder);
     auto result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, {.quiet = true});
-    if (result.speaks) {
+    if (result.is_reporter) {
         if (result.exit_code != 0) {
             std::cout << result.record.sentence << '\n';
         } else {

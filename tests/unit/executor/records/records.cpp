@@ -138,14 +138,14 @@ TEST_CASE("a run folder that cannot be made is a sentence")
     CHECK_THROWS_AS(records(file + "/run", rank_id{0}, true, true), records_error);
 }
 
-TEST_CASE("metrics are one object per line, written by the speaker only")
+TEST_CASE("metrics are one object per line, written by the reporter only")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
-    records speaker(run, rank_id{0}, false, true);
+    records reporter(run, rank_id{0}, false, true);
     records other(run, rank_id{1}, false, true);
-    speaker.speaker(true);
-    for (auto* r : {&speaker, &other}) {
+    reporter.set_reporter(true);
+    for (auto* r : {&reporter, &other}) {
         r->step(step(0));
         r->evaluation({step_id{1}, 3.25});
         r->recovery(loss_of({rank_id{2}}));
@@ -163,14 +163,14 @@ TEST_CASE("metrics are one object per line, written by the speaker only")
     CHECK(lines[3]["kind"] == "note");
 }
 
-TEST_CASE("the next speaker mends a torn line and writes the steps that the last one did not")
+TEST_CASE("the next reporter mends a torn line and writes the steps that the last one did not")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
     records next(run, rank_id{1}, false, true);
     {
         records first(run, rank_id{0}, false, true);
-        first.speaker(true);
+        first.set_reporter(true);
         for (int s = 0; s < 3; ++s) {
             first.step(step(s));
         }
@@ -180,8 +180,8 @@ TEST_CASE("the next speaker mends a torn line and writes the steps that the last
     for (int s = 0; s < 5; ++s) {
         next.step(step(s));
     }
-    next.speaker(true);
-    next.speaker(true);
+    next.set_reporter(true);
+    next.set_reporter(true);
     next.step(step(5));
     std::vector<std::int64_t> steps;
     int torn = 0;
@@ -196,7 +196,7 @@ TEST_CASE("the next speaker mends a torn line and writes the steps that the last
     CHECK(steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
 }
 
-TEST_CASE("the next speaker adds what the last one had not written of any kind, once, and people read it")
+TEST_CASE("the next reporter adds what the last one had not written of any kind, once, and people read it")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -224,7 +224,7 @@ TEST_CASE("the next speaker adds what the last one had not written of any kind, 
         next.checkpoint({step_id{1}, {100}, {0.5}});
         next.evaluation({step_id{2}, 3.0});
         next.step(step(2));
-        next.speaker(true);
+        next.set_reporter(true);
     });
     auto const text = folder.read("metrics.jsonl");
     REQUIRE(text.starts_with(before));
@@ -281,13 +281,13 @@ TEST_CASE("records: a start marks repeated steps; one end per launch")
     next.step(step(7));  // the first one died before it wrote this, and before the job went back
     next.start({generation_id{3}, step_id{6}, 1, true}, false);
     next.step(step(6));
-    next.speaker(true);
+    next.set_reporter(true);
     CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
     CHECK(steps_in_file("start") == numbers{0, 4, 6});
     printed([&] {
         next.finish({.sentence = "all"});
         records last(run, rank_id{2}, false, true);  // writes the report again: the one before died while it did
-        last.speaker(true);
+        last.set_reporter(true);
         last.finish({.sentence = "all"});
     });
     CHECK(steps_in_file("end").size() == 1);
@@ -300,7 +300,7 @@ TEST_CASE("records: a start marks repeated steps; one end per launch")
     CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("lines that are no records stop no speaker and stay as they are")
+TEST_CASE("lines that are no records stop no reporter and stay as they are")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -308,7 +308,7 @@ TEST_CASE("lines that are no records stop no speaker and stay as they are")
     records next(run, rank_id{1}, false, true);
     next.step(step(0));
     folder.write("metrics.jsonl", strange);
-    next.speaker(true);
+    next.set_reporter(true);
     auto const text = folder.read("metrics.jsonl");
     REQUIRE(text.starts_with(strange));
     auto const lines = lines_of(text.substr(strange.size()));
@@ -320,16 +320,16 @@ TEST_CASE("trace files are merged, also one that ends in a torn line")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
-    records speaker(run, rank_id{0}, true, true);
+    records reporter(run, rank_id{0}, true, true);
     records other(run, rank_id{1}, true, true);
-    speaker.speaker(true);
+    reporter.set_reporter(true);
     for (int i = 3; i > 0; --i) {
-        speaker.event(event(0, i));
+        reporter.event(event(0, i));
         other.event(event(1, i));
     }
     CHECK(folder.read("trace/rank-1.jsonl").empty());
     other.flush();
-    speaker.flush();
+    reporter.flush();
     auto const whole = folder.read("trace/rank-1.jsonl");
     CHECK(lines_of(whole).size() == 3);
     folder.write("trace/rank-1.jsonl", whole.substr(0, whole.size() - 7));
@@ -399,7 +399,7 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     auto const run = folder.path.string();
     records mine(run, rank_id{0}, false, true);
     mine.recovery(loss_of({rank_id{2}}));  // another rank spoke then
-    mine.speaker(true);
+    mine.set_reporter(true);
     mine.recovery(loss_of({rank_id{1}, rank_id{3}}));
     auto const out = printed([&] {
         mine.finish({.exit_code = 0,
@@ -423,14 +423,14 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     CHECK(lines_of(folder.read("metrics.jsonl")).back()["kind"] == "end");
 }
 
-TEST_CASE("without a terminal people get plain lines and the table, from the speaker only")
+TEST_CASE("without a terminal people get plain lines and the table, from the reporter only")
 {
     temporary_folder folder;
     auto const out = printed([&] {
-        records speaker(folder.path.string(), rank_id{0}, false, false);
+        records reporter(folder.path.string(), rank_id{0}, false, false);
         records other(folder.path.string(), rank_id{1}, false, false);
-        speaker.speaker(true);
-        for (auto* r : {&speaker, &other}) {
+        reporter.set_reporter(true);
+        for (auto* r : {&reporter, &other}) {
             r->step(step(0));
             r->step(step(1));
             r->step(step(399));

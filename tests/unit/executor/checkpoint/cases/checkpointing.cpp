@@ -55,7 +55,7 @@ struct two_ranks {
     two_ranks()
     {
         initialise_layers(state, layer_id{0}, layer_id{4}, 1);
-        silent.speaker(true);
+        silent.set_reporter(true);
     }
 
     /// Folders of checkpoints in the run folder, finished or not.
