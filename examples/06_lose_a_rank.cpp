@@ -33,7 +33,7 @@ int main()
     std::printf("undisturbed, the step takes %.1f s\n", rehearse_step(step).end.count);
 
     constexpr recovery_times phases{
-        .detect = {0.2}, .revoke = {0.1}, .decide = {0.1}, .shrink = {0.1}, .link = {0}, .tell = {0.1}, .plan = {0}, .copy = {0.5}, .merge = {0.1}};
+        .detect = {0.2}, .revoke = {0.1}, .decide = {0.1}, .shrink = {0.1}, .link = {0}, .exchange = {0.1}, .plan = {0}, .copy = {0.5}, .merge = {0.1}};
     for (double const when : {2.5, 6.5, 9.5}) {
         modelled_loss const loss{rank_id{3}, {when}};
         auto const after = rehearse_losses(step, array_view{&loss, 1}, phases);

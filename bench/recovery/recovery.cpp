@@ -31,7 +31,7 @@ using json = nlohmann::ordered_json;
 using clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 10> phases{"detect", "revoke", "decide", "shrink", "link", "tell", "plan", "copy", "merge", "first_instruction"};
+constexpr std::array<std::string_view, 10> phases{"detect", "revoke", "decide", "shrink", "link", "exchange", "plan", "copy", "merge", "first_instruction"};
 
 struct arguments {
     bool json = false;

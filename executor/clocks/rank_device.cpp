@@ -143,8 +143,8 @@ std::string rank_device::sentence() const
 
 bool rank_device::throttled()
 {
-    auto const told = watched_ ? watched_->throttled() : power::answer<power::throttling>{power::throttling{}};
-    return told && static_cast<bool>(*told);
+    auto const throttling = watched_ ? watched_->throttled() : power::answer<power::throttling>{power::throttling{}};
+    return throttling && static_cast<bool>(*throttling);
 }
 
 std::string rank_device::permission() const

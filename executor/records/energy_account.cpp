@@ -67,18 +67,18 @@ std::vector<rank_id> energy_account::ranks() const
     return result;
 }
 
-joules energy_account::told(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts)
+joules energy_account::update(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts)
 {
     expects(known.size() == counted_.size() && counts.size() == counted_.size(), "there is a count for each rank that is not accounted for");
     drawn_ = {};
-    told_.clear();
+    pending_.clear();
     lacks_.clear();
     std::size_t k = 0;
     for (auto const& [rank, before] : counted_) {
         auto const now = known[k] != 0.0 ? std::max(before, joules{counts[k]}) : before;
         drawn_ += now - before;
         if (std::find(members.begin(), members.end(), rank) != members.end()) {
-            told_[rank] = now;
+            pending_[rank] = now;
         } else if (known[k] == 0.0) {
             lacks_.push_back(rank);
         }
@@ -92,7 +92,7 @@ std::vector<rank_id> energy_account::settled(bool committed)
     total_ += drawn_;
     steps_ += committed ? 1 : 0;
     drawn_ = {};
-    counted_ = std::exchange(told_, {});
+    counted_ = std::exchange(pending_, {});
     missing_.insert(missing_.end(), lacks_.begin(), lacks_.end());
     return std::exchange(lacks_, {});
 }

@@ -41,7 +41,7 @@ public:
 
     /// All counts are here. @param known of each of ranks(): 1 when anybody knows its count  @param counts what its device has counted by now
     /// @return what all of them have drawn since the last settled attempt
-    joules told(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts);
+    joules update(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts);
 
     /// The attempt of the last told is settled. @return ranks that are gone whose last joules nobody knows
     std::vector<rank_id> settled(bool committed);
@@ -52,7 +52,7 @@ public:
 
 private:
     std::map<rank_id, joules> counted_;  ///< of each rank, as of the last settled attempt
-    std::map<rank_id, joules> told_;     ///< as it will be
+    std::map<rank_id, joules> pending_;     ///< as it will be
     std::vector<rank_id> lacks_;         ///< of the last told
     joules drawn_{};
     joules total_{};

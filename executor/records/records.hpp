@@ -75,7 +75,7 @@ struct recovery_record {
     std::vector<rank_id> left{}; ///< in order, after the step before; with nobody lost or gone, ranks that waited were given places
     int ranks = 0;               ///< that go on
     int pipelines = 0;
-    seconds detect, revoke, decide, shrink, link, tell, plan, copy, merge, first_instruction;
+    seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
     std::int64_t copied_bytes = 0;       ///< parameters and moments, all ranks
     std::int64_t moved_bytes = 0;        ///< accumulators, all ranks
     std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step

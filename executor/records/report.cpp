@@ -25,7 +25,7 @@ struct phase {
 constexpr phase phases[] = {
     {"detect", &recovery_record::detect}, {"revoke", &recovery_record::revoke},
     {"decide", &recovery_record::decide}, {"shrink", &recovery_record::shrink},
-    {"link", &recovery_record::link},     {"tell", &recovery_record::tell},
+    {"link", &recovery_record::link},     {"exchange", &recovery_record::exchange},
     {"plan", &recovery_record::plan},     {"copy", &recovery_record::copy},
     {"merge", &recovery_record::merge},   {"first_instruction", &recovery_record::first_instruction},
 };

@@ -199,7 +199,7 @@ std::string recoveries(run_folder const& run)
         }
     }
     using enum activity;
-    constexpr activity shown[] = {detect, revoke, shrink, link, tell, activity::plan, copy, merge, first_instruction};
+    constexpr activity shown[] = {detect, revoke, shrink, link, exchange, activity::plan, copy, merge, first_instruction};
     return text + key_of_colours(shown);
 }
 

@@ -115,7 +115,7 @@ struct arrival {
 
 }  // namespace
 
-std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings const& mine)
+std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdings const& mine)
 {
     std::vector<rank_holdings> all;
     for (auto const& words : all_gather(messages, to_words(mine))) {

@@ -22,7 +22,7 @@ struct transfer_error : std::runtime_error {
 };
 
 /// Exchanges holdings with all members; ascending by rank. @throws mpi::peer_lost
-std::vector<rank_holdings> tell_holdings(mpi::messenger& messages, rank_holdings const& mine);
+std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdings const& mine);
 
 /// Accumulators that have arrived but do not count yet.
 struct staged_accumulator {

@@ -40,10 +40,10 @@ tensor_holders holders_of(collection const& state, std::span<pipeline_instance c
     return holders;
 }
 
-tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told)
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> holdings)
 {
     tensor_holders holders(state.tensors.size());
-    for (auto const& rank : told) {
+    for (auto const& rank : holdings) {
         add_holder(holders, state, rank.rank, [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); });
     }
     return holders;
@@ -229,7 +229,7 @@ void checkpointing::settled(bool is_there)
     }
 }
 
-void checkpointing::tell(records& record)
+void checkpointing::report(records& record)
 {
     if (written_) {
         record.checkpoint(*std::exchange(written_, {}));

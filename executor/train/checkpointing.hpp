@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 using tensor_holders = std::vector<std::vector<rank_id>>;
 
 tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines);
-tensor_holders holders_of(collection const& state, std::span<rank_holdings const> told);
+tensor_holders holders_of(collection const& state, std::span<rank_holdings const> holdings);
 
 class checkpointing {
 public:
@@ -65,7 +65,7 @@ public:
     void settled(bool is_there);
 
     /// Records what has happened since: checkpoints that are there now, or why one is not.
-    void tell(records& record);
+    void report(records& record);
 
 private:
     void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);

@@ -40,7 +40,7 @@ std::unique_ptr<mpi::generation> without_lost(mpi::generation last, launch_id la
 }
 
 /// The records are written. One message to each other member: a tree of them would end with any rank that is lost.
-void tell_others(mpi::messenger& messages)
+void notify_others(mpi::messenger& messages)
 {
     auto const& members = messages.members();
     std::int64_t const word = 1;
@@ -87,7 +87,7 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
                 written = true;
             }
             if (result.is_reporter) {
-                tell_others(messages);
+                notify_others(messages);
             } else {
                 wait_for_reporter(messages);
             }

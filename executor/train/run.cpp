@@ -187,18 +187,18 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
     time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
     watchdog::wait const waits{&watch};
     for (;;) {
-        auto told = mine;
+        auto agreed = mine;
         refusal bad;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            bad = begin_together(messages, config, fingerprint, planned, mode, state, told, begun);
+            bad = begin_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
         });
         if (together && bad.exit_code == 0) {
             watch.join_host(begun.launch.launch.value, launched);
         }
         auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
         if (settled.success && (settled.bits & 1) != 0) {
-            mine = told;
+            mine = agreed;
             return bad;
         }
         generation->revoke();

@@ -64,7 +64,7 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, lau
 
 training_end trainer::run()
 {
-    auto const planner = [this](auto const& told, auto const& in_force, auto const& departing) { return plan_for(told, in_force, departing); };
+    auto const planner = [this](auto const& holdings, auto const& in_force, auto const& departing) { return plan_for(holdings, in_force, departing); };
     for (;;) {
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
@@ -123,7 +123,7 @@ void trainer::trace(activity what, seconds start)
                          .end = job_->clock.now()});
 }
 
-membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing)
+membership_plan trainer::plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing)
 {
     auto const start = job_->clock.now();
     bool const begins = in_force.pipelines.empty();
@@ -132,16 +132,16 @@ membership_plan trainer::plan_for(std::vector<rank_holdings> const& told, member
         places += ranks_of(pipeline).size();
     }
     membership_plan result;
-    if (begins && told.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
+    if (begins && holdings.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
         recomposition chosen;
         chosen.pipelines = first_.pipelines;
         chosen.spares = first_.spares;
         for (auto const& work : first_.work) {
             chosen.shares.push_back(static_cast<int>(work.size()));
         }
-        result = plan_as_chosen(told, known_, rules_, std::move(chosen));
+        result = plan_as_chosen(holdings, known_, rules_, std::move(chosen));
     } else {
-        result = plan_membership(told, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
+        result = plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
     }
     trace(activity::plan, start);
     if (recovery_) {
@@ -173,7 +173,7 @@ plan trainer::plan_in_force(section_work work) const
 }
 
 /// Which pipelines do not run the family that was asked for, and why.
-void trainer::tell_other_schedules() const
+void trainer::report_other_schedules() const
 {
     for (std::size_t i = 0; i < plan_.pipelines.size(); ++i) {
         if (auto const runs = schedule_of(plan_, i); !runs.reason.empty()) {
@@ -194,7 +194,7 @@ std::vector<program> const& trainer::programs_for(section_work work)
         }
         programs_are_for_ = work;
         if (work == section_work::whole) {
-            tell_other_schedules();
+            report_other_schedules();
         }
         choose_clocks();
         if (work == section_work::whole && job_->clocks != nullptr) {

@@ -64,12 +64,12 @@ private:
     protocol_event perform(decide const& action);
     protocol_event perform(shrink const& action);
     protocol_event perform(link_generation const& action);
-    protocol_event perform(tell const& action);
+    protocol_event perform(exchange_holdings const& action);
     protocol_event perform(copy_state const& action);
     protocol_event perform(merge_staging const& action);
     protocol_event perform(update_state const& action);
 
-    membership_plan plan_for(std::vector<rank_holdings> const& told, membership_plan const& in_force, std::vector<rank_id> const& departing);
+    membership_plan plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing);
     bool link_when_possible(link_generation const& action);
     void expect_same_plan();
     void give_up_half_done();
@@ -78,11 +78,11 @@ private:
     void pass_gradients_on();
     plan plan_in_force(section_work work) const;
     plan whole_step(membership_plan const& p) const;
-    void tell_other_schedules() const;
+    void report_other_schedules() const;
     void choose_clocks();
     chosen_clocks clocks_for(plan const& whole);
     void make_clocks_ahead();
-    void tell_of_clocks_ahead();
+    void report_precomputed_clocks();
     void watch_for_stragglers();
     std::span<megahertz const> clocks_of_row(plan_position place);
     std::span<megahertz const> carried_to(plan_position place, std::vector<instruction> const& row);
@@ -133,7 +133,7 @@ private:
     stragglers stragglers_;          ///< the same on every rank that has committed the same steps
     chosen_clocks chosen_{};         ///< for a whole step of the plan in force
     bool clocks_are_chosen_ = false; ///< since the members and who is slow have changed the last time
-    std::string told_of_clocks_;
+    std::string reported_clocks_;
     bool clocks_are_ahead_ = false;  ///< those that a loss would lead to are made, or being made
     std::vector<kind_clock> carried_;///< of this rank's row in chosen_: for what is not a whole step
     std::vector<megahertz> carried_row_;  ///< the clocks of such a row

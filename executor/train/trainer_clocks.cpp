@@ -51,9 +51,9 @@ void trainer::choose_clocks()
     for (auto const& s : slow) {
         sentence += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
     }
-    if (sentence != told_of_clocks_ && !sweeps()) {
+    if (sentence != reported_clocks_ && !sweeps()) {
         job_->record->note(sentence);
-        told_of_clocks_ = std::move(sentence);
+        reported_clocks_ = std::move(sentence);
     }
 }
 
@@ -68,7 +68,7 @@ void trainer::make_clocks_ahead()
 }
 
 /// What that cost, when it is done.
-void trainer::tell_of_clocks_ahead()
+void trainer::report_precomputed_clocks()
 {
     if (job_->clocks == nullptr) {
         return;

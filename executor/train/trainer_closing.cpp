@@ -158,9 +158,9 @@ void trainer::close()
         break;
     }
     case leave_reason::no_plan: {
-        auto const told = tell_holdings(*messages_, state_.holds);
+        auto const holdings = gather_holdings(*messages_, state_.holds);
         auto then = fmt::format("the state after {} steps is saved, and the same command goes on with more ranks", state_.now.step.value);
-        if (!save(holders_of(job_->state, told))) {
+        if (!save(holders_of(job_->state, holdings))) {
             then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
             end_.exit_code = 5;
         }
@@ -212,7 +212,7 @@ bool trainer::save(tensor_holders const& holders)
     for (int tries = 0; tries < 2 && !there; ++tries) {
         there = publish(state_.now.step, nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, holders, resident_)));
     }
-    checkpoints_.tell(*job_->record);
+    checkpoints_.report(*job_->record);
     return there;
 }
 

@@ -114,7 +114,7 @@ protocol_event trainer::perform(link_generation const& action)
     return ours ? protocol_event{linked{}} : protocol_event{fenced{}};
 }
 
-protocol_event trainer::perform(tell const& action)
+protocol_event trainer::perform(exchange_holdings const& action)
 {
     auto const start = job_->clock.now();
     if (messages_) {  // between two steps
@@ -129,12 +129,12 @@ protocol_event trainer::perform(tell const& action)
         messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
     }
     messages_->look();
-    auto all = tell_holdings(*messages_, action.holds);
-    trace(activity::tell, start);
+    auto all = gather_holdings(*messages_, action.holds);
+    trace(activity::exchange, start);
     if (recovery_) {
-        recovery_->tell = since(start);
+        recovery_->exchange = since(start);
     }
-    return told{std::move(all)};
+    return holdings_exchanged{std::move(all)};
 }
 
 /// All members must have made the same plan: they have the same inputs, and this shows it.

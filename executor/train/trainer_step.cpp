@@ -181,7 +181,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     computing_ = in_joules(nanojoules{scalars.sums[3]});
     since_reduced_ = reduced_at - std::exchange(reduced_at_, reduced_at);
     sweep_count_ = static_cast<std::size_t>(std::max(1.0, -fewest_clocks));
-    energy_ = energies != nullptr ? energies->told(members, seen, counts) : joules{};
+    energy_ = energies != nullptr ? energies->update(members, seen, counts) : joules{};
     slowness_.assign(slowness.begin(), slowness.end());
     departing_.clear();
     for (std::size_t position = 0; position < members.size(); ++position) {
@@ -304,13 +304,13 @@ protocol_event trainer::perform(update_state const& action)
     if (!redone) {
         checkpoints_.committed(step_id{step.value + 1}, wants_checkpoint_, generation_->id, state_.plan.pipelines, resident_);
     }
-    checkpoints_.tell(*job_->record);
+    checkpoints_.report(*job_->record);
     if (job_->device != nullptr) {
         for (auto const& sentence : job_->device->news()) {
             job_->record->alone(sentence);
         }
     }
-    tell_of_clocks_ahead();
+    report_precomputed_clocks();
     note_sweep(commits);
     watch_for_stragglers();
     if (programs_are_for_ == section_work::remainder) {

@@ -25,7 +25,7 @@ struct emulated_device::state {
     seconds begun{};
     seconds busy{};            ///< spent in computations since then
     joules counted{};          ///< by them
-    joules told{};
+    joules reported{};
 
     /// Keeps the options of every computation of the profile, highest clock first.
     void take(profile const& measured)
@@ -98,8 +98,8 @@ answer<joules> emulated_device::energy() const
     std::lock_guard const lock{s.mutex};
     auto const idle = s.options.now() - s.begun - s.busy;
     auto const counted = s.counted + s.options.blocking * (idle > seconds{} ? idle : seconds{});
-    s.told = std::max(s.told, counted);  // the rest of a stretched computation has not passed yet when it is counted
-    return s.told;
+    s.reported = std::max(s.reported, counted);  // the rest of a stretched computation has not passed yet when it is counted
+    return s.reported;
 }
 
 void emulated_device::computes(profile const& measured)

@@ -51,9 +51,9 @@ public:
     {
         auto const passed = now - at_ < interval_ ? now - at_ : interval_;
         auto const estimate = counter_ + power_ * (passed > seconds{} ? passed : seconds{});
-        told_ = estimate > told_ || !told_any_ ? estimate : told_;
-        told_any_ = true;
-        return told_;
+        reported_ = estimate > reported_ || !has_reported_ ? estimate : reported_;
+        has_reported_ = true;
+        return reported_;
     }
 
     /// The power of the last interval; none before two updates were seen.
@@ -66,8 +66,8 @@ private:
     seconds interval_{};
     watts power_{};
     int updates_ = 0;
-    joules told_{};
-    bool told_any_ = false;
+    joules reported_{};
+    bool has_reported_ = false;
 };
 
 }  // namespace rheo::inline v0::power

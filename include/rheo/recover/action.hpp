@@ -80,10 +80,10 @@ struct link_generation {
 
 /// Make D from R if shrink has not, then exchange holdings with all members: at the beginning of a generation, and between two
 /// steps when places are dealt anew. Answer: told, or peer_lost.
-struct tell {
+struct exchange_holdings {
     message_stamp stamp;
     rank_holdings holds;
-    friend constexpr bool operator==(tell const&, tell const&) = default;
+    friend constexpr bool operator==(exchange_holdings const&, exchange_holdings const&) = default;
 };
 
 /// Make sure that all members have the same plan `state.next`, by its digest (that they have not is an error and no loss); then perform its copies: layers (parameters, moments, scales of this attempt; digest checked)
@@ -117,6 +117,6 @@ struct leave {
     friend constexpr bool operator==(leave const&, leave const&) = default;
 };
 
-using protocol_action = std::variant<run_section, revoke_generation, decide, shrink, link_generation, tell, copy_state, merge_staging, update_state, leave>;
+using protocol_action = std::variant<run_section, revoke_generation, decide, shrink, link_generation, exchange_holdings, copy_state, merge_staging, update_state, leave>;
 
 }  // namespace rheo::inline v0

@@ -34,7 +34,7 @@ struct section_finished {
     bool regroup = false;              ///< places are dealt anew after the step: a rank that waits would help
 };
 
-/// Any wait of run_section, tell or copy_state was ended by a failure or a revocation, or the look at R
+/// Any wait of run_section, exchange_holdings or copy_state was ended by a failure or a revocation, or the look at R
 /// before an operation showed one. Never the answer of another action.
 struct peer_lost {};
 
@@ -53,7 +53,7 @@ struct shrunk {
 struct linked {};
 struct fenced {};
 
-struct told {
+struct holdings_exchanged {
     std::vector<rank_holdings> all;  ///< of all members, mine too, ascending by rank
 };
 
@@ -61,6 +61,6 @@ struct copied {};
 struct merged {};
 struct updated {};
 
-using protocol_event = std::variant<section_finished, peer_lost, revoked, decided, shrunk, linked, fenced, told, copied, merged, updated>;
+using protocol_event = std::variant<section_finished, peer_lost, revoked, decided, shrunk, linked, fenced, holdings_exchanged, copied, merged, updated>;
 
 }  // namespace rheo::inline v0

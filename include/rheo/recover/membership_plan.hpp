@@ -45,16 +45,16 @@ std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_
 namespace detail {
 
 template <class = void>
-membership_decision decision_of(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
+membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
     return decide_membership({.before = before,
-                              .members = told,
+                              .members = holdings,
                               .leaving = leaving,
                               .ready = &known.ready,
                               .tensors = tensor_bytes_of(known.state, known.element_bytes),
                               .wanted = known.wanted,
-                              .nodes = nodes_of(told, rules.node_size),
+                              .nodes = nodes_of(holdings, rules.node_size),
                               .devices_per_node = rules.node_size,
                               .kept_waiting = rules.kept_waiting});
 }
@@ -64,11 +64,11 @@ membership_decision decision_of(array_view<rank_holdings const> told, array_view
 /// The plan for the members that told, those that leave without a place.
 /// @param before the pipelines in force @pre told ascends by rank
 template <class = void>
-membership_plan plan_membership(array_view<rank_holdings const> told, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
+membership_plan plan_membership(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
-    auto decision = detail::decision_of(told, before, leaving, known, rules);
-    membership_plan plan{replan(told, known, std::move(decision.next)), {}, {}};
+    auto decision = detail::decision_of(holdings, before, leaving, known, rules);
+    membership_plan plan{replan(holdings, known, std::move(decision.next)), {}, {}};
     if (plan.cannot.empty() && plan.salvage.lost.empty()) {
         plan.kept = std::move(decision.copies);
         plan.sentence = std::move(decision.sentence);
@@ -78,12 +78,12 @@ membership_plan plan_membership(array_view<rank_holdings const> told, array_view
 
 /// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
 template <class = void>
-membership_plan plan_as_chosen(array_view<rank_holdings const> told, replanning const& known, membership_rules rules, recomposition chosen)
+membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
 {
-    auto const after = holdings_in(chosen, told);
-    membership_plan plan{replan(told, known, std::move(chosen)), {}, {}};
+    auto const after = holdings_in(chosen, holdings);
+    membership_plan plan{replan(holdings, known, std::move(chosen)), {}, {}};
     auto const tensors = tensor_bytes_of(known.state, known.element_bytes);
-    auto const nodes = nodes_of(told, rules.node_size);
+    auto const nodes = nodes_of(holdings, rules.node_size);
     auto const afterwards = survivability_of(after, tensors, nodes);
     if (known.wanted.failures > 0 && afterwards.nodes == 0) {
         plan.kept = safety_copies(after, tensors, nodes);

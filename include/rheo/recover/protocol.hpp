@@ -5,13 +5,13 @@
 // and action out. The executor performs actions and knows no rules; the simulator and the exploration
 // in tests/unit/rheo/recover perform the same actions on a model of the MPI.
 //
-//   start, shrunk -> link -> tell -> copy -> decide -> merge -> section -> decide -> update -> section ...
-//   peer lost in tell, copy, section  -> revoke -> decide(0)      any decide not settled -> shrink
-//   somebody wants to leave, or waits: update -> tell -> copy -> decide -> merge -> section, or shrink without those that leave
+//   start, shrunk -> link -> exchange -> copy -> decide -> merge -> section -> decide -> update -> section ...
+//   peer lost in exchange, copy, section  -> revoke -> decide(0)      any decide not settled -> shrink
+//   somebody wants to leave, or waits: update -> exchange -> copy -> decide -> merge -> section, or shrink without those that leave
 //
 // Why calls match on all ranks. The collective calls on the recovery communicator R of a generation are
-// decide and shrink (with what an MPI needs inside it), and MPI matches them by order. A round is a section, or a tell and copy; round 0
-// of a generation is a tell and copy, and what each further round is follows from the settled ones before it alone. In each round a rank makes exactly one decide: at the end
+// decide and shrink (with what an MPI needs inside it), and MPI matches them by order. A round is a section, or an exchange and a copy; round 0
+// of a generation is an exchange and a copy, and what each further round is follows from the settled ones before it alone. In each round a rank makes exactly one decide: at the end
 // with vote 1, or, when it loses a peer, at once with vote 0. The return code is the same at all
 // survivors, and with success so is the value; so in each round all survivors find it settled, or all do not. If
 // settled, all go to the next round; else all call shrink next. By induction the n-th call on
@@ -25,7 +25,7 @@
 // missed by nobody in this round; the next one finds it dead. Updates and merges use no peer, hence cannot fail, and
 // precede any later call: survivors in a recovery have one version and books of one merge.
 //
-// Why every wait ends. A rank waits in section, tell or copy for a peer. The peer goes on, or dies,
+// Why every wait ends. A rank waits in section, exchange or copy for a peer. The peer goes on, or dies,
 // which ends the wait, or leaves early, and then it has revoked R and D before its decide, which
 // ends the wait. Decide and shrink wait only for living members, which by the above arrive there.
 //
@@ -61,7 +61,7 @@
 
 namespace rheo::inline v0 {
 
-/// Where a rank begins. A start is the end of a recovery without a past: all ranks link, tell what they can
+/// Where a rank begins. A start is the end of a recovery without a past: all ranks link, exchange what they can
 /// restore (of a checkpoint or of the seed: typically each layer), and the planner makes the first plan.
 struct protocol_start {
     launch_id launch;
@@ -145,13 +145,13 @@ constexpr bool wanted(protocol_state<Plan> const& state, use_id use, microbatch_
 
 /// The step of the protocol: the answer to the action that is out, and what to do next.
 /// @pre the event is an answer to that action, and the rank has not left
-/// @throws precondition_error when it is not, or when members tell different versions
+/// @throws precondition_error when it is not, or when members hold different versions
 template <protocol_rules Rules = protocol_rules{}, RecoveryPlan Plan, RecoveryPlanner<Plan> Planner>
 constexpr transition<Plan> advance(protocol_state<Plan> state, protocol_event const& event, Planner const& planner)
 {
     using phase = protocol_phase;
     auto const is = [&](phase expected) { return state.phase == expected; };
-    if (std::holds_alternative<peer_lost>(event) && (is(phase::section) || is(phase::telling) || is(phase::copying))) {
+    if (std::holds_alternative<peer_lost>(event) && (is(phase::section) || is(phase::exchanging) || is(phase::copying))) {
         return detail::leave_early<Rules>(std::move(state));
     }
     if (auto const* finished = std::get_if<section_finished>(&event); finished != nullptr && is(phase::section)) {
@@ -171,14 +171,14 @@ constexpr transition<Plan> advance(protocol_state<Plan> state, protocol_event co
         return detail::begin_generation(std::move(state), answer->members);
     }
     if (std::holds_alternative<linked>(event) && is(phase::linking)) {
-        auto action = tell{state.now, state.holds};
-        return detail::ask(std::move(state), phase::telling, std::move(action));
+        auto action = exchange_holdings{state.now, state.holds};
+        return detail::ask(std::move(state), phase::exchanging, std::move(action));
     }
     if (std::holds_alternative<fenced>(event) && is(phase::linking)) {
         return detail::ask(std::move(state), phase::left, leave{leave_reason::fenced, 0});
     }
-    if (auto const* answer = std::get_if<told>(&event); answer != nullptr && is(phase::telling)) {
-        return detail::after_told(std::move(state), answer->all, planner);
+    if (auto const* answer = std::get_if<holdings_exchanged>(&event); answer != nullptr && is(phase::exchanging)) {
+        return detail::after_exchange(std::move(state), answer->all, planner);
     }
     if (std::holds_alternative<copied>(event) && is(phase::copying)) {
         if (!Rules.decide_then_merge) {

@@ -46,10 +46,10 @@ struct replanning {
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
 template <class = void>
-recovery_plan replan(array_view<rank_holdings const> told, replanning const& known, recomposition chosen)
+recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
-    auto request = salvage_request{told, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
+    auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
     plan.salvage = salvage(request);
     plan.cannot = std::move(chosen.cannot);
     if (!plan.salvage.lost.empty() || !plan.cannot.empty()) {
@@ -64,9 +64,9 @@ recovery_plan replan(array_view<rank_holdings const> told, replanning const& kno
     plan.salvage = salvage(request);
 
     copy_plan_request copies;
-    for (std::size_t r = 0; r < told.size(); ++r) {
-        copies.held.push_back({told[r].rank, whole_parts(known.state, told[r].layers)});
-        copies.wanted.push_back({told[r].rank, whole_parts(known.state, plan.salvage.after[r].layers)});
+    for (std::size_t r = 0; r < holdings.size(); ++r) {
+        copies.held.push_back({holdings[r].rank, whole_parts(known.state, holdings[r].layers)});
+        copies.wanted.push_back({holdings[r].rank, whole_parts(known.state, plan.salvage.after[r].layers)});
     }
     copies.element_bytes.assign(known.state.tensors.size(), known.element_bytes);
     copies.round_budget = known.round_budget;
@@ -79,9 +79,9 @@ recovery_plan replan(array_view<rank_holdings const> told, replanning const& kno
 
 /// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
 template <class = void>
-recovery_plan replan(array_view<rank_holdings const> told, replanning const& known)
+recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known)
 {
-    return replan(told, known, recompose(told, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
+    return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
 }
 
 }  // namespace rheo::inline v0

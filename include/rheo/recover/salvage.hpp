@@ -23,7 +23,7 @@
 namespace rheo::inline v0 {
 
 struct salvage_request {
-    array_view<rank_holdings const> told;            ///< of all survivors, ascending by rank, of one version
+    array_view<rank_holdings const> holdings;            ///< of all survivors, ascending by rank, of one version
     collection const* state;                        ///< of the model
     array_view<pipeline_instance const> pipelines;   ///< the new ones, of survivors only; none when there is no plan
     array_view<int const> shares;                    ///< per pipeline, its part of the microbatches
@@ -51,7 +51,7 @@ std::vector<layer_id> lost_layers(salvage_request const& of)
     std::vector<char> lost(static_cast<std::size_t>(of.layers), 0);
     for (auto const& tensor : of.state->tensors) {
         bool lives = !tensor.is_parameter;
-        for (auto const& holds : of.told) {
+        for (auto const& holds : of.holdings) {
             for (auto const layer : tensor.layers) {
                 lives = lives || holds_layer(holds, layer);
             }
@@ -74,7 +74,7 @@ template <class = void>
 std::vector<use_holding> missing_contributions(salvage_request const& of)
 {
     std::vector<microbatch_set> done(of.state->uses.size());
-    for (auto const& holds : of.told) {
+    for (auto const& holds : of.holdings) {
         for (auto const& use : holds.uses) {
             expects(disjoint(done[at(use.use)], use.done), "a contribution is in one accumulator only");
             done[at(use.use)] = done[at(use.use)] | use.done;
@@ -92,7 +92,7 @@ template <class = void>
 std::vector<rank_holdings> holdings_after(salvage_request const& of)
 {
     std::vector<rank_holdings> after;
-    for (auto const& before : of.told) {
+    for (auto const& before : of.holdings) {
         rank_holdings holds{before.rank, before.version, {}, {}};
         for (auto const& pipeline : of.pipelines) {
             auto const layers = layers_in(layers_of(pipeline, before.rank));
@@ -124,11 +124,11 @@ std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::
     for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
         use_id const id{static_cast<std::int32_t>(u)};
         auto const layer = of.state->uses[u].layer;
-        for (std::size_t from = 0; from < of.told.size(); ++from) {
+        for (std::size_t from = 0; from < of.holdings.size(); ++from) {
             if (holds_layer(after[from], layer)) {
                 continue;
             }
-            for (auto const& use : of.told[from].uses) {
+            for (auto const& use : of.holdings[from].uses) {
                 if (use.use != id || use.done.empty()) {
                     continue;
                 }
@@ -145,7 +145,7 @@ std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::
                         target.done = target.done | use.done;
                     }
                 }
-                moves.push_back({id, of.told[from].rank, after[best].rank, use.done});
+                moves.push_back({id, of.holdings[from].rank, after[best].rank, use.done});
             }
         }
     }

@@ -24,15 +24,15 @@ concept RecoveryPlan = std::copyable<P> && std::default_initializable<P> && requ
     { plan.cannot.empty() } -> std::convertible_to<bool>;
 };
 
-/// A pure function to a plan, from what all members told, the plan in force (the default one at the start) and the members that are to
+/// A pure function to a plan, from the holdings of all members, the plan in force (the default one at the start) and the members that are to
 /// have no place. All members have the same plan in force: it came into force in a round that was settled, for all of them.
 template <class F, class P>
-concept RecoveryPlanner = requires(F const& planner, std::vector<rank_holdings> const& told, P const& in_force, std::vector<rank_id> const& departing) {
-    { planner(told, in_force, departing) } -> std::convertible_to<P>;
+concept RecoveryPlanner = requires(F const& planner, std::vector<rank_holdings> const& holdings, P const& in_force, std::vector<rank_id> const& departing) {
+    { planner(holdings, in_force, departing) } -> std::convertible_to<P>;
 };
 
 /// Which action is out: the events that may come are those of this action.
-enum class protocol_phase : std::uint8_t { section, revoking, deciding, shrinking, linking, telling, copying, merging, updating, left };
+enum class protocol_phase : std::uint8_t { section, revoking, deciding, shrinking, linking, exchanging, copying, merging, updating, left };
 
 template <RecoveryPlan Plan>
 struct protocol_state {
@@ -44,7 +44,7 @@ struct protocol_state {
     std::vector<rank_id> members;  ///< of the generation, ascending
     rank_holdings holds;           ///< layers and accumulators that this rank answers for
     Plan plan;                     ///< in force
-    std::optional<Plan> next;      ///< in a recovery, from told to merged: the plan that is to come into force
+    std::optional<Plan> next;      ///< in a recovery, from the exchange to the merge: the plan that is to come into force
     std::vector<rank_id> departing;       ///< members that leave: named by the section, then until the generation ends
     bool regroup = false;                 ///< named by the section: places are dealt anew after the step
     section_work work = section_work::whole;

@@ -39,7 +39,7 @@ struct recovery_times {
     seconds decide;  ///< the vote with 0
     seconds shrink;
     seconds link;
-    seconds tell;
+    seconds exchange;
     seconds plan;
     seconds copy;
     seconds merge;
@@ -130,7 +130,7 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
         activity what;
         seconds takes;
     };
-    phase const phases[] = {{activity::decide, times.decide}, {activity::shrink, times.shrink}, {activity::link, times.link},  {activity::tell, times.tell},
+    phase const phases[] = {{activity::decide, times.decide}, {activity::shrink, times.shrink}, {activity::link, times.link},  {activity::exchange, times.exchange},
                             {activity::plan, times.plan},     {activity::copy, times.copy},     {activity::merge, times.merge}};
     for (std::size_t k = 0; k < survivors.size(); ++k) {
         auto start = left[k] + times.revoke;

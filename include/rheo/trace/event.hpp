@@ -40,7 +40,7 @@ enum class activity : std::uint8_t {
     revoke,
     shrink,
     link,
-    tell,
+    exchange,
     plan,
     copy,
     merge,
@@ -68,7 +68,7 @@ constexpr bool is_recovery(activity a) { return a >= activity::detect; }
 constexpr std::string_view name_of(activity a)
 {
     constexpr std::string_view phases[] = {"decide", "update", "evaluate", "detect", "revoke", "shrink",
-                                           "link",   "tell",   "plan",     "copy",   "merge",  "first_instruction"};
+                                           "link",   "exchange",   "plan",     "copy",   "merge",  "first_instruction"};
     if (is_instruction(a)) {
         return name_of(static_cast<instruction_kind>(a));
     }

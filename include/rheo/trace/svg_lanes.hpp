@@ -50,7 +50,7 @@ constexpr std::string_view colour_of(activity a)
         return "#f58518";
     case link:
         return "#eeca3b";
-    case tell:
+    case exchange:
         return "#72b7b2";
     case plan:
         return "#9d755d";

@@ -212,8 +212,8 @@ constexpr transition<Plan> after_update(protocol_state<Plan> state)
             if (!Rules.leavers_give && departs(state)) {
                 return leave_alone(std::move(state));
             }
-            auto action = tell{state.now, state.holds};
-            return ask(std::move(state), protocol_phase::telling, std::move(action));
+            auto action = exchange_holdings{state.now, state.holds};
+            return ask(std::move(state), protocol_phase::exchanging, std::move(action));
         }
     }
     return begin_section(std::move(state), section_work::whole);
@@ -235,7 +235,7 @@ constexpr transition<Plan> after_merge(protocol_state<Plan> state)
 }
 
 template <RecoveryPlan Plan, class Planner>
-constexpr transition<Plan> after_told(protocol_state<Plan> state, std::vector<rank_holdings> const& all, Planner const& planner)
+constexpr transition<Plan> after_exchange(protocol_state<Plan> state, std::vector<rank_holdings> const& all, Planner const& planner)
 {
     expects(all.size() == state.members.size(), "every member of the generation tells what it holds");
     for (auto const& holds : all) {

@@ -33,18 +33,18 @@ struct job_in_force {
         first = make_first_plan(model, config, ranks).what;
         known = what_ranks_know(model, state_of(model), config, ranks);
         rules = rules_of(config);
-        std::vector<rank_holdings> told;
+        std::vector<rank_holdings> holdings;
         for (rank_id r{0}; r.value < ranks; ++r) {
-            told.push_back({r, {}, {}, {}});
+            holdings.push_back({r, {}, {}, {}});
             for (layer_id l{0}; l.value < known.layers; ++l) {
-                told.back().layers.push_back(l);
+                holdings.back().layers.push_back(l);
             }
         }
         recomposition chosen{.pipelines = first.pipelines, .shares = {}, .spares = first.spares};
         for (auto const& work : first.work) {
             chosen.shares.push_back(static_cast<int>(work.size()));
         }
-        members = plan_as_chosen(told, known, rules, std::move(chosen));
+        members = plan_as_chosen(holdings, known, rules, std::move(chosen));
     }
 
     plans_ahead ahead() const { return {first, members, known, rules}; }

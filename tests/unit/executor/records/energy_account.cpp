@@ -47,20 +47,20 @@ TEST_CASE("over any attempts and losses the total is what the devices have count
             }
             auto const asked = account.ranks();
             std::vector<double> known;
-            std::vector<double> told;
+            std::vector<double> reported;
             std::vector<rank_id> lacking;
             double drawn = 0;
             for (auto const r : asked) {
                 bool const lives = std::find(members.begin(), members.end(), r) != members.end();
                 bool const seen = lives || r.value % 2 == 0;  // those with odd numbers were alone on their hosts
                 known.push_back(seen ? 1 : 0);
-                told.push_back(seen ? counts[r] : 0);
+                reported.push_back(seen ? counts[r] : 0);
                 drawn += seen ? counts[r] - settled[r] : 0.0;
                 if (!seen) {
                     lacking.push_back(r);
                 }
             }
-            CHECK(account.told(members, known, told).count == drawn);
+            CHECK(account.update(members, known, reported).count == drawn);
             if (random() % 3 == 0) {
                 continue;  // it came to nothing
             }
@@ -92,7 +92,7 @@ TEST_CASE("a job that goes back to a checkpoint keeps its joules, and commits th
     double drawn = 0;
     auto const step = [&] {
         drawn += 4;
-        account.told(members, known, std::vector{drawn});
+        account.update(members, known, std::vector{drawn});
         account.settled(true);
     };
     for (int i = 0; i < 4; ++i) {

@@ -43,13 +43,13 @@ void check_harm(property expected, job_settings const& job = restless(manners::r
 }
 
 /// The library's own planner on the small job: templates of one and two ranks, two copies wanted.
-recovery_plan plan_really(std::vector<rank_holdings> const& told, job_settings const& job)
+recovery_plan plan_really(std::vector<rank_holdings> const& holdings, job_settings const& job)
 {
     std::vector<seconds> const times{seconds{1}, seconds{1}};
     replanning known{state(), layers, {}, {1, job.microbatches}, bytes{12}, {}};
     known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}}, times));
     known.ready.templates.push_back(make_template({layer_id{0}, layer_id{1}, layer_id{2}}, times));
-    return replan(told, known);
+    return replan(holdings, known);
 }
 
 }  // namespace

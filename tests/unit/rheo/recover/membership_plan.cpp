@@ -15,7 +15,7 @@ namespace {
 struct small_job {
     replanning known = six_layers::known_before();
     std::vector<pipeline_instance> pipelines;
-    std::vector<rank_holdings> told;
+    std::vector<rank_holdings> holdings;
 
     explicit small_job(int waiting = 0)
     {
@@ -23,16 +23,16 @@ struct small_job {
             pipelines.push_back({known.ready.templates[0].cuts, {{rank_id{2 * p}}, {rank_id{2 * p + 1}}}});
         }
         for (int r = 0; r < 4 + waiting; ++r) {
-            told.push_back({rank_id{r}, step_id{3}, {}, {}});
+            holdings.push_back({rank_id{r}, step_id{3}, {}, {}});
             for (int l = r % 2 * 3; r < 4 && l < r % 2 * 3 + 3; ++l) {
-                told.back().layers.push_back(layer_id{l});
-                told.back().uses.push_back({use_id{l}, {}});
+                holdings.back().layers.push_back(layer_id{l});
+                holdings.back().uses.push_back({use_id{l}, {}});
             }
         }
     }
     void lose(int rank)
     {
-        std::erase_if(told, [&](auto const& holds) { return holds.rank == rank_id{rank}; });
+        std::erase_if(holdings, [&](auto const& holds) { return holds.rank == rank_id{rank}; });
     }
 };
 
@@ -68,7 +68,7 @@ TEST_CASE("pipelines that were not hit stay; a rank that waits replaces the lost
 {
     small_job of{1};
     of.lose(1);
-    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
+    auto const plan = plan_membership(of.holdings, of.pipelines, {}, of.known, {});
     CHECK(plan.pipelines[1] == of.pipelines[1]);
     CHECK(placed_in(plan) == std::set{rank_id{0}, rank_id{2}, rank_id{3}, rank_id{4}});
     CHECK(plan.moved == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
@@ -80,12 +80,12 @@ TEST_CASE("who leaves gets no place and gives all it holds that others need")
 {
     small_job of{1};
     rank_id const leaving[] = {rank_id{2}};
-    auto const plan = plan_membership(of.told, of.pipelines, leaving, of.known, {});
+    auto const plan = plan_membership(of.holdings, of.pipelines, leaving, of.known, {});
     CHECK_FALSE(placed_in(plan).contains(rank_id{2}));
     CHECK(plan.salvage.after[2].layers.empty());
     CHECK(plan.salvage.lost.empty());
     CHECK(plan.salvage.work.size() == 2);
-    auto const all_leave = plan_membership(of.told, of.pipelines, std::vector{rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}}, of.known, {});
+    auto const all_leave = plan_membership(of.holdings, of.pipelines, std::vector{rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}}, of.known, {});
     CHECK(all_leave.cannot.find("1 rank is too few") == 0);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any 
 {
     small_job of;
     of.lose(3);
-    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
+    auto const plan = plan_membership(of.holdings, of.pipelines, {}, of.known, {});
     REQUIRE(plan.pipelines.size() == 1);
     CHECK_FALSE(plan.kept.empty());
     auto const held = holdings_once_made(plan);
@@ -132,39 +132,39 @@ TEST_CASE("f = 0 wants no copies")
     small_job of;
     of.known.wanted.failures = 0;
     of.lose(3);
-    CHECK(plan_membership(of.told, of.pipelines, {}, of.known, {}).kept.empty());
+    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {}).kept.empty());
 }
 
 TEST_CASE("a rank that waits is called between two steps when it helps, unless it is to wait")
 {
     small_job of{1};
-    auto const now = plan_as_chosen(of.told, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
+    auto const now = plan_as_chosen(of.holdings, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
     CHECK(would_regroup(now, of.known, {}));
     CHECK_FALSE(would_regroup(now, of.known, {.kept_waiting = 1}));
     auto const then = plan_membership(now.salvage.after, now.pipelines, {}, of.known, {});
     CHECK(then.spares.empty());
     CHECK_FALSE(would_regroup(then, of.known, {}));  // once is enough
     small_job const full;
-    CHECK_FALSE(would_regroup(plan_as_chosen(full.told, full.known, {}, {.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
+    CHECK_FALSE(would_regroup(plan_as_chosen(full.holdings, full.known, {}, {.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
 }
 
 TEST_CASE("where copies share a node whole nodes are taken, and what one node alone holds is kept on another")
 {
     small_job of;
     // Ranks 0 and 2, then 1 and 3, would hold the same layers: of nodes of two, that is the one node 0 = {0, 1} and node 1 = {2, 3}.
-    CHECK(plan_membership(of.told, of.pipelines, {}, of.known, {.node_size = 2}).sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {.node_size = 2}).sentence == "any 1 rank and any 1 node can be lost");
     auto mixed = of.pipelines;
     std::swap(mixed[0].stages[1], mixed[1].stages[0]);  // 0 + 2 and 1 + 3: a node holds both copies of a layer
-    for (auto& holds : of.told) {
+    for (auto& holds : of.holdings) {
         holds.layers.clear();
         for (int l = holds.rank.value / 2 * 3; l < holds.rank.value / 2 * 3 + 3; ++l) {
             holds.layers.push_back(layer_id{l});
         }
         holds.uses.clear();
     }
-    auto const plan = plan_membership(of.told, mixed, {}, of.known, {.node_size = 2});
+    auto const plan = plan_membership(of.holdings, mixed, {}, of.known, {.node_size = 2});
     CHECK(plan.sentence == "any 1 rank and any 1 node can be lost");
-    auto const chosen = plan_as_chosen(of.told, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
+    auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
     CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.element_bytes), nodes_of(chosen.salvage.after, 2)).nodes == 1);
 }
 
@@ -172,8 +172,8 @@ TEST_CASE("equal plans have equal digests, and each part of a plan shows in it")
 {
     small_job of{1};
     of.lose(1);
-    auto const plan = plan_membership(of.told, of.pipelines, {}, of.known, {});
-    CHECK(digest_of(plan) == digest_of(plan_membership(of.told, of.pipelines, {}, of.known, {})));
+    auto const plan = plan_membership(of.holdings, of.pipelines, {}, of.known, {});
+    CHECK(digest_of(plan) == digest_of(plan_membership(of.holdings, of.pipelines, {}, of.known, {})));
     auto const differs = [&](auto change) {
         auto other = plan;
         change(other);

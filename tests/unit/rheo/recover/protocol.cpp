@@ -20,9 +20,9 @@ struct still_plan {
     friend constexpr bool operator==(still_plan const&, still_plan const&) = default;
 };
 
-constexpr auto keep_all = [](std::vector<rank_holdings> const& told, still_plan const&, std::vector<rank_id> const&) {
+constexpr auto keep_all = [](std::vector<rank_holdings> const& holdings, still_plan const&, std::vector<rank_id> const&) {
     still_plan plan;
-    plan.salvage.after = told;
+    plan.salvage.after = holdings;
     return plan;
 };
 
@@ -42,7 +42,7 @@ constexpr move_type after(move_type t, protocol_event const& event) { return adv
 constexpr move_type in_section(int steps)
 {
     auto t = after(begin(steps), linked{});
-    t = after(std::move(t), told{{holdings(0, 0)}});
+    t = after(std::move(t), holdings_exchanged{{holdings(0, 0)}});
     t = after(after(std::move(t), copied{}), decided{true, 1});
     return after(std::move(t), merged{});
 }
@@ -113,9 +113,9 @@ TEST_CASE("consents travel in the vote and come back when all have given them")
 
 TEST_CASE("a loss in any wait ends in the one agreement with vote 0, then in a shrink")
 {
-    auto telling = after(begin(1), linked{});
-    auto copying = after(telling, told{{holdings(0, 0)}});
-    for (auto const& t : {telling, copying, in_section(1)}) {
+    auto exchanging = after(begin(1), linked{});
+    auto copying = after(exchanging, holdings_exchanged{{holdings(0, 0)}});
+    for (auto const& t : {exchanging, copying, in_section(1)}) {
         auto lost = after(t, peer_lost{});
         CHECK(std::get<revoke_generation>(lost.action).generation == generation_id{4});
         lost = after(std::move(lost), revoked{});
@@ -139,9 +139,9 @@ TEST_CASE("settled means success and bit 0; one without the other shrinks")
 
 TEST_CASE("a plan that ends the job is agreed on like any other, and records are written before the end")
 {
-    auto const telling = after(begin(1), linked{});
+    auto const exchanging = after(begin(1), linked{});
     auto const end = [&](still_plan const& plan) {
-        auto t = advance(telling.state, told{{holdings(0, 0)}}, [&](auto const&...) { return plan; });
+        auto t = advance(exchanging.state, holdings_exchanged{{holdings(0, 0)}}, [&](auto const&...) { return plan; });
         CHECK(std::get<decide>(t.action).vote == 1);
         CHECK(std::holds_alternative<shrink>(after(t, decided{false, 0}).action));
         t = after(std::move(t), decided{true, 1});
@@ -161,7 +161,7 @@ TEST_CASE("a loss while the job closes is recovered from, and the job still clos
     auto t = after(settled(in_section(2), outcome::stop), updated{});
     t = after(after(after(std::move(t), peer_lost{}), revoked{}), decided{true, 0});
     t = after(after(std::move(t), shrunk{{rank_id{0}}}), linked{});
-    t = after(std::move(t), told{{holdings(0, 1)}});
+    t = after(std::move(t), holdings_exchanged{{holdings(0, 1)}});
     t = after(after(after(std::move(t), copied{}), decided{true, 1}), merged{});
     CHECK(std::get<run_section>(t.action).work == section_work::closing);
     CHECK(std::get<leave>(settled(std::move(t), outcome::commit).action).reason == leave_reason::stopped);
@@ -178,9 +178,9 @@ TEST_CASE("what breaks the contract is refused with a sentence")
     CHECK_THROWS_AS(note(twice, contributed{use_id{1}, microbatch_id{0}}), precondition_error);
     use_id const held_and_not[] = {use_id{0}, use_id{1}};
     CHECK_THROWS_WITH(note(twice, held_and_not, microbatch_id{1}), Catch::Matchers::ContainsSubstring("uses that it holds"));
-    auto const telling = after(begin(1, {rank_id{0}, rank_id{1}}), linked{});
-    CHECK_THROWS_WITH(after(telling, told{{holdings(0, 0), holdings(1, 1)}}), Catch::Matchers::ContainsSubstring("one version"));
-    CHECK_THROWS_AS(after(telling, told{{holdings(0, 0)}}), precondition_error);
+    auto const exchanging = after(begin(1, {rank_id{0}, rank_id{1}}), linked{});
+    CHECK_THROWS_WITH(after(exchanging, holdings_exchanged{{holdings(0, 0), holdings(1, 1)}}), Catch::Matchers::ContainsSubstring("one version"));
+    CHECK_THROWS_AS(after(exchanging, holdings_exchanged{{holdings(0, 0)}}), precondition_error);
 }
 
 TEST_CASE("the contributions of an operation are booked as one by one, whichever of the uses held it has")
@@ -251,17 +251,17 @@ TEST_CASE("a wish to leave leads through a round of tell and copy in the same ge
     std::vector<rank_id> const all{rank_id{0}, rank_id{1}};
     for (int rank = 0; rank < 2; ++rank) {
         std::vector<rank_holdings> const start{holdings(0, 0), holdings(1, 0)};
-        auto t = after(after(begin(2, all, rank), linked{}), told{start});
+        auto t = after(after(begin(2, all, rank), linked{}), holdings_exchanged{start});
         t = after(after(after(std::move(t), copied{}), decided{true, 1}), merged{});
         t = after(after(std::move(t), section_finished{outcome::commit, 0, {rank_id{1}}}), decided{true, 1});
         t = after(std::move(t), updated{});
-        CHECK(std::get<tell>(t.action).stamp == message_stamp{generation_id{4}, step_id{1}, attempt_id{0}});
+        CHECK(std::get<exchange_holdings>(t.action).stamp == message_stamp{generation_id{4}, step_id{1}, attempt_id{0}});
         auto const lost = after(after(t, peer_lost{}), revoked{});  // the round is not settled: both go on as members
         CHECK(std::get<shrink>(after(lost, decided{false, 0}).action) == shrink{generation_id{4}});
         std::vector<rank_id> seen;
-        t = advance(std::move(t.state), told{{holdings(0, 1), holdings(1, 1)}}, [&](auto const& told, auto const&, auto const& departing) {
+        t = advance(std::move(t.state), holdings_exchanged{{holdings(0, 1), holdings(1, 1)}}, [&](auto const& holdings, auto const&, auto const& departing) {
             seen = departing;
-            return keep_all(told, {}, {});
+            return keep_all(holdings, {}, {});
         });
         CHECK(seen == std::vector{rank_id{1}});
         t = after(after(after(std::move(t), copied{}), decided{true, 1}), merged{});
@@ -282,7 +282,7 @@ TEST_CASE("a wish counts when the step is committed, not when it is done again, 
     auto const redone = after(after(after(in_section(2), wish), decided{true, 1}), updated{});
     CHECK(std::get<run_section>(redone.action).work == section_work::whole);
     wish.found = outcome::commit;
-    CHECK(std::holds_alternative<tell>(after(after(after(in_section(2), wish), decided{true, 1}), updated{}).action));
+    CHECK(std::holds_alternative<exchange_holdings>(after(after(after(in_section(2), wish), decided{true, 1}), updated{}).action));
     auto const last = after(after(after(in_section(1), wish), decided{true, 1}), updated{});
     CHECK(std::get<run_section>(last.action).work == section_work::closing);
 }

@@ -41,13 +41,13 @@ struct job_settings {
     int wants_to_leave = -1;  ///< this rank, from the first step on
     bool regroups = false;    ///< after the first step everybody gets another place, though nobody leaves
     bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
-    recovery_plan (*planned)(std::vector<rank_holdings> const& told, job_settings const&) = nullptr;
+    recovery_plan (*planned)(std::vector<rank_holdings> const& holdings, job_settings const&) = nullptr;
 };
 
-inline recovery_plan plan_for(std::vector<rank_holdings> const& told, std::vector<rank_id> const& departing, job_settings const& job)
+inline recovery_plan plan_for(std::vector<rank_holdings> const& holdings, std::vector<rank_id> const& departing, job_settings const& job)
 {
-    auto const turn = job.regroups && told.front().version.value > 0;
-    return job.planned != nullptr ? job.planned(told, job) : plan_simply(told, job.microbatches, job.planner, departing, turn);
+    auto const turn = job.regroups && holdings.front().version.value > 0;
+    return job.planned != nullptr ? job.planned(holdings, job) : plan_simply(holdings, job.microbatches, job.planner, departing, turn);
 }
 
 /// Two bits per microbatch: how often it is in.

@@ -16,7 +16,7 @@ namespace small_job {
 template <protocol_rules Rules>
 struct rank_steps {
     job_settings const& job;
-    std::vector<rank_holdings>& told_values;  ///< what was ever told; a message names its place here
+    std::vector<rank_holdings>& holding_values;  ///< what was ever told; a message names its place here
     rank_model rank;
     std::vector<message> sent{};
     int answer_kind = 0;  ///< of the agreement just settled: which action followed, to compare with other ranks
@@ -28,7 +28,7 @@ struct rank_steps {
         switch (s.phase) {
         case protocol_phase::section:
             return {operations(s, job.safety)[rank.done].inputs};
-        case protocol_phase::telling: {
+        case protocol_phase::exchanging: {
             std::vector<message_name> all;
             for (auto const member : s.members) {
                 if (member != s.self) {
@@ -77,8 +77,8 @@ struct rank_steps {
 
     void answer(protocol_event const& event)
     {
-        auto const planner = [&](std::vector<rank_holdings> const& told, recovery_plan const&, std::vector<rank_id> const& departing) {
-            return plan_for(told, departing, job);
+        auto const planner = [&](std::vector<rank_holdings> const& holdings, recovery_plan const&, std::vector<rank_id> const& departing) {
+            return plan_for(holdings, departing, job);
         };
         try {
             perform(advance<Rules>(rank.protocol, event, planner));
@@ -95,7 +95,7 @@ struct rank_steps {
         case protocol_phase::section:
             operate(operations(s, job.safety)[rank.done], contents);
             return go_on_with_section();
-        case protocol_phase::telling:
+        case protocol_phase::exchanging:
             return hear(names, contents);
         case protocol_phase::copying:
             return copy_in(names, contents);
@@ -161,7 +161,7 @@ private:
             rank.staged = {};
             s.found = outcome::commit;
             return;
-        case protocol_phase::telling:
+        case protocol_phase::exchanging:
             return tell_all();
         case protocol_phase::copying:
             return begin_copies();
@@ -269,11 +269,11 @@ private:
             }
         }
         std::uint32_t place = 0;
-        while (place < told_values.size() && !(told_values[place] == s.holds)) {
+        while (place < holding_values.size() && !(holding_values[place] == s.holds)) {
             ++place;
         }
-        if (place == told_values.size()) {
-            told_values.push_back(s.holds);
+        if (place == holding_values.size()) {
+            holding_values.push_back(s.holds);
         }
         for (auto const member : s.members) {
             if (member != s.self) {
@@ -288,14 +288,14 @@ private:
     void hear(std::vector<message_name> const& names, std::vector<std::uint32_t> const& contents)
     {
         auto const& s = rank.protocol;
-        told event;
+        holdings_exchanged event;
         for (auto const member : s.members) {
             if (member == s.self) {
                 event.all.push_back(s.holds);
             }
             for (std::size_t i = 0; i < names.size(); ++i) {
                 if (names[i].peer == member) {
-                    event.all.push_back(told_values[contents[i]]);
+                    event.all.push_back(holding_values[contents[i]]);
                 }
             }
         }

@@ -25,7 +25,7 @@ std::vector<layer_id> range(int first, int last)
 /// Five ranks as 2 + 3 in the middle of a step: microbatches 0..2 are done by the pair, 3 and 4 by the three.
 std::vector<rank_holdings> two_and_three(replanning const& known)
 {
-    std::vector<rank_holdings> told;
+    std::vector<rank_holdings> holdings;
     std::vector<std::pair<int, int>> const spans{{0, 3}, {3, 6}, {0, 2}, {2, 4}, {4, 6}};
     for (int r = 0; r < 5; ++r) {
         auto const [first, last] = spans[static_cast<std::size_t>(r)];
@@ -39,18 +39,18 @@ std::vector<rank_holdings> two_and_three(replanning const& known)
                 holds.uses.push_back({use_id{static_cast<int>(u)}, done});
             }
         }
-        told.push_back(holds);
+        holdings.push_back(holds);
     }
-    return told;
+    return holdings;
 }
 
-void check_complete(std::vector<rank_holdings> const& told, replanning const& known, recovery_plan const& plan)
+void check_complete(std::vector<rank_holdings> const& holdings, replanning const& known, recovery_plan const& plan)
 {
     REQUIRE(plan.cannot.empty());
     REQUIRE(plan.salvage.lost.empty());
     // After the copies each rank has every tensor of the layers that it is to hold, each from a rank that has it.
     std::set<std::pair<int, int>> has;
-    for (auto const& holds : told) {
+    for (auto const& holds : holdings) {
         for (auto const& part : whole_parts(known.state, holds.layers)) {
             has.insert({holds.rank.value, part.tensor.value});
         }
@@ -81,15 +81,15 @@ TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complet
 {
     auto const known = six_layers::known_before();
     for (int victim = 0; victim < 5; ++victim) {
-        auto told = two_and_three(known);
+        auto holdings = two_and_three(known);
         int lost_pairs = 0;
-        for (auto const& use : told[static_cast<std::size_t>(victim)].uses) {
+        for (auto const& use : holdings[static_cast<std::size_t>(victim)].uses) {
             lost_pairs += use.done.size();
         }
-        told.erase(told.begin() + victim);
-        auto const plan = replan(told, known);
+        holdings.erase(holdings.begin() + victim);
+        auto const plan = replan(holdings, known);
         INFO("victim " << victim);
-        check_complete(told, known, plan);
+        check_complete(holdings, known, plan);
         CHECK(plan.pipelines.size() == 2);
         CHECK_FALSE(plan.degraded);
         int missing = 0;
@@ -97,19 +97,19 @@ TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complet
             missing += use.done.size();
         }
         CHECK(missing == 3 * 8 + lost_pairs);  // microbatches 5, 6, 7 were not begun, in eight uses
-        CHECK(replan(told, known) == plan);
+        CHECK(replan(holdings, known) == plan);
     }
 }
 
 TEST_CASE("nobody lost: nothing moves")
 {
     auto const known = six_layers::known_before();
-    auto const told = two_and_three(known);
-    auto const plan = replan(told, known);
-    check_complete(told, known, plan);
+    auto const holdings = two_and_three(known);
+    auto const plan = replan(holdings, known);
+    check_complete(holdings, known, plan);
     CHECK(plan.moved == bytes{0});
     CHECK(plan.salvage.moves.empty());
-    CHECK(plan.salvage.after == told);
+    CHECK(plan.salvage.after == holdings);
 }
 
 TEST_CASE("too few survivors cannot be planned; no copy is state lost")

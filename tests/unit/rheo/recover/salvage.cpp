@@ -52,7 +52,7 @@ pipeline_instance pipeline(std::vector<int> const& cuts, std::vector<int> const&
 
 struct random_case {
     collection state = three_layers();
-    std::vector<rank_holdings> told;
+    std::vector<rank_holdings> holdings;
     std::vector<pipeline_instance> pipelines;
     std::vector<int> shares;
     int microbatches;
@@ -62,28 +62,28 @@ struct random_case {
     {
         int const ranks = 1 + draw.below(5);
         for (int r = 0; r < ranks; ++r) {
-            told.push_back({rank_id{2 * r}, step_id{5}, {}, {}});
+            holdings.push_back({rank_id{2 * r}, step_id{5}, {}, {}});
         }
         for (int layer = 0; layer < layers; ++layer) {
             int const sure = draw.below(ranks);
             for (int r = 0; r < ranks; ++r) {
                 if (r == sure || draw.below(2) == 0) {
-                    told[static_cast<std::size_t>(r)].layers.push_back(layer_id{layer});
+                    holdings[static_cast<std::size_t>(r)].layers.push_back(layer_id{layer});
                 }
             }
         }
         for (int use = 0; use < 5; ++use) {
             std::vector<std::size_t> holders;
-            for (std::size_t r = 0; r < told.size(); ++r) {
-                if (detail::holds_layer(told[r], state.uses[static_cast<std::size_t>(use)].layer)) {
+            for (std::size_t r = 0; r < holdings.size(); ++r) {
+                if (detail::holds_layer(holdings[r], state.uses[static_cast<std::size_t>(use)].layer)) {
                     holders.push_back(r);
-                    told[r].uses.push_back({use_id{use}, {}});
+                    holdings[r].uses.push_back({use_id{use}, {}});
                 }
             }
             for (int m = 0; m < microbatches * slices; ++m) {
                 if (draw.below(3) != 0) {
                     auto const who = holders[static_cast<std::size_t>(draw.below(static_cast<int>(holders.size())))];
-                    told[who].uses.back().done.insert(microbatch_id{m});
+                    holdings[who].uses.back().done.insert(microbatch_id{m});
                 }
             }
         }
@@ -107,7 +107,7 @@ struct random_case {
         }
     }
 
-    salvage_request request() const { return {told, &state, pipelines, shares, layers, microbatches, slices}; }
+    salvage_request request() const { return {holdings, &state, pipelines, shares, layers, microbatches, slices}; }
     int items() const { return microbatches * slices; }
 };
 
@@ -134,7 +134,7 @@ TEST_CASE("after salvage and the work that it plans each contribution counts exa
         random_case const job{numbers{seed}, 1 + static_cast<int>(seed % 3)};
         auto const plan = salvage(job.request());
         REQUIRE(plan.lost.empty());
-        auto const before = count(job.told, job.items());
+        auto const before = count(job.holdings, job.items());
         auto total = count(plan.after, job.items());
         INFO("case " << seed << ", " << job.slices << " slices");
         REQUIRE(before == [&] {  // salvage loses and invents nothing, and books all uses of held layers
@@ -202,11 +202,11 @@ TEST_CASE("accumulators move from who gives up the layer to who runs it, and tho
 TEST_CASE("a step of which nothing is left is dealt by the shares")
 {
     auto const state = three_layers();
-    std::vector<rank_holdings> const told{
+    std::vector<rank_holdings> const holdings{
         {rank_id{0}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}}, {rank_id{1}, {}, {layer_id{0}, layer_id{1}, layer_id{2}}, {}}, {rank_id{2}, {}, {}, {}}};
     std::vector const pipelines{pipeline({0, 3}, {0}), pipeline({0, 3}, {1}), pipeline({0, 3}, {2})};
     for (std::vector<int> const& shares : {std::vector{3, 5, 0}, std::vector{1, 6, 1}, std::vector{0, 0, 8}, std::vector{2, 3, 3}}) {
-        auto const plan = salvage({told, &state, pipelines, shares, layers, 8});
+        auto const plan = salvage({holdings, &state, pipelines, shares, layers, 8});
         for (std::size_t p = 0; p < 3; ++p) {
             CHECK(plan.work[p].size() == static_cast<std::size_t>(shares[p]));
         }
@@ -222,9 +222,9 @@ TEST_CASE("a microbatch runs again only as deep as some use misses it")
     microbatch_set one;
     one.insert(microbatch_id{0});
     std::vector<layer_id> const everything{layer_id{0}, layer_id{1}, layer_id{2}};
-    std::vector<rank_holdings> const told{
+    std::vector<rank_holdings> const holdings{
         {rank_id{4}, {}, everything, {{use_id{0}, both}, {use_id{1}, one}, {use_id{2}, {}}, {use_id{3}, both}, {use_id{4}, both}}}};
-    auto const plan = salvage({told, &state, std::vector{pipeline({0, 3}, {4})}, std::vector{2}, layers, 2});
+    auto const plan = salvage({holdings, &state, std::vector{pipeline({0, 3}, {4})}, std::vector{2}, layers, 2});
     CHECK(plan.work == std::vector<std::vector<microbatch_work>>{{{microbatch_id{0}, layer_id{2}}, {microbatch_id{1}, layer_id{1}}}});
     CHECK(plan.moves.empty());
     CHECK_FALSE(misses(plan, use_id{1}, microbatch_id{0}));
@@ -238,12 +238,12 @@ TEST_CASE("moves are spread over the new holders")
     one.insert(microbatch_id{0});
     microbatch_set two;
     two.insert(microbatch_id{1});
-    std::vector<rank_holdings> const told{{rank_id{0}, {}, {layer_id{1}}, {{use_id{1}, one}}},
+    std::vector<rank_holdings> const holdings{{rank_id{0}, {}, {layer_id{1}}, {{use_id{1}, one}}},
                                           {rank_id{1}, {}, {layer_id{1}}, {{use_id{1}, two}}},
                                           {rank_id{2}, {}, {layer_id{0}, layer_id{2}}, {}},
                                           {rank_id{3}, {}, {layer_id{0}, layer_id{2}}, {}}};
     std::vector const pipelines{pipeline({0, 3}, {2}), pipeline({0, 3}, {3})};
-    auto const plan = salvage({told, &state, pipelines, std::vector{1, 1}, layers, 2});
+    auto const plan = salvage({holdings, &state, pipelines, std::vector{1, 1}, layers, 2});
     REQUIRE(plan.moves.size() == 2);
     CHECK(plan.moves[0] == accumulator_move{use_id{1}, rank_id{0}, rank_id{2}, one});
     CHECK(plan.moves[1] == accumulator_move{use_id{1}, rank_id{1}, rank_id{3}, two});
@@ -254,8 +254,8 @@ TEST_CASE("lost is a layer of which a tensor lives nowhere; a tied tensor lives 
 {
     auto const state = three_layers();
     auto const lost = [&](std::vector<layer_id> held) {
-        std::vector<rank_holdings> const told{{rank_id{0}, {}, std::move(held), {}}};
-        return salvage({told, &state, {}, {}, layers, 1}).lost;
+        std::vector<rank_holdings> const holdings{{rank_id{0}, {}, std::move(held), {}}};
+        return salvage({holdings, &state, {}, {}, layers, 1}).lost;
     };
     CHECK(lost({layer_id{0}, layer_id{1}, layer_id{2}}).empty());
     CHECK(lost({layer_id{1}, layer_id{2}}).empty());  // the first layer is all embedding, which the last one has
@@ -270,6 +270,6 @@ TEST_CASE("books that overlap are refused")
     microbatch_set one;
     one.insert(microbatch_id{0});
     std::vector<layer_id> const everything{layer_id{0}, layer_id{1}, layer_id{2}};
-    std::vector<rank_holdings> const told{{rank_id{0}, {}, everything, {{use_id{1}, one}}}, {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
-    CHECK_THROWS_AS(salvage({told, &state, {}, {}, layers, 1}), precondition_error);
+    std::vector<rank_holdings> const holdings{{rank_id{0}, {}, everything, {{use_id{1}, one}}}, {rank_id{1}, {}, everything, {{use_id{1}, one}}}};
+    CHECK_THROWS_AS(salvage({holdings, &state, {}, {}, layers, 1}), precondition_error);
 }

@@ -52,17 +52,17 @@ enum class manners : std::uint8_t {
 /// A planner that needs no costs: pairs, and one rank alone when their number is odd. With two
 /// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two. Ranks that depart get no place; with `turn`
 /// everybody gets the place of his neighbour.
-inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int microbatches, manners how, std::vector<rank_id> const& departing = {},
+inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int microbatches, manners how, std::vector<rank_id> const& departing = {},
                                  bool turn = false)
 {
     recovery_plan plan;
-    salvage_request request{told, &state(), {}, {}, layers, microbatches};
+    salvage_request request{holdings, &state(), {}, {}, layers, microbatches};
     plan.salvage = salvage(request);
     if (!plan.salvage.lost.empty()) {
         return plan;
     }
     std::vector<rank_id> ranks;
-    for (auto const& holds : told) {
+    for (auto const& holds : holdings) {
         if (std::find(departing.begin(), departing.end(), holds.rank) == departing.end()) {
             ranks.push_back(holds.rank);
         }
@@ -98,19 +98,19 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& told, int mic
     request.shares = plan.shares;
     plan.salvage = salvage(request);
     plan.rounds.emplace_back();
-    for (std::size_t r = 0; r < told.size(); ++r) {
-        auto const has = whole_parts(state(), told[r].layers);
+    for (std::size_t r = 0; r < holdings.size(); ++r) {
+        auto const has = whole_parts(state(), holdings[r].layers);
         auto const wants = whole_parts(state(), plan.salvage.after[r].layers);
         for (auto const& part : wants) {
             bool here = false;
             for (auto const& held : has) {
                 here = here || held == part;
             }
-            for (std::size_t k = 1; k < told.size() && !here; ++k) {  // the next holder after the receiver
-                auto const& other = told[(r + k) % told.size()];
+            for (std::size_t k = 1; k < holdings.size() && !here; ++k) {  // the next holder after the receiver
+                auto const& other = holdings[(r + k) % holdings.size()];
                 for (auto const& held : whole_parts(state(), other.layers)) {
                     if (held == part) {
-                        plan.rounds[0].push_back({other.rank, told[r].rank, part, bytes{1}});
+                        plan.rounds[0].push_back({other.rank, holdings[r].rank, part, bytes{1}});
                         here = true;
                     }
                 }

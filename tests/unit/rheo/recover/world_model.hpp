@@ -187,7 +187,7 @@ private:
                 waits_for_dead = waits_for_dead || w.who[at(name.peer)] != standing::alive;
             }
         }
-        bool const may_lose = rank.phase == protocol_phase::section || rank.phase == protocol_phase::telling || rank.phase == protocol_phase::copying;
+        bool const may_lose = rank.phase == protocol_phase::section || rank.phase == protocol_phase::exchanging || rank.phase == protocol_phase::copying;
         if (may_lose && (dead_member || revoked)) {
             add(list, [&] {
                 auto after = w;

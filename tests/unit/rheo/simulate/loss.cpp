@@ -90,7 +90,7 @@ TEST_CASE("the phases of a recovery follow each other on every survivor, without
     modelled_loss const loss{rank_id{3}, step.begin + seconds{7.25}};
     auto const result = rehearse_losses(step, array_view{&loss, 1}, phases);
     std::vector const order{activity::detect, activity::revoke, activity::decide, activity::shrink, activity::link,
-                            activity::tell,   activity::plan,   activity::copy,   activity::merge};
+                            activity::exchange,   activity::plan,   activity::copy,   activity::merge};
     for (auto const rank : result.survivors) {
         std::vector<trace_event> mine;
         std::copy_if(result.events.begin(), result.events.end(), std::back_inserter(mine),

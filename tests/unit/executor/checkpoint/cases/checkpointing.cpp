@@ -148,7 +148,7 @@ TEST_CASE("parts that are being written do not outlive their generation: none be
     REQUIRE(ready(one));
     one.agreed(all_good);
     CHECK(job.folders() == std::set<std::string>{"step-10"});  // and what was left behind is gone
-    one.tell(job.silent);
+    one.report(job.silent);
     CHECK(job.notes().find("no checkpoint") == std::string::npos);
     CHECK(find_newest_checkpoint(job.config.run.folder).newest->step() == step_id{10});
 }
@@ -179,7 +179,7 @@ TEST_CASE("a publication outlives its generation with the rank that publishes, a
         rank_id const left[] = {second};
         two.generation_ended(left);
         CHECK_FALSE(two.in_publication());
-        two.tell(job.silent);
+        two.report(job.silent);
         CHECK(job.notes().find("the checkpoint of step 5 may not be there: rank 0 was lost while it published it") != std::string::npos);
     }
 }
@@ -192,7 +192,7 @@ TEST_CASE("a part that cannot be written is everybody's failure, and the next ch
     REQUIRE(ready(one));
     one.agreed(0);  // the other one's disk is full
     CHECK(within_ten_seconds([&] { return job.folders().empty(); }));
-    one.tell(job.silent);
+    one.report(job.silent);
     CHECK(job.notes().find("no checkpoint of step 5: another rank could not write") != std::string::npos);
     one.committed(step_id{10}, false, generation_id{1}, job.both, job.state);
     CHECK(ready(one));

@@ -24,11 +24,11 @@ constexpr bool never_falls(std::uint64_t seed)
         time += static_cast<double>(next(seed) % 100) * 1e-3;
         count += next(seed) % 3 == 0 ? static_cast<double>(next(seed) % 50) : 0.0;
         meter.look({time}, {count});
-        auto const told = meter.at({time + static_cast<double>(next(seed) % 10) * 1e-3}).count;
-        if (told < last || told < count) {
+        auto const reported = meter.at({time + static_cast<double>(next(seed) % 10) * 1e-3}).count;
+        if (reported < last || reported < count) {
             return false;
         }
-        last = told;
+        last = reported;
         time += 0.01;
     }
     return true;
