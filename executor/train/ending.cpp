@@ -19,7 +19,7 @@
 #include "executor/faults/time_limit.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/mpi/segment_folder.hpp"
-#include "executor/os/end_alone.hpp"
+#include "executor/os/exit_without_finalize.hpp"
 #include "executor/records/trace_merge.hpp"
 
 namespace rheo::inline v0 {
@@ -128,7 +128,7 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
     bool all = false;
     bool lowest = false;
     if (!mpi::survives_losses()) {  // the launcher ends the others, with this code
-        end_alone(sentence, exit_code_of(error));
+        exit_without_finalize(sentence, exit_code_of(error));
     }
     if (mpi_works) {
         try {
@@ -144,7 +144,7 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
             record->note(error.what());
             record->flush();
         }
-        end_alone(sentence);
+        exit_without_finalize(sentence);
     }
     run_result result;
     result.exit_code = exit_code_of(error);

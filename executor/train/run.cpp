@@ -17,14 +17,14 @@
 #include "executor/faults/time_limit.hpp"
 #include "executor/host/back_end.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "executor/os/end_alone.hpp"
+#include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/report.hpp"
-#include "executor/train/beginning.hpp"
+#include "executor/train/startup.hpp"
 #include "executor/train/ending.hpp"
 #include "executor/train/fingerprint.hpp"
 #include "executor/train/opened_back_end.hpp"
-#include "executor/train/preparation.hpp"
+#include "executor/train/job_setup.hpp"
 #include "executor/train/same_command.hpp"
 #include "executor/train/trainer.hpp"
 #include "kernels/blas.hpp"
@@ -181,7 +181,7 @@ int vocabulary_of(model_description const& model)
 /// while others could take that for a loss.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
-                  resume_mode mode, collection const& state, watchdog& watch, refusal& mine, beginning& begun)
+                  resume_mode mode, collection const& state, watchdog& watch, refusal& mine, startup& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
     time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
@@ -191,7 +191,7 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
         refusal bad;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.signs_of_life()};
-            bad = begin_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
+            bad = start_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
         });
         if (together && bad.exit_code == 0) {
             watch.join_host(begun.launch.launch.value, launched);
@@ -275,7 +275,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         }
         first.clocks = std::move(chosen.clocks);
     }
-    beginning begun;
+    startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
@@ -344,7 +344,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         watchdog::wait const waits{&watch};
         result.survivors = mpi::survivors_of(std::move(*members)).release();
     } catch (mpi::left_behind const& error) {  // the records are the others' now
-        end_alone(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
+        exit_without_finalize(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
     } catch (std::exception const& error) {
         bool const voted = training && training->generation_is_voted_down();
         if (training && generation == nullptr) {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/os/end_alone.hpp"
+#include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/plan/programs.hpp"
@@ -69,7 +69,7 @@ training_end trainer::run()
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
                 auto const ended = generation_->id.value - 1;
-                end_alone(
+                exit_without_finalize(
                     fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
                                 "more, and ends itself",
                                 me_.value, ended, job_->config.run.folder, ended));

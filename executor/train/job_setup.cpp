@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/preparation.hpp"
+#include "executor/train/job_setup.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -36,9 +36,9 @@ std::string longer_than_positions(model_description const& model, int tokens)
 
 }  // namespace
 
-preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
+job_setup prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
 {
-    preparation p;
+    job_setup p;
     auto const no = [&](int exit_code, std::string sentence) {
         p.why = {exit_code, std::move(sentence)};
         return p;

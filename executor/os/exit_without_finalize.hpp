@@ -12,7 +12,7 @@
 
 namespace rheo::inline v0 {
 
-[[noreturn]] inline void end_alone(std::string const& sentence)
+[[noreturn]] inline void exit_without_finalize(std::string const& sentence)
 {
     auto const line = "rheo: " + sentence + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());  // one write: lines of several ranks do not mix
@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 }
 
 /// The same where the launcher ends all ranks with the first one that ends badly, and takes its exit code for the job's.
-[[noreturn]] inline void end_alone(std::string const& sentence, int exit_code)
+[[noreturn]] inline void exit_without_finalize(std::string const& sentence, int exit_code)
 {
     auto const line = "rheo: " + sentence + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());

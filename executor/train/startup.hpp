@@ -31,15 +31,15 @@ struct refusal {
 };
 
 /// What the first member decides for all at the start.
-struct launch_words {
+struct launch_info {
     launch_id launch{};
     std::chrono::steady_clock::time_point launched{};  ///< by this host's steady clock
     generation_id last{0};
 };
 
 /// What all ranks know when they have begun.
-struct beginning {
-    launch_words launch{};
+struct startup {
+    launch_info launch{};
     run_lock lock{};                    ///< keeps other launches out of the folder
     std::string folder{};               ///< of this run: the configured one, or that of a fork
     std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
@@ -56,7 +56,7 @@ struct beginning {
 /// @param planned digest of the first plan and of its programs, which all must have
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 /// @returns the refusal, the same exit code on all ranks. @throws mpi::peer_lost
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
-                       collection const& state, refusal& mine, beginning& begun);
+refusal start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
+                       collection const& state, refusal& mine, startup& begun);
 
 }  // namespace rheo::inline v0

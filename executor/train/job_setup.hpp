@@ -7,7 +7,7 @@
 
 #include "executor/config/config.hpp"
 #include "executor/config/inject.hpp"
-#include "executor/train/beginning.hpp"
+#include "executor/train/startup.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
@@ -17,7 +17,7 @@
 namespace rheo::inline v0 {
 
 /// What the arguments come to, alike on all ranks; or why no job begins with them.
-struct preparation {
+struct job_setup {
     refusal why{};
     std::vector<fault> faults{};
     model_description runs{};
@@ -27,6 +27,6 @@ struct preparation {
 };
 
 /// @param launched the ranks there are at launch
-preparation prepare(model_description const& model, run_config const& given, run_options const& options, int launched);
+job_setup prepare(model_description const& model, run_config const& given, run_options const& options, int launched);
 
 }  // namespace rheo::inline v0

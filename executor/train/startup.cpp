@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/beginning.hpp"
+#include "executor/train/startup.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -58,7 +58,7 @@ std::int64_t steady_clock_name()
 }
 
 /// The first member looks at the run folder and names the launch; the others check that they see the same folder.
-refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_words& launch)
+refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_info& launch)
 {
     bool const first = messages.members().members.front() == messages.members().me;
     std::vector<std::int64_t> words(4);
@@ -305,8 +305,8 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
 
 }  // namespace
 
-refusal begin_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
-                       collection const& state, refusal& mine, beginning& begun)
+refusal start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
+                       collection const& state, refusal& mine, startup& begun)
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `run` is given is looked at before anything begins: a model whose operations would read or write beyond what it declares is refused with
 // the compiler's sentence.
-#include "executor/train/preparation.hpp"
+#include "executor/train/job_setup.hpp"
 
 #include <string>
 
