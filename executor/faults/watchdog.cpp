@@ -154,8 +154,8 @@ void watchdog::run()
 void watchdog::look_at_own(seconds passed)
 {
     auto const signs = signs_.load(std::memory_order_relaxed);
-    auto const still = own_.look(signs, passed);
-    auto const blocked = blocked_.look(signs, passed);
+    auto const still = own_.observe(signs, passed);
+    auto const blocked = blocked_.observe(signs, passed);
     auto const deadline = deadline_of(config_, own_);
     if (waiting_.load(std::memory_order_relaxed) > 0) {
         own_.forgive();
@@ -194,7 +194,7 @@ void watchdog::look_at_others(seconds passed)
             continue;
         }
         auto& watched = others_[r];
-        if (watched.counts.look(other.count.load(std::memory_order_relaxed), passed) == seconds{}) {
+        if (watched.counts.observe(other.count.load(std::memory_order_relaxed), passed) == seconds{}) {
             watched.was_stopped = false;
             return;
         }

@@ -31,7 +31,7 @@ struct patience {
     std::uint64_t seen = 0;
 
     /// Takes note of a count after some time. @return how long it has stood still by now
-    constexpr seconds look(std::uint64_t count, seconds passed)
+    constexpr seconds observe(std::uint64_t count, seconds passed)
     {
         if (count == seen) {
             still += passed;
@@ -84,7 +84,7 @@ public:
     void progress() noexcept { signs_.fetch_add(1, std::memory_order_relaxed); }
 
     /// The same for those who only know a counter.
-    std::atomic<std::uint64_t>& signs_of_life() noexcept { return signs_; }
+    std::atomic<std::uint64_t>& heartbeat() noexcept { return signs_; }
 
     /// All that this rank has to write is written: when the others do not end with it within a deadline, it ends with this exit code, and no longer by SIGKILL.
     void all_is_written(int exit_code) noexcept { code_of_end_.store(exit_code, std::memory_order_relaxed); }

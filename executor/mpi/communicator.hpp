@@ -78,7 +78,7 @@ inline void revoke([[maybe_unused]] communicator const& comm)
 }
 
 /// The positions of the members that are known to have failed, in no particular order.
-inline std::vector<int> failed_positions([[maybe_unused]] communicator const& comm)
+inline std::vector<int> get_failed([[maybe_unused]] communicator const& comm)
 {
     std::vector<int> positions;
 #if RHEO_HAS_ULFM
@@ -100,8 +100,8 @@ inline std::vector<int> failed_positions([[maybe_unused]] communicator const& co
     return positions;
 }
 
-/// Acknowledges the members that failed_positions() named: an agreement that misses nobody else succeeds from now on.
-inline void acknowledge([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::vector<int> const& failed)
+/// Acknowledges the members that get_failed() named: an agreement that misses nobody else succeeds from now on.
+inline void ack_failed([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::vector<int> const& failed)
 {
 #if RHEO_HAS_ULFM
     int acknowledged = 0;
@@ -121,7 +121,7 @@ inline bool is_revoked([[maybe_unused]] communicator const& comm)
 
 /// True when more than `lost_before` members are known to have failed, or somebody has revoked the communicator. Cheap
 /// enough for polling loops; it makes no progress itself.
-inline bool is_broken([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::size_t lost_before)
+inline bool has_failures([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::size_t lost_before)
 {
 #if RHEO_HAS_ULFM
     int revoked = 0;

@@ -11,13 +11,13 @@ namespace rheo::inline v0::mpi {
 namespace {
 
 /// Who lives as far as this rank knows: position -> lives. Those that depart do not, even while they still run.
-std::vector<bool> known_to_live(communicator const& comm, std::vector<rank_id> const& crew, std::vector<rank_id> const& departed)
+std::vector<bool> known_alive(communicator const& comm, std::vector<rank_id> const& initial_ranks, std::vector<rank_id> const& departed)
 {
     std::vector<bool> lives(static_cast<std::size_t>(comm.size()), true);
-    for (std::size_t position = 0; position < crew.size(); ++position) {
-        lives[position] = std::find(departed.begin(), departed.end(), crew[position]) == departed.end();
+    for (std::size_t position = 0; position < initial_ranks.size(); ++position) {
+        lives[position] = std::find(departed.begin(), departed.end(), initial_ranks[position]) == departed.end();
     }
-    for (auto const position : failed_positions(comm)) {
+    for (auto const position : get_failed(comm)) {
         lives[static_cast<std::size_t>(position)] = false;
     }
     return lives;
@@ -29,9 +29,9 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs)
 {
     generation first;
     first.id = id;
-    first.rest = reserve{caller, pairs};
-    first.with = first.rest.take();
-    first.members = first.with.crew;
+    first.spare_comms = communicator_pool{caller, pairs};
+    first.comms = first.spare_comms.take();
+    first.members = first.comms.initial_ranks;
     first.me = rank_id{first.recovery().rank()};
     return first;
 }
@@ -41,14 +41,14 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     generation next;
     next.id = generation_id{last.id.value + 1};
     next.me = last.me;
-    next.rest = std::move(last.rest);
-    next.with = next.rest.take();
+    next.spare_comms = std::move(last.spare_comms);
+    next.comms = next.spare_comms.take();
     // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
     auto const lives =
-        agree_on_survivors(known_to_live(next.recovery(), next.with.crew, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
+        agree_on_survivors(known_alive(next.recovery(), next.comms.initial_ranks, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
     for (std::size_t position = 0; position < lives.size(); ++position) {
         if (lives[position]) {
-            next.members.push_back(next.with.crew[position]);
+            next.members.push_back(next.comms.initial_ranks[position]);
         }
     }
     if (!next.has(next.me)) {
@@ -57,10 +57,10 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     // Those that were agreed on as lost are acknowledged, once this rank, too, has heard of each of them.
     auto const lost = lives.size() - next.members.size();
     for (polling pace;; pace.pause()) {
-        auto const failed = failed_positions(next.recovery());
+        auto const failed = get_failed(next.recovery());
         auto const known = std::count_if(failed.begin(), failed.end(), [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
         if (static_cast<std::size_t>(known) == lost) {
-            acknowledge(next.recovery(), failed);  // one more may be among them: then there are more losses than the members say, and the generation is broken
+            ack_failed(next.recovery(), failed);  // one more may be among them: then there are more losses than the members say, and the generation is broken
             return next;
         }
         make_progress(next.recovery());
@@ -73,9 +73,9 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
     if (!voted) {
         agree(last.recovery(), vote);
     }
-    auto const pair = last.rest.take();
-    auto const lives = agree_on_survivors(known_to_live(pair.recovery, pair.crew, {last.me}), [&](int bits) { return agree(pair.recovery, bits).bits; });
-    auto const failed = failed_positions(pair.recovery);
+    auto const pair = last.spare_comms.take();
+    auto const lives = agree_on_survivors(known_alive(pair.recovery, pair.initial_ranks, {last.me}), [&](int bits) { return agree(pair.recovery, bits).bits; });
+    auto const failed = get_failed(pair.recovery);
     int lowest = 0;
     while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {
         ++lowest;
@@ -83,6 +83,6 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
     return {std::none_of(lives.begin(), lives.end(), [](bool one) { return one; }), lowest == pair.recovery.rank()};
 }
 
-communicator survivors_of(generation last) { return last.members == last.with.crew ? std::move(last.with.data) : shrink(last.data()); }
+communicator survivors_of(generation last) { return last.members == last.comms.initial_ranks ? std::move(last.comms.data) : shrink(last.data()); }
 
 }  // namespace rheo::inline v0::mpi

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "executor/mpi/reserve.hpp"
+#include "executor/mpi/communicator_pool.hpp"
 #include "rheo/topology/index.hpp"
 
 namespace rheo::inline v0::mpi {
@@ -18,21 +18,21 @@ struct generation {
     generation_id id;
     std::vector<rank_id> members;  ///< who lives, ascending
     rank_id me;
-    communicator_pair with;
-    reserve rest;  ///< of the generations to come
+    communicator_pair comms;
+    communicator_pool spare_comms;  ///< of the generations to come
 
-    communicator const& recovery() const { return with.recovery; }
-    communicator const& data() const { return with.data; }
+    communicator const& recovery() const { return comms.recovery; }
+    communicator const& data() const { return comms.data; }
 
     /// Its number in the two communicators.
-    int address_of(rank_id rank) const { return static_cast<int>(std::lower_bound(with.crew.begin(), with.crew.end(), rank) - with.crew.begin()); }
+    int address_of(rank_id rank) const { return static_cast<int>(std::lower_bound(comms.initial_ranks.begin(), comms.initial_ranks.end(), rank) - comms.initial_ranks.begin()); }
     /// Its number among those who live.
     int position_of(rank_id rank) const { return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin()); }
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
     /// How many communicators this rank has open.
-    std::size_t communicators() const { return 2 + rest.communicators(); }
+    std::size_t communicators() const { return 2 + spare_comms.communicators(); }
     /// True from the start when somebody was lost since the members were agreed on.
-    bool broken() const { return is_broken(recovery(), with.crew.size() - members.size()); }
+    bool broken() const { return has_failures(recovery(), comms.initial_ranks.size() - members.size()); }
 
     /// Tells every member that this generation ends.
     void revoke() const
@@ -59,7 +59,7 @@ inline constexpr int no_other_error = 1 << 30;
 inline constexpr int no_error = no_error_of_data | no_other_error;
 
 struct end_of_members {
-    bool nobody_goes_on = false;  ///< the same at all ranks that took part
+    bool all_end = false;  ///< the same at all ranks that took part
     bool lowest = false;          ///< this rank, of those that are not known to be lost
 };
 

@@ -99,7 +99,7 @@ void messenger::wait(ticket which)
 
 void messenger::pause(polling& pace)
 {
-    alive();
+    beat();
     ++work_.polls;
     if (pace.pause()) {
         look();

@@ -30,18 +30,18 @@ class messenger {
 public:
     using ticket = std::size_t;
 
-    /// @param signs_of_life counted up while a wait polls, and by alive()
+    /// @param heartbeat counted up while a wait polls, and by alive()
     /// @pre the generation outlives the messenger
-    explicit messenger(generation const& members, std::atomic<std::uint64_t>* signs_of_life = nullptr) : generation_{&members}, signs_of_life_{signs_of_life} {}
+    explicit messenger(generation const& members, std::atomic<std::uint64_t>* heartbeat = nullptr) : generation_{&members}, heartbeat_{heartbeat} {}
     ~messenger() { drain(); }
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;
 
     /// Who works long between two messages says here that it goes on.
-    void alive() noexcept
+    void beat() noexcept
     {
-        if (signs_of_life_ != nullptr) {
-            signs_of_life_->fetch_add(1, std::memory_order_relaxed);
+        if (heartbeat_ != nullptr) {
+            heartbeat_->fetch_add(1, std::memory_order_relaxed);
         }
     }
 
@@ -106,7 +106,7 @@ public:
     work const& done_so_far() const { return work_; }
 
     /// Looks whether the generation is broken. @throws peer_lost
-    void look()
+    void throw_if_failed()
     {
         if (generation_->broken()) {
             lose();
@@ -139,7 +139,7 @@ private:
     void drain() noexcept;
 
     generation const* generation_;
-    std::atomic<std::uint64_t>* signs_of_life_;
+    std::atomic<std::uint64_t>* heartbeat_;
     std::vector<pending> pending_;
     std::vector<ticket> free_;
     std::chrono::steady_clock::duration waited_{};

@@ -147,7 +147,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             if (c.from == me) {
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
-                messages.alive();
+                messages.beat();
                 auto& packed = bundle_for(outgoing, c.to, t).data;
                 append(packed, &digest.high, sizeof digest.high);
                 append(packed, &digest.low, sizeof digest.low);
@@ -204,7 +204,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             if (state.digest(a.tensor) != expected) {
                 throw transfer_error{"the copy of tensor " + state.info(a.tensor).name + " has another digest than its source"};
             }
-            messages.alive();
+            messages.beat();
             arrived(a.tensor);
         }
         for (auto const ticket : sends) {

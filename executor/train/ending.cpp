@@ -63,11 +63,11 @@ void wait_for_reporter(mpi::messenger& messages)
     std::int64_t word = 0;
     auto const heard = messages.receive(reporter, mpi::channel::control, 0, std::span{&word, 1});
     while (!messages.done(heard)) {
-        auto const failed = mpi::failed_positions(members.recovery());
+        auto const failed = mpi::get_failed(members.recovery());
         if (mpi::is_revoked(members.recovery()) || std::find(failed.begin(), failed.end(), members.address_of(reporter)) != failed.end()) {
-            messages.look();
+            messages.throw_if_failed();
         }
-        messages.alive();
+        messages.beat();
         std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
 }
@@ -80,7 +80,7 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
     for (bool written = false;;) {
         result.is_reporter = members->members.front() == members->me;
         bool const together = mpi::unless_peer_lost([&] {
-            mpi::messenger messages{*members, &watch.signs_of_life()};
+            mpi::messenger messages{*members, &watch.heartbeat()};
             if (result.is_reporter && !written) {
                 record.set_reporter(true);
                 record.finish(end);
@@ -134,7 +134,7 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
         try {
             watchdog::wait const waits{&watch};
             auto const last = mpi::end_of_generation(std::move(*members), voted, exit_code_of(error) == 4 ? mpi::no_other_error : mpi::no_error_of_data);
-            all = last.nobody_goes_on;
+            all = last.all_end;
             lowest = last.lowest;
         } catch (std::exception const&) {  // what is wrong with the MPI matters less than the error itself
         }

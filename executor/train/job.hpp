@@ -68,7 +68,7 @@ struct job {
     }
 
     /// For those who know no watchdog, only its counter.
-    std::atomic<std::uint64_t>* signs_of_life() const { return watch == nullptr ? nullptr : &watch->signs_of_life(); }
+    std::atomic<std::uint64_t>* heartbeat() const { return watch == nullptr ? nullptr : &watch->heartbeat(); }
 
     int layers() const { return static_cast<int>(model.layers.size()); }
     int microbatches() const { return config.train.microbatches; }

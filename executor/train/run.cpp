@@ -136,7 +136,7 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
 bool is_lowest_alive(MPI_Comm comm)
 {
     mpi::communicator borrowed{comm};
-    auto const failed = mpi::failed_positions(borrowed);
+    auto const failed = mpi::get_failed(borrowed);
     int lowest = 0;
     while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {
         ++lowest;
@@ -190,7 +190,7 @@ refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const
         auto agreed = mine;
         refusal bad;
         bool const together = mpi::unless_peer_lost([&] {
-            mpi::messenger messages{*generation, &watch.signs_of_life()};
+            mpi::messenger messages{*generation, &watch.heartbeat()};
             bad = start_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
         });
         if (together && bad.exit_code == 0) {

@@ -126,9 +126,9 @@ protocol_event trainer::perform(exchange_holdings const& action)
         r.step = action.stamp.step;
         r.ranks = static_cast<int>(before_.size());
     } else {
-        messages_ = std::make_unique<mpi::messenger>(*generation_, job_->signs_of_life());
+        messages_ = std::make_unique<mpi::messenger>(*generation_, job_->heartbeat());
     }
-    messages_->look();
+    messages_->throw_if_failed();
     auto all = gather_holdings(*messages_, action.holds);
     trace(activity::exchange, start);
     if (recovery_) {

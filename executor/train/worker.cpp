@@ -186,7 +186,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         }
     };
     auto const device_computes = [&] {
-        messages.look();
+        messages.throw_if_failed();
         sums_go_on();
         retire(messages, false);
     };
@@ -200,7 +200,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
             job_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
-        messages.look();
+        messages.throw_if_failed();
         began_ = job_->clock.now();
         auto const done = std::span{row}.subspan(k + (at_once ? 1 : 0), at_once ? 2 : 1);
         if (at_once) {

@@ -32,7 +32,7 @@ struct unwrapped_counter {
 class energy_meter {
 public:
     /// Takes note of what the counter says. @pre times do not fall
-    constexpr void look(seconds now, joules counter)
+    constexpr void observe(seconds now, joules counter)
     {
         if (updates_ > 0 && counter == counter_) {
             return;

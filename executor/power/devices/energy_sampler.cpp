@@ -10,7 +10,7 @@ namespace rheo::inline v0::power {
 energy_sampler::energy_sampler(any_power_device device, seconds pause) : device_{std::move(device)}, pause_{pause.count}
 {
     if (auto const first = device_.energy()) {
-        meter_.look(since_epoch(std::chrono::steady_clock::now()), *first);
+        meter_.observe(since_epoch(std::chrono::steady_clock::now()), *first);
     }
     thread_ = background_thread([this] { run(); });
 }
@@ -34,7 +34,7 @@ void energy_sampler::run()
         auto const now = std::chrono::steady_clock::now();
         lock.lock();
         if (energy) {
-            meter_.look(since_epoch(now), *energy);
+            meter_.observe(since_epoch(now), *energy);
         }
     }
 }

@@ -94,7 +94,7 @@ int lose_the_last()
     if (me == all.back()) {
         die();
     }
-    while (mpi::failed_positions(now.recovery()).empty()) {
+    while (mpi::get_failed(now.recovery()).empty()) {
         mpi::make_progress(now.recovery());
         usleep(100);
     }

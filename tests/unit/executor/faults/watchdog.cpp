@@ -20,12 +20,12 @@ constexpr watchdog_config quick{.factor = 5, .least_s = 0.3, .stopped_s = 0.4};
 constexpr bool patience_is_counted()
 {
     patience p;
-    p.look(1, {0.1});
-    bool good = p.look(1, {0.1}) == seconds{0.1} && p.look(1, {0.2}) == seconds{0.1} + seconds{0.2};
-    good = good && p.look(2, {0.5}) == seconds{0.0} && p.longest == seconds{0.1} + seconds{0.2};
-    p.look(2, {0.1});
+    p.observe(1, {0.1});
+    bool good = p.observe(1, {0.1}) == seconds{0.1} && p.observe(1, {0.2}) == seconds{0.1} + seconds{0.2};
+    good = good && p.observe(2, {0.5}) == seconds{0.0} && p.longest == seconds{0.1} + seconds{0.2};
+    p.observe(2, {0.1});
     p.forgive();
-    return good && p.look(2, {0.1}) == seconds{0.1};
+    return good && p.observe(2, {0.1}) == seconds{0.1};
 }
 static_assert(patience_is_counted());
 

@@ -23,7 +23,7 @@ constexpr bool never_falls(std::uint64_t seed)
     for (int k = 0; k < 400; ++k) {
         time += static_cast<double>(next(seed) % 100) * 1e-3;
         count += next(seed) % 3 == 0 ? static_cast<double>(next(seed) % 50) : 0.0;
-        meter.look({time}, {count});
+        meter.observe({time}, {count});
         auto const reported = meter.at({time + static_cast<double>(next(seed) % 10) * 1e-3}).count;
         if (reported < last || reported < count) {
             return false;
@@ -42,7 +42,7 @@ constexpr double worst_at_steady_power(double power)
     double worst = 0.0;
     for (int k = 0; k < 100; ++k) {
         double const time = k * 0.01;
-        meter.look({time}, {static_cast<double>(k / 10) * 0.1 * power});
+        meter.observe({time}, {static_cast<double>(k / 10) * 0.1 * power});
         auto const off = meter.at({time}).count - time * power;
         if (k >= 10) {
             worst = off > worst ? off : -off > worst ? -off : worst;
@@ -55,12 +55,12 @@ static_assert(worst_at_steady_power(300.0) < 1e-9);  // the bare counter is off 
 constexpr bool stands_still_with_the_counter()
 {
     energy_meter meter;
-    meter.look({0.0}, {10.0});
+    meter.observe({0.0}, {10.0});
     bool good = meter.at({5.0}) == joules{10.0};  // one reading has no power yet
-    meter.look({1.0}, {12.0});
+    meter.observe({1.0}, {12.0});
     good = good && meter.power() == watts{2.0} && meter.at({1.5}) == joules{13.0};
     good = good && meter.at({2.0}) == joules{14.0} && meter.at({50.0}) == joules{14.0};  // no longer than the last interval was
-    meter.look({51.0}, {12.5});
+    meter.observe({51.0}, {12.5});
     return good && meter.at({51.0}) == joules{14.0};  // it ran ahead, and waits
 }
 static_assert(stands_still_with_the_counter());
@@ -93,7 +93,7 @@ TEST_CASE("the meter is exact at a steady power and within an update's energy wh
     for (int k = 0; k <= 3000; ++k) {
         double const power = k / 700 % 2 == 0 ? 450.0 : 90.0;
         counter = k % 100 == 0 ? exact : counter;
-        meter.look({k * 1e-3}, {counter});
+        meter.observe({k * 1e-3}, {counter});
         if (k > 200) {
             CHECK(std::abs(meter.at({k * 1e-3}).count - exact) < 2 * 0.1 * 450.0);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/mpi/reserve.hpp"
+#include "executor/mpi/communicator_pool.hpp"
 
 #include <cstddef>
 #include <utility>
@@ -9,7 +9,7 @@ namespace rheo::inline v0::mpi {
 namespace {
 
 /// The ranks of a communicator that was shrunk from another one.
-std::vector<rank_id> crew_of(communicator const& after, communicator const& before, std::vector<rank_id> const& crew)
+std::vector<rank_id> initial_ranks_of(communicator const& after, communicator const& before, std::vector<rank_id> const& initial_ranks)
 {
     MPI_Group from = MPI_GROUP_NULL;
     MPI_Group to = MPI_GROUP_NULL;
@@ -19,7 +19,7 @@ std::vector<rank_id> crew_of(communicator const& after, communicator const& befo
     for (int position = 0; position < after.size(); ++position) {
         int old_position = 0;
         MPI_Group_translate_ranks(to, 1, &position, from, &old_position);
-        result.push_back(crew[static_cast<std::size_t>(old_position)]);
+        result.push_back(initial_ranks[static_cast<std::size_t>(old_position)]);
     }
     MPI_Group_free(&from);
     MPI_Group_free(&to);
@@ -28,17 +28,17 @@ std::vector<rank_id> crew_of(communicator const& after, communicator const& befo
 
 }  // namespace
 
-reserve::reserve(MPI_Comm caller, int pairs) : pairs_{pairs}, base_{duplicate(caller)}
+communicator_pool::communicator_pool(MPI_Comm caller, int pairs) : pairs_{pairs}, base_{duplicate(caller)}
 {
     for (int r = 0; r < base_.size(); ++r) {
-        crew_.push_back(rank_id{r});
+        initial_ranks_.push_back(rank_id{r});
     }
     for (int i = 0; i < (survives_losses() ? pairs : 1); ++i) {
-        ready_.push_back({crew_, duplicate(base_.handle()), duplicate(base_.handle())});
+        ready_.push_back({initial_ranks_, duplicate(base_.handle()), duplicate(base_.handle())});
     }
 }
 
-communicator_pair reserve::take()
+communicator_pair communicator_pool::take()
 {
     while (ready_.empty()) {
         refill();
@@ -49,19 +49,19 @@ communicator_pair reserve::take()
 }
 
 /// Makes pairs by shrinking, which unlike a duplication ends when members fail in the middle of it. It may make none.
-void reserve::refill()
+void communicator_pool::refill()
 {
     auto survivors = shrink(base_);
-    auto crew = crew_of(survivors, base_, crew_);
+    auto initial_ranks = initial_ranks_of(survivors, base_, initial_ranks_);
     for (int i = 0; i < pairs_; ++i) {
-        communicator_pair made{crew, shrink(survivors), shrink(survivors)};
+        communicator_pair made{initial_ranks, shrink(survivors), shrink(survivors)};
         if (made.recovery.size() == survivors.size() && made.data.size() == survivors.size()) {
             ready_.push_back(std::move(made));
         }
     }
     // Nobody may revoke one of them before everybody has finished making it. What this agreement returns means nothing.
     agree(base_, 1);
-    crew_ = std::move(crew);
+    initial_ranks_ = std::move(initial_ranks);
     base_ = std::move(survivors);
 }
 

@@ -16,18 +16,18 @@ namespace rheo::inline v0::mpi {
 
 /// Two communicators of the same ranks.
 struct communicator_pair {
-    std::vector<rank_id> crew;  ///< address -> rank at launch, ascending; some may be lost since
+    std::vector<rank_id> initial_ranks;  ///< address -> rank at launch, ascending; some may be lost since
     communicator recovery;
     communicator data;
 };
 
-class reserve {
+class communicator_pool {
 public:
-    reserve() = default;
+    communicator_pool() = default;
 
     /// All ranks of the caller's communicator, which is never revoked, call it together; their ranks there are their names.
     /// Takes about 0.2 ms for each pair. @throws peer_lost, error
-    reserve(MPI_Comm caller, int pairs);
+    communicator_pool(MPI_Comm caller, int pairs);
 
     /// The next pair. Every survivor takes the same one, because every survivor takes part in every generation. @throws error
     communicator_pair take();
@@ -39,7 +39,7 @@ private:
     void refill();
 
     int pairs_ = 0;  ///< after a refill
-    std::vector<rank_id> crew_;
+    std::vector<rank_id> initial_ranks_;
     communicator base_;  ///< nobody talks on it, so it is never revoked
     std::vector<communicator_pair> ready_;
 };
