@@ -25,7 +25,7 @@ public:
     instruction_clocks(rank_device* device, std::span<megahertz const> clocks, double slowness, int stages)
         : device_{device}, clocks_{clocks}, slowness_{slowness}, stages_{stages}
     {
-        wish_next();
+        request_next();
     }
 
     /// An instruction has ended that ran that long. Where its device is not done yet `progress` is called until it is; then it returns.
@@ -37,7 +37,7 @@ public:
         }
         auto const begins_to_wait = std::chrono::steady_clock::now();
         auto const account = device_->computed(i.kind, stage_id{i.stage % stages_}, ran, slowness_);
-        wish_next();
+        request_next();
         for (seconds rest = account.time - ran; rest > seconds{}; rest = account.time - ran - since(begins_to_wait)) {
             std::this_thread::sleep_for(std::chrono::duration<double>{std::min(rest, longest_sleep).count});
             progress();
@@ -67,16 +67,16 @@ private:
         return {std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count()};
     }
 
-    void wish_next()
+    void request_next()
     {
         if (device_ == nullptr || !device_->sets_clocks()) {
             return;
         }
         if (clocks_.empty()) {
-            device_->wish({});
+            device_->request({});
         } else if (next_ < clocks_.size()) {
             if (auto const clock = clocks_[next_++]; clock.count > 0.0) {
-                device_->wish(clock);
+                device_->request(clock);
             }
         }
     }

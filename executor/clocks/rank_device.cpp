@@ -193,7 +193,7 @@ void rank_device::computes(std::span<layer_id const> cuts)
     }
 }
 
-void rank_device::wish(megahertz clock)
+void rank_device::request(megahertz clock)
 {
     auto const wanted = clock.count > 0.0 ? clock : highest_;
     if (wanted == wished_) {
@@ -201,7 +201,7 @@ void rank_device::wish(megahertz clock)
     }
     wished_ = wanted;
     if (setter_) {
-        setter_->wish(wanted);
+        setter_->request(wanted);
     } else if (emulated_) {
         expects(static_cast<bool>(emulated_->lock(wanted)), "a plan has clocks of its profile");
     }

@@ -53,7 +53,7 @@ public:
     void computes(std::span<layer_id const> cuts);
 
     /// The clock that it should have from now on. Never waits. @param clock 0: the highest. @pre sets_clocks()
-    void wish(megahertz clock);
+    void request(megahertz clock);
 
     /// A computation of the stage has ended: what it took and drew. An emulated device may take longer than the processor: the caller waits.
     power::computation computed(instruction_kind kind, stage_id stage, seconds took, double slowness);

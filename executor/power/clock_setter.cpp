@@ -21,9 +21,9 @@ std::int64_t now_in_nanoseconds() { return std::chrono::duration_cast<std::chron
 }  // namespace
 
 clock_setter::clock_setter(any_power_device device, setter_config config)
-    : config_{std::move(config)}, ladder_{choose_rung(std::move(device), config_.ladder, probing::look)}, bell_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}
+    : config_{std::move(config)}, ladder_{choose_rung(std::move(device), config_.ladder, probing::look)}, wake_fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}
 {
-    expects(static_cast<bool>(bell_), "there is a descriptor left for the bell of the clock setter");
+    expects(static_cast<bool>(wake_fd_), "there is a descriptor left for the wake-up of the clock setter");
     thread_ = background_thread([this] { run(); });
 }
 
@@ -37,17 +37,17 @@ clock_setter::~clock_setter()
 void clock_setter::wake() noexcept
 {
     std::uint64_t const one = 1;
-    [[maybe_unused]] auto const rung = ::write(bell_.get(), &one, sizeof one);
+    [[maybe_unused]] auto const rung = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
-void clock_setter::wish(megahertz clock) noexcept
+void clock_setter::request(megahertz clock) noexcept
 {
-    if (wish_.load(std::memory_order_relaxed) == clock.count) {
+    if (requested_clock_.load(std::memory_order_relaxed) == clock.count) {
         return;
     }
-    wished_at_.store(now_in_nanoseconds(), std::memory_order_relaxed);
-    wish_.store(clock.count, std::memory_order_release);
-    wishes_.fetch_add(1, std::memory_order_release);
+    requested_at_.store(now_in_nanoseconds(), std::memory_order_relaxed);
+    requested_clock_.store(clock.count, std::memory_order_release);
+    requests_.fetch_add(1, std::memory_order_release);
     wake();
 }
 
@@ -60,7 +60,7 @@ setter_status clock_setter::status() const
 bool clock_setter::settled_within(seconds patience) const
 {
     auto const deadline = now_in_nanoseconds() + in_whole_nanoseconds(patience);
-    while (!status().ready || dealt_with_.load() < wishes_.load()) {
+    while (!status().ready || handled_.load() < requests_.load()) {
         if (now_in_nanoseconds() > deadline) {
             return false;
         }
@@ -158,15 +158,15 @@ bool clock_setter::begin()
     return true;
 }
 
-void clock_setter::follow_wish()
+void clock_setter::follow_request()
 {
-    auto const wished = wish_.load(std::memory_order_acquire);
+    auto const wished = requested_clock_.load(std::memory_order_acquire);
     if (wished <= 0.0 || advises_ || wished == failed_) {
         return;
     }
-    auto const since = wished_at_.load(std::memory_order_relaxed);
+    auto const since = requested_at_.load(std::memory_order_relaxed);
     std::int64_t took = 0;
-    auto const result = claim_->wish({wished}, [&](megahertz clock) {
+    auto const result = claim_->request({wished}, [&](megahertz clock) {
         auto const begun = now_in_nanoseconds();
         auto const set = ladder_.lock(clock);
         took = now_in_nanoseconds() - begun;
@@ -202,15 +202,15 @@ void clock_setter::run()
 {
     bool sets = begin();
     while (!ends_) {
-        auto const seen = wishes_.load(std::memory_order_acquire);
+        auto const seen = requests_.load(std::memory_order_acquire);
         if (sets) {
-            follow_wish();
+            follow_request();
         }
-        dealt_with_.store(seen);
-        std::array<pollfd, 2> entries{{{bell_.get(), POLLIN, 0}, {guardian_ ? guardian_->socket() : -1, POLLIN, 0}}};
+        handled_.store(seen);
+        std::array<pollfd, 2> entries{{{wake_fd_.get(), POLLIN, 0}, {guardian_ ? guardian_->socket() : -1, POLLIN, 0}}};
         ::poll(entries.data(), guardian_ ? 2 : 1, sets ? static_cast<int>(in_milliseconds(config_.look)) : -1);
         std::uint64_t rings = 0;
-        [[maybe_unused]] auto const cleared = ::read(bell_.get(), &rings, sizeof rings);
+        [[maybe_unused]] auto const cleared = ::read(wake_fd_.get(), &rings, sizeof rings);
         if (guardian_ && !guardian_->lives()) {
             guardian_->dismiss();
             guardian_.reset();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Sets clocks from a thread of its own: a change takes milliseconds, computations do not wait for it. The worker leaves
-// a wish, which costs a store and a system call; the thread takes the latest one, and sends nothing where nothing
+// a request, which costs a store and a system call; the thread takes the latest one, and sends nothing where nothing
 // changes. Everything else that has to do with clocks happens on that thread too: the choice of the rung, the
 // guardian and its replacement, ranks that share the device, putting back. Without a guardian no clock is touched.
 
@@ -26,7 +26,7 @@ struct setter_config {
     ladder_config ladder;
     std::string guardian;                                 ///< the program; empty: rheo-guardian next to this one
     std::filesystem::path claims = default_claims();
-    seconds look{0.5};                                    ///< how often the wishes of other ranks are looked at
+    seconds look{0.5};                                    ///< how often the requests of other ranks are looked at
     std::function<void(std::string const& sentence)> say; ///< called from the thread; each thing is said once
 };
 
@@ -40,7 +40,7 @@ struct setter_status {
     std::int64_t failures = 0;
     seconds longest{};              ///< a switch, from the call to its end
     seconds total{};                ///< all switches; divided by their number it is the latency to plan with
-    seconds longest_wait{};         ///< from a wish to the end of the switch that it led to
+    seconds longest_wait{};         ///< from a request to the end of the switch that it led to
 };
 
 class clock_setter {
@@ -51,18 +51,18 @@ public:
     clock_setter& operator=(clock_setter const&) = delete;
 
     /// The clock that this rank wants from now on. Never waits. @pre above zero
-    void wish(megahertz clock) noexcept;
+    void request(megahertz clock) noexcept;
 
     setter_status status() const;
 
-    /// Waits until the last wish was dealt with, whatever came of it. @return false when that takes longer
+    /// Waits until the last request was dealt with, whatever came of it. @return false when that takes longer
     bool settled_within(seconds patience) const;
 
 private:
     void run();
     bool begin();
     bool charge_guardian();
-    void follow_wish();
+    void follow_request();
     void advise(std::string const& why);
     void end();
     void wake() noexcept;
@@ -75,15 +75,15 @@ private:
     restoration back_;
     std::optional<guardian> guardian_;
     bool advises_ = false;    ///< no clock is set any more, whatever the ladder says
-    double failed_ = 0.0;     ///< the wish that could not be met: not tried again until there is another one
+    double failed_ = 0.0;     ///< the request that could not be met: not tried again until there is another one
     std::optional<refusal_cause> said_; ///< of the last failure, until a success
 
-    std::atomic<double> wish_{0.0};
-    std::atomic<std::int64_t> wished_at_{0};      ///< in ns of the steady clock
-    std::atomic<std::uint64_t> wishes_{0};
-    std::atomic<std::uint64_t> dealt_with_{0};
+    std::atomic<double> requested_clock_{0.0};
+    std::atomic<std::int64_t> requested_at_{0};      ///< in ns of the steady clock
+    std::atomic<std::uint64_t> requests_{0};
+    std::atomic<std::uint64_t> handled_{0};
     std::atomic<bool> ends_{false};
-    descriptor bell_;
+    descriptor wake_fd_;
 
     mutable std::mutex mutex_;  // of the status
     setter_status status_;

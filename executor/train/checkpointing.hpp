@@ -35,10 +35,10 @@ public:
     /// @param from the step that a resumed job goes on from, whose checkpoint is there already
     checkpointing(job const& about, rank_id me, std::optional<step_id> from);
 
-    /// True when so much time has passed that this rank wants a checkpoint; any rank's wish is everybody's.
+    /// True when so much time has passed that this rank wants a checkpoint; any rank's request is everybody's.
     bool wants_one() const;
 
-    /// A step was committed; `wanted` is the reduced wish. Begins a checkpoint when one is due and none is being written.
+    /// A step was committed; `wanted` is the reduced request. Begins a checkpoint when one is due and none is being written.
     void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
 
     std::uint32_t consents() const;

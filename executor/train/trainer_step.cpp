@@ -97,7 +97,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& save = scalars.maxima[tensors + scales + 3];
     stop = job_->asked_to_stop && job_->asked_to_stop() ? 1 : 0;
     save = checkpoints_.wants_one() ? 1 : 0;
-    auto const wishes = std::span{scalars.maxima}.subspan(tensors + scales + 6, members.size());  // of each member, to leave
+    auto const requests = std::span{scalars.maxima}.subspan(tensors + scales + 6, members.size());  // of each member, to leave
     auto const slowness = std::span{scalars.maxima}.subspan(tensors + scales + 6 + members.size(), members.size());  // of each member
     auto const seen = std::span{scalars.maxima}.subspan(tensors + scales + 6 + 2 * members.size(), metered.size());  // whose count is known
     auto const counts = std::span{scalars.maxima}.subspan(tensors + scales + 6 + 2 * members.size() + metered.size());
@@ -108,7 +108,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     changed = changed_here ? 1.0 + static_cast<double>(changed_here->piece) : 0.0;
     auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
     slowness[mine] = worker_->slowness();
-    wishes[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
+    requests[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
         if (!resident_.has_accumulator(use)) {
@@ -185,7 +185,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     slowness_.assign(slowness.begin(), slowness.end());
     departing_.clear();
     for (std::size_t position = 0; position < members.size(); ++position) {
-        if (wishes[position] != 0) {
+        if (requests[position] != 0) {
             departing_.push_back(members[position]);
         }
     }

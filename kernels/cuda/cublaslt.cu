@@ -61,25 +61,25 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return pass_on(cublasLtMatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", layout);
 }
 
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wish)
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference)
 {
-    return pass_on(cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", wish);
+    return pass_on(cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", preference);
 }
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wish)
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    return pass_on(cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", wish);
+    return pass_on(cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", preference);
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wish, cublasLtMatmulPreferenceAttributes_t what, void const* value,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what, void const* value,
                                                     std::size_t size)
 {
-    return pass_on(cublasLtMatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute", wish, what, value, size);
+    return pass_on(cublasLtMatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute", preference, what, value, size);
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t wish, int wanted,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[], int* found)
 {
-    return pass_on(cublasLtMatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic", handle, description, a, b, c, d, wish, wanted, results, found);
+    return pass_on(cublasLtMatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic", handle, description, a, b, c, d, preference, wanted, results, found);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout,

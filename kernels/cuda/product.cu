@@ -106,10 +106,10 @@ struct products::impl {
         // what an epilogue reads and writes is told by its alignment alone, which is the same for all, so that the shape decides and nothing else
         auto* const place = reinterpret_cast<void*>(std::uintptr_t{alignment});
         description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place}};
-        described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> wish;
-        check(cublasLtMatmulPreferenceCreate(&wish.handle), "cublasLtMatmulPreferenceCreate");
+        described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
+        check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate");
         auto const wants = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
-            check(cublasLtMatmulPreferenceSetAttribute(wish.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+            check(cublasLtMatmulPreferenceSetAttribute(preference.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
         };
         wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
         wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(room_bytes));
@@ -120,7 +120,7 @@ struct products::impl {
         cublasLtMatmulHeuristicResult_t best{};
         int found = 0;
         auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle,
-                                                           wish.handle, 1, &best, &found);
+                                                           preference.handle, 1, &best, &found);
         if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !shape.gelu) {  // what is wrong besides shows without the GELU, too
             check(answer, "cublasLtMatmulAlgoGetHeuristic");
         }

@@ -21,14 +21,14 @@ energy_sampler::~energy_sampler()
         std::lock_guard const lock{mutex_};
         ends_ = true;
     }
-    bell_.notify_one();
+    wake_.notify_one();
     thread_.join();
 }
 
 void energy_sampler::run()
 {
     std::unique_lock lock{mutex_};
-    while (!bell_.wait_for(lock, pause_, [&] { return ends_; })) {
+    while (!wake_.wait_for(lock, pause_, [&] { return ends_; })) {
         lock.unlock();
         auto const energy = device_.energy();
         auto const now = std::chrono::steady_clock::now();

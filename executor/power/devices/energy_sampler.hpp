@@ -34,7 +34,7 @@ private:
     any_power_device device_;
     std::chrono::duration<double> pause_;
     std::mutex mutex_;  // of all below
-    std::condition_variable bell_;
+    std::condition_variable wake_;
     energy_meter meter_;
     bool ends_ = false;
     std::thread thread_;

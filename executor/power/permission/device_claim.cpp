@@ -25,7 +25,7 @@ struct page {
     std::uint64_t form = 0x726865'6f2d'636c31u;  ///< another form would have another number
     double set = nothing_set;
     std::int64_t text_size = 0;
-    std::array<double, device_claim::most_ranks> wishes{};
+    std::array<double, device_claim::most_ranks> requests{};
 };
 constexpr off_t text_at = 4096;
 constexpr off_t lock_of_all = off_t{1} << 20;  ///< bytes that are only ever locked, far behind what is written
@@ -175,7 +175,7 @@ answer<device_claim> device_claim::join(std::filesystem::path const& folder, std
             return refusal{refusal_cause::not_supported, claim.path_ + " has no place for another rank"};
         }
         auto now = read_page(claim.file_.get());
-        now.wishes[static_cast<std::size_t>(claim.place_)] = 0.0;
+        now.requests[static_cast<std::size_t>(claim.place_)] = 0.0;
         if (!write_page(claim.file_.get(), now)) {
             return refused(claim.path_, "cannot be written", errno);
         }
@@ -203,18 +203,18 @@ answer<restoration> device_claim::begin(std::function<restoration(bool untouched
     return how;
 }
 
-answer<device_claim::outcome> device_claim::wish(megahertz clock, std::function<answer<done>(megahertz)> const& set)
+answer<device_claim::outcome> device_claim::request(megahertz clock, std::function<answer<done>(megahertz)> const& set)
 {
     hold const held{file_.get()};
     if (held.error() != 0) {
         return refused(path_, "is held by another process", held.error());
     }
     auto now = read_page(file_.get());
-    now.wishes[static_cast<std::size_t>(place_)] = clock.count;
+    now.requests[static_cast<std::size_t>(place_)] = clock.count;
     double highest = clock.count;
     for (int k = 0; k < most_ranks; ++k) {
         if (locked_by_another(file_.get(), lock_of_place + k)) {
-            highest = std::max(highest, now.wishes[static_cast<std::size_t>(k)]);
+            highest = std::max(highest, now.requests[static_cast<std::size_t>(k)]);
         }
     }
     if (now.set == highest) {
@@ -238,7 +238,7 @@ answer<done> device_claim::leave(std::function<answer<done>()> const& put_back)
         return refused(path_, "is held by another process", held.error());
     }
     auto now = read_page(file_.get());
-    now.wishes[static_cast<std::size_t>(place_)] = 0.0;
+    now.requests[static_cast<std::size_t>(place_)] = 0.0;
     write_page(file_.get(), now);
     answer<done> result{done{}};
     if (living(file_.get()) == 0) {

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Ranks that share a device share one small file on their host, named after the device. Each keeps its wish there;
-// whoever holds the file's lock is the one writer, and sets the highest wish of all that live: nobody is slowed below
+// Ranks that share a device share one small file on their host, named after the device. Each keeps its request there;
+// whoever holds the file's lock is the one writer, and sets the highest request of all that live: nobody is slowed below
 // its plan, and a device whose ranks disagree only costs energy. A rank's place in the file is a lock on one byte,
 // which the kernel takes back when the process is gone, however it went; so there is nobody to be elected and no dead
 // rank counts. The first one leaves there how the clocks are put back; the last one does it. Ranks of other users have
@@ -35,12 +35,12 @@ public:
     answer<restoration> begin(std::function<restoration(bool untouched)> const& choose);
 
     struct outcome {
-        megahertz holds;       ///< the highest wish, which is set now
+        megahertz holds;       ///< the highest request, which is set now
         bool changed = false;  ///< by this call
     };
 
-    /// Notes the wish of this rank; when the highest one is not what is set, `set` is called with it.
-    answer<outcome> wish(megahertz clock, std::function<answer<done>(megahertz)> const& set);
+    /// Notes the request of this rank; when the highest one is not what is set, `set` is called with it.
+    answer<outcome> request(megahertz clock, std::function<answer<done>(megahertz)> const& set);
 
     /// Gives the place back, and calls `put_back` when nobody else lives. The claim is of no use after that.
     answer<done> leave(std::function<answer<done>()> const& put_back);

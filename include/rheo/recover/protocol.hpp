@@ -43,7 +43,7 @@
 //
 // Why a rank can leave and nothing is lost. It takes part in the round in which others take its layers over, and leaves when
 // that round is settled: then all that it held has arrived. Between two steps accumulators are empty, so nothing is recomputed. A
-// round that is not settled leaves it a member, and its wish comes again with the next section.
+// round that is not settled leaves it a member, and its request comes again with the next section.
 //
 // For the executor: a loss per microbatch is a sum over microbatches as gradients are, so give it a use
 // of its own in the last layer, and it is salvaged and recomputed like them.

@@ -17,7 +17,7 @@ struct protocol_rules {
     bool copies_are_kept = true;    ///< a layer that was received counts as held although the recovery failed
     bool leavers_give = true;       ///< who wants to leave first takes part in a round in which others take over what it holds
     bool leavers_vote = true;       ///< it leaves when that round is settled, not when it has sent
-    bool wishes_are_reduced = true; ///< everybody acts on the reduced wishes, not on its own
+    bool requests_are_reduced = true; ///< everybody acts on the reduced requests, not on its own
 
     friend constexpr bool operator==(protocol_rules, protocol_rules) = default;
 };

@@ -28,7 +28,7 @@ struct cublasLtLayout {
     std::int64_t columns;
     std::int64_t step;
 };
-struct cublasLtWishes {
+struct cublasLtPreferences {
     std::map<int, std::uint64_t> values;
 };
 
@@ -39,8 +39,8 @@ constexpr cublasLtMatmulAlgo_t algorithms[] = {{{1}}, {{2}}};
 
 cublasLtMatmulAlgo_t chosen()
 {
-    auto const* const wish = std::getenv("RHEO_EMULATED_ALGORITHM");
-    return algorithms[wish != nullptr && std::string_view{wish} == "2" ? 1 : 0];
+    auto const* const preference = std::getenv("RHEO_EMULATED_ALGORITHM");
+    return algorithms[preference != nullptr && std::string_view{preference} == "2" ? 1 : 0];
 }
 
 template <class T>
@@ -173,8 +173,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return unmade(handle);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t, cudaDataType_t) { return made(description, {}); }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) { return unmade(description); }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return unmade(layout); }
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wishes) { return made(wishes, {}); }
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wishes) { return unmade(wishes); }
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) { return made(preference, {}); }
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return unmade(preference); }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t element, std::uint64_t rows, std::uint64_t columns, std::int64_t step)
 {
@@ -202,23 +202,23 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p, cublasLtMa
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes, cublasLtMatmulPreferenceAttributes_t what, void const* value,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what, void const* value,
                                                     std::size_t bytes)
 {
     if (bytes != (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    std::memcpy(&wishes->values[what], value, bytes);
+    std::memcpy(&preference->values[what], value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t wishes, int wanted,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found)
 {
     *found = 0;
     // without the first wish sums may be split, and the others say what the operands will be like
-    if (wanted < 1 || wishes->values.size() != 6 || c->rows != d->rows || c->columns != d->columns || !extents_of(*p, *a, *b, *d)) {
+    if (wanted < 1 || preference->values.size() != 6 || c->rows != d->rows || c->columns != d->columns || !extents_of(*p, *a, *b, *d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     auto const answer = allowed(*p, *a, *d);

@@ -54,7 +54,7 @@ struct cublasLtMatmulHeuristicResult_t {
 using cublasLtHandle_t = struct cublasLtContext*;
 using cublasLtMatmulDesc_t = struct cublasLtMatmulDescription*;
 using cublasLtMatrixLayout_t = struct cublasLtLayout*;
-using cublasLtMatmulPreference_t = struct cublasLtWishes*;
+using cublasLtMatmulPreference_t = struct cublasLtPreferences*;
 
 char const* cublasLtGetStatusString(cublasStatus_t status);
 std::size_t cublasLtGetVersion();

@@ -129,11 +129,11 @@ TEST_CASE("without a rule the harm is seen")
         check_harm<protocol_rules{.leavers_give = false}>(property::leaving_loses_nothing, alone);
         check_harm<protocol_rules{.leavers_vote = false}>(property::leaving_loses_nothing, alone);
     }
-    SECTION("each rank follows its own wishes")
+    SECTION("each rank follows its own requests")
     {
         auto job = restless(manners::keep);
         job.steps = 2, job.kills = 0, job.wants_to_leave = 1;
-        check_harm<protocol_rules{.wishes_are_reduced = false}>(property::waits_end, job);
+        check_harm<protocol_rules{.requests_are_reduced = false}>(property::waits_end, job);
     }
     SECTION("forgetting a layer that was received")
     {

@@ -234,10 +234,10 @@ TEST_CASE("of two halves of a cut network one goes on, in whatever order they li
             auto t = after(begin(1, all, rank), linked{});
             t = after(after(after(std::move(t), peer_lost{}), revoked{}), decided{false, 0});
             t = after(std::move(t), shrunk{halves(rank)});
-            auto const wish = std::get<link_generation>(t.action);
-            auto const there = files.try_emplace(wish.ended.value, wish).first->second;
-            on[static_cast<std::size_t>(rank)] = there == wish;
-            t = there == wish ? after(std::move(t), linked{}) : after(std::move(t), fenced{});
+            auto const request = std::get<link_generation>(t.action);
+            auto const there = files.try_emplace(request.ended.value, request).first->second;
+            on[static_cast<std::size_t>(rank)] = there == request;
+            t = there == request ? after(std::move(t), linked{}) : after(std::move(t), fenced{});
             CHECK(std::holds_alternative<leave>(t.action) == !on[static_cast<std::size_t>(rank)]);
         }
         CHECK(on[0] == on[1]);
@@ -246,7 +246,7 @@ TEST_CASE("of two halves of a cut network one goes on, in whatever order they li
     }
 }
 
-TEST_CASE("a wish to leave leads through a round of tell and copy in the same generation; then one leaves, the others shrink")
+TEST_CASE("a request to leave leads through a round of tell and copy in the same generation; then one leaves, the others shrink")
 {
     std::vector<rank_id> const all{rank_id{0}, rank_id{1}};
     for (int rank = 0; rank < 2; ++rank) {
@@ -276,13 +276,13 @@ TEST_CASE("a wish to leave leads through a round of tell and copy in the same ge
     }
 }
 
-TEST_CASE("a wish counts when the step is committed, not when it is done again, nor behind the last one")
+TEST_CASE("a request counts when the step is committed, not when it is done again, nor behind the last one")
 {
-    section_finished wish{outcome::redo, 0, {}, true};
-    auto const redone = after(after(after(in_section(2), wish), decided{true, 1}), updated{});
+    section_finished request{outcome::redo, 0, {}, true};
+    auto const redone = after(after(after(in_section(2), request), decided{true, 1}), updated{});
     CHECK(std::get<run_section>(redone.action).work == section_work::whole);
-    wish.found = outcome::commit;
-    CHECK(std::holds_alternative<exchange_holdings>(after(after(after(in_section(2), wish), decided{true, 1}), updated{}).action));
-    auto const last = after(after(after(in_section(1), wish), decided{true, 1}), updated{});
+    request.found = outcome::commit;
+    CHECK(std::holds_alternative<exchange_holdings>(after(after(after(in_section(2), request), decided{true, 1}), updated{}).action));
+    auto const last = after(after(after(in_section(1), request), decided{true, 1}), updated{});
     CHECK(std::get<run_section>(last.action).work == section_work::closing);
 }

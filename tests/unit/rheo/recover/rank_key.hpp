@@ -68,7 +68,7 @@ inline std::string key_of(rank_model const& rank)
     for (auto const d : s.departing) {
         put(d.value);
     }
-    put(rank.wishes);
+    put(rank.requests);
     put(s.work), put(s.found), put(s.leaving), put(s.reason ? static_cast<int>(*s.reason) : 99);
     put_plan(s.plan);
     put(s.next.has_value());

@@ -67,7 +67,7 @@ struct message {
 struct rank_model {
     protocol_state<recovery_plan> protocol;
     std::uint32_t vote = 0;
-    std::uint32_t wishes = 0;  ///< to leave, that this rank knows of in the section, a bit per rank
+    std::uint32_t requests = 0;  ///< to leave, that this rank knows of in the section, a bit per rank
     std::uint32_t done = 0;  ///< operations of the section; in copies, a bit per transfer, and bit 31: begun
     counts own{};            ///< accumulators
     counts reduced{};        ///< what the update would take

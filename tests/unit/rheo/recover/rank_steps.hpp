@@ -146,7 +146,7 @@ private:
         case protocol_phase::section:
             rank.reduced = {};
             rank.staged = {};
-            rank.wishes = s.self.value == job.wants_to_leave && s.work != section_work::closing ? 1U << s.self.value : 0;
+            rank.requests = s.self.value == job.wants_to_leave && s.work != section_work::closing ? 1U << s.self.value : 0;
             forget_what_nobody_reads(s);
             check_versions(rank);
             return go_on_with_section();
@@ -190,7 +190,7 @@ private:
         bool const overflow = job.redo_first && now.step.value == 0 && now.attempt.value == 0 && rank.protocol.work != section_work::closing;
         section_finished event{overflow ? outcome::redo : outcome::commit, 0};
         for (int r = 0; r < job.ranks; ++r) {
-            if ((rank.wishes >> r & 1U) != 0) {
+            if ((rank.requests >> r & 1U) != 0) {
                 event.departing.push_back(rank_id{r});
             }
         }
@@ -216,8 +216,8 @@ private:
                 }
             } else if (name.kind == message_kind::kept_tensor) {
                 rank.version[static_cast<std::size_t>(name.item % 4)] = static_cast<std::int8_t>(contents[i]);
-            } else if (name.kind == message_kind::flags && Rules.wishes_are_reduced) {
-                rank.wishes |= contents[i] >> 8;
+            } else if (name.kind == message_kind::flags && Rules.requests_are_reduced) {
+                rank.requests |= contents[i] >> 8;
             }
             if (name.kind != message_kind::sum && name.kind != message_kind::kept_tensor && (contents[i] & 255U) != provenance()) {
                 throw violation{property::counted_once, "a section goes on from a message of another attempt"};
@@ -244,7 +244,7 @@ private:
             send(out.peer, out.kind, out.item,
                  out.kind == message_kind::sum           ? sum_of(out.item)
                  : out.kind == message_kind::kept_tensor ? static_cast<std::uint32_t>(rank.version[static_cast<std::size_t>(out.item % 4)])
-                 : out.kind == message_kind::flags       ? provenance() | rank.wishes << 8
+                 : out.kind == message_kind::flags       ? provenance() | rank.requests << 8
                                                          : provenance());
         }
         ++rank.done;

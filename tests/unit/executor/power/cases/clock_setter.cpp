@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The setter: the worker never waits, the latest wish wins, nothing is sent twice, each trouble is said once, and the clock
+// The setter: the worker never waits, the latest request wins, nothing is sent twice, each trouble is said once, and the clock
 // is put back at the end.
 #include "executor/power/clock_setter.hpp"
 
@@ -62,18 +62,18 @@ bool comes_true(Condition const& condition)
 
 }  // namespace
 
-TEST_CASE("a wish is followed, an equal one is not sent again, and at the end the clock is put back")
+TEST_CASE("a request is followed, an equal one is not sent again, and at the end the clock is put back")
 {
     standin_folder const folder;
     sentences said;
     {
         clock_setter setter{gpu(), in(folder, &said)};
-        setter.wish(mhz(folder.lowest()));
+        setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
         CHECK(folder.locked(0) == folder.lowest());
-        setter.wish(mhz(folder.lowest()));
+        setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
-        setter.wish(mhz(folder.second()));
+        setter.request(mhz(folder.second()));
         REQUIRE(setter.settled_within({20}));
         auto const status = setter.status();
         CHECK(status.rung == clock_rung::direct);
@@ -87,18 +87,18 @@ TEST_CASE("a wish is followed, an equal one is not sent again, and at the end th
     CHECK_FALSE(std::filesystem::exists(folder.path / ("rheo-clock-" + std::to_string(::geteuid()) + "-GPU-standin-0")));
 }
 
-TEST_CASE("a device that is slow to switch holds nobody up: of many wishes the latest is followed, and the latency is measured")
+TEST_CASE("a device that is slow to switch holds nobody up: of many requests the latest is followed, and the latency is measured")
 {
     standin_folder const folder;
     folder.behave("switch_ms 60");
     clock_setter setter{gpu(), in(folder)};
-    setter.wish(mhz(folder.second()));
+    setter.request(mhz(folder.second()));
     REQUIRE(setter.settled_within({20}));
     auto const begun = std::chrono::steady_clock::now();
     for (int k = 0; k < 1000; ++k) {
-        setter.wish(mhz(k % 2 == 0 ? folder.lowest() : folder.highest()));
+        setter.request(mhz(k % 2 == 0 ? folder.lowest() : folder.highest()));
     }
-    setter.wish(mhz(folder.lowest()));
+    setter.request(mhz(folder.lowest()));
     auto const spent = std::chrono::steady_clock::now() - begun;
     REQUIRE(setter.settled_within({20}));
     CHECK(folder.locked(0) == folder.lowest());
@@ -120,7 +120,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
     {
         clock_setter setter{gpu(), config};
         for (int const clock : {folder.lowest(), folder.second(), folder.highest()}) {
-            setter.wish(mhz(clock));
+            setter.request(mhz(clock));
             REQUIRE(setter.settled_within({20}));
         }
         CHECK(setter.status().rung == clock_rung::site_command);
@@ -138,7 +138,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
     {
         clock_setter setter{gpu(), in(other, &told)};
         for (int const clock : {other.lowest(), other.second(), other.highest()}) {
-            setter.wish(mhz(clock));
+            setter.request(mhz(clock));
             REQUIRE(setter.settled_within({20}));
         }
         CHECK(setter.status().rung == clock_rung::advise_only);
@@ -154,35 +154,35 @@ TEST_CASE("a failure that repeats is said once, and again after a success; the c
     sentences said;
     {
         clock_setter setter{gpu(), in(folder, &said)};
-        auto const wish = [&](int clock) {
-            setter.wish(mhz(clock));
+        auto const request = [&](int clock) {
+            setter.request(mhz(clock));
             REQUIRE(setter.settled_within({20}));
         };
-        wish(folder.second());
+        request(folder.second());
         folder.behave("lost 1");
-        wish(folder.lowest());
-        wish(folder.second());
-        wish(folder.lowest());
+        request(folder.lowest());
+        request(folder.second());
+        request(folder.lowest());
         CHECK(setter.status().failures == 3);
         CHECK(said.count("GPU is lost") == 1);
         folder.behave("");
-        wish(folder.second());
+        request(folder.second());
         CHECK(setter.status().holds == mhz(folder.second()));
         folder.behave("lost 1");
-        wish(folder.lowest());
+        request(folder.lowest());
         CHECK(said.count("GPU is lost") == 2);
         folder.behave("");
     }
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("where nothing may be set nothing is touched, and the wish is none the worse")
+TEST_CASE("where nothing may be set nothing is touched, and the request is none the worse")
 {
     standin_folder const folder;
     folder.behave("permission 0");
     {
         clock_setter setter{gpu(), in(folder)};
-        setter.wish(mhz(folder.lowest()));
+        setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
         CHECK(setter.status().rung == clock_rung::advise_only);
         CHECK_FALSE(setter.status().holds);
@@ -193,7 +193,7 @@ TEST_CASE("where nothing may be set nothing is touched, and the wish is none the
     folder.behave("");
     {
         clock_setter setter{gpu(), config};
-        setter.wish(mhz(folder.lowest()));
+        setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
         CHECK(setter.status().sentence ==
               "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
@@ -203,32 +203,32 @@ TEST_CASE("where nothing may be set nothing is touched, and the wish is none the
     std::filesystem::permissions(config.guardian, std::filesystem::perms::owner_all);
     {
         clock_setter setter{gpu(), config};
-        setter.wish(mhz(folder.lowest()));
+        setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
         CHECK(setter.status().sentence == "clocks are advised only: the guardian does not answer");
     }
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("two ranks on a device: the higher wish holds, and the other's when it falls or leaves")
+TEST_CASE("two ranks on a device: the higher request holds, and the other's when it falls or leaves")
 {
     standin_folder const folder;
     {
         clock_setter first{gpu(), in(folder)};
-        first.wish(mhz(folder.lowest()));
+        first.request(mhz(folder.lowest()));
         REQUIRE(first.settled_within({20}));
         {
             clock_setter second{gpu(), in(folder)};
-            second.wish(mhz(folder.highest()));
+            second.request(mhz(folder.highest()));
             REQUIRE(second.settled_within({20}));
             CHECK(folder.locked(0) == folder.highest());
-            first.wish(mhz(folder.second()));
+            first.request(mhz(folder.second()));
             REQUIRE(first.settled_within({20}));
             CHECK(folder.locked(0) == folder.highest());
-            second.wish(mhz(folder.lowest()));
+            second.request(mhz(folder.lowest()));
             REQUIRE(second.settled_within({20}));
             CHECK(folder.locked(0) == folder.second());
-            second.wish(mhz(folder.highest()));
+            second.request(mhz(folder.highest()));
             REQUIRE(second.settled_within({20}));
         }
         CHECK(comes_true([&] { return folder.locked(0) == folder.second(); }));  // it looks after the others by itself
@@ -247,7 +247,7 @@ TEST_CASE("the emulated device needs no guardian and no permission")
     auto config = in(folder);
     config.guardian = "/nowhere";
     clock_setter setter{any_power_device{device}, config};
-    setter.wish({700.0});
+    setter.request({700.0});
     REQUIRE(setter.settled_within({20}));
     CHECK(*device.clock_now() == megahertz{700.0});
     CHECK(setter.status().rung == clock_rung::direct);

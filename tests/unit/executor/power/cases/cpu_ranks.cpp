@@ -32,13 +32,13 @@ setter_config in(machine_folder const& host, std::string const& rank)
     return config;
 }
 
-/// What a rank does: wishes for a clock, says when it holds, goes on as told.
+/// What a rank does: requests for a clock, says when it holds, goes on as told.
 void be_rank(machine_folder const& host, int mhz, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(host, name);
     config.guardian = program;
     clock_setter setter{any_power_device{host.open()}, config};
-    setter.wish({static_cast<double>(mhz)});
+    setter.request({static_cast<double>(mhz)});
     if (setter.settled_within({20})) {
         host.write("ready" + name, "");
     }
@@ -108,7 +108,7 @@ TEST_CASE("a guardian of processors that is killed is replaced, and the next one
     CHECK(all_at(host, original));
 }
 
-TEST_CASE("two ranks on the same processors: the higher wish holds, and the loss of one leaves the other's clock")
+TEST_CASE("two ranks on the same processors: the higher request holds, and the loss of one leaves the other's clock")
 {
     heir const all;
     machine_folder const host;
@@ -159,7 +159,7 @@ TEST_CASE("files that may not be written any more: said once, advised from there
                         ::_exit(8);
                     }
                     for (int const mhz : {1500, 1800}) {
-                        setter.wish({static_cast<double>(mhz)});
+                        setter.request({static_cast<double>(mhz)});
                         if (!setter.settled_within({20})) {
                             ::_exit(7);
                         }

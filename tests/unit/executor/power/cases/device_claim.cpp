@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that share a device: the highest wish of those that live holds, nothing is sent twice, the last one puts back, and
+// Ranks that share a device: the highest request of those that live holds, nothing is sent twice, the last one puts back, and
 // what was there before is known to whoever comes after.
 #include "executor/power/permission/device_claim.hpp"
 
@@ -46,15 +46,15 @@ restoration writing(std::string const& text) { return {{{{restoration_kind::writ
 
 }  // namespace
 
-TEST_CASE("one rank: equal wishes are not sent again, and leaving puts back what was set, once")
+TEST_CASE("one rank: equal requests are not sent again, and leaving puts back what was set, once")
 {
     temporary_folder const folder;
     counted device;
     auto claim = join(folder);
     CHECK(claim.others() == 0);
-    CHECK(claim.wish({1000.0}, device.set())->changed);
-    CHECK_FALSE(claim.wish({1000.0}, device.set())->changed);
-    CHECK(claim.wish({1200.0}, device.set())->holds == megahertz{1200.0});
+    CHECK(claim.request({1000.0}, device.set())->changed);
+    CHECK_FALSE(claim.request({1000.0}, device.set())->changed);
+    CHECK(claim.request({1200.0}, device.set())->holds == megahertz{1200.0});
     CHECK(device.sets == 2);
     CHECK(claim.leave(device.put_back()));
     CHECK(device.backs == 1);
@@ -64,14 +64,14 @@ TEST_CASE("one rank: equal wishes are not sent again, and leaving puts back what
     CHECK(device.backs == 1);  // nothing was set
 }
 
-TEST_CASE("several ranks: after any wishes and departures the highest wish of those that live holds")
+TEST_CASE("several ranks: after any requests and departures the highest request of those that live holds")
 {
     std::mt19937 random(11);
     for (int round = 0; round < 20; ++round) {
         temporary_folder const folder;
         counted device;
         std::vector<std::optional<device_claim>> ranks(4);
-        std::vector<double> wishes(4, 0.0);
+        std::vector<double> requests(4, 0.0);
         for (int k = 0; k < 60; ++k) {
             auto const r = random() % 4;
             if (!ranks[r]) {
@@ -87,12 +87,12 @@ TEST_CASE("several ranks: after any wishes and departures the highest wish of th
                     CHECK((others > 1 || device.clock == 0.0));
                 }
                 ranks[r].reset();  // else it dies without a word
-                wishes[r] = 0.0;
+                requests[r] = 0.0;
                 continue;
             }
-            wishes[r] = 100.0 * static_cast<double>(1 + random() % 9);
-            auto const result = ranks[r]->wish({wishes[r]}, device.set());
-            CHECK(result->holds.count == *std::max_element(wishes.begin(), wishes.end()));
+            requests[r] = 100.0 * static_cast<double>(1 + random() % 9);
+            auto const result = ranks[r]->request({requests[r]}, device.set());
+            CHECK(result->holds.count == *std::max_element(requests.begin(), requests.end()));
             CHECK(device.clock == result->holds.count);
         }
     }
@@ -108,7 +108,7 @@ TEST_CASE("devices do not mix, and a place is free again when its process was ki
     {
         process const killed{[&] {
             auto claim = join(folder);
-            (void)claim.wish({1400.0}, device.set());
+            (void)claim.request({1400.0}, device.set());
             folder.write("ready", "");
             std::this_thread::sleep_for(std::chrono::seconds{60});
         }};
@@ -116,23 +116,23 @@ TEST_CASE("devices do not mix, and a place is free again when its process was ki
             std::this_thread::sleep_for(std::chrono::milliseconds{5});
         }
         CHECK(first.others() == 1);
-        CHECK(first.wish({900.0}, device.set())->holds == megahertz{1400.0});
+        CHECK(first.request({900.0}, device.set())->holds == megahertz{1400.0});
         CHECK(device.sets == 0);
     }
     CHECK(first.others() == 0);
-    CHECK(first.wish({900.0}, device.set())->holds == megahertz{900.0});
+    CHECK(first.request({900.0}, device.set())->holds == megahertz{900.0});
     CHECK(device.sets == 1);
 }
 
-TEST_CASE("a change that failed is tried again with the next wish, and counts as a clock that was touched")
+TEST_CASE("a change that failed is tried again with the next request, and counts as a clock that was touched")
 {
     temporary_folder const folder;
     counted device;
     auto claim = join(folder);
     auto const fails = [](megahertz) -> answer<done> { return refusal{refusal_cause::no_permission, "no"}; };
-    CHECK(claim.wish({1000.0}, fails).why().sentence == "no");
-    CHECK(claim.wish({1000.0}, device.set())->changed);
-    CHECK_FALSE(claim.wish({1100.0}, fails));
+    CHECK(claim.request({1000.0}, fails).why().sentence == "no");
+    CHECK(claim.request({1000.0}, device.set())->changed);
+    CHECK_FALSE(claim.request({1100.0}, fails));
     CHECK(claim.leave(device.put_back()));
     CHECK(device.backs == 1);
 }
@@ -146,7 +146,7 @@ TEST_CASE("what was there before is what the first rank read: later ones, and th
     std::optional first{join(folder)};
     CHECK(*first->begin(own("original")) == writing("original"));
     CHECK(untouched);
-    (void)first->wish({1000.0}, device.set());
+    (void)first->request({1000.0}, device.set());
     std::optional second{join(folder)};
     CHECK(*second->begin(own("locked")) == writing("original"));
     CHECK_FALSE(untouched);
@@ -172,7 +172,7 @@ TEST_CASE("a process that outlives the ranks puts back when nobody lives, and on
     std::optional first{join(folder)};
     std::optional second{join(folder)};
     auto const claim = first->file();
-    (void)first->wish({1000.0}, device.set());
+    (void)first->request({1000.0}, device.set());
     first.reset();
     CHECK_FALSE(*put_back_when_nobody_lives(claim, how));
     CHECK(folder.read("limit") == "locked");

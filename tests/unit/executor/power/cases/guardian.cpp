@@ -28,13 +28,13 @@ setter_config in(standin_folder const& folder, std::string const& rank = "")
     return config;
 }
 
-/// What a rank does: wishes for a clock, says when it holds, goes on as told.
+/// What a rank does: requests for a clock, says when it holds, goes on as told.
 void be_rank(standin_folder const& folder, int clock, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(folder, name);
     config.guardian = program;
     clock_setter setter{gpu(), config};
-    setter.wish({static_cast<double>(clock)});
+    setter.request({static_cast<double>(clock)});
     if (setter.settled_within({20})) {
         folder.write("ready" + name, "");
     }
@@ -157,7 +157,7 @@ TEST_CASE("a guardian that cannot be replaced: the rank puts the clock back at o
                     if (!comes_true([&] { return setter.status().rung == clock_rung::advise_only; })) {
                         ::_exit(1);
                     }
-                    setter.wish({static_cast<double>(folder.second())});
+                    setter.request({static_cast<double>(folder.second())});
                     ::_exit(setter.settled_within({20}) ? 0 : 2);
                 },
                 program);

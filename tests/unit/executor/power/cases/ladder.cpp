@@ -69,7 +69,7 @@ TEST_CASE("each rung in turn, and the sentence says why not higher")
     CHECK(last.lock({1005.0}).why().sentence == last.sentence());
 }
 
-TEST_CASE("permission that is lost in the middle costs a rung, not a wish; an error costs neither")
+TEST_CASE("permission that is lost in the middle costs a rung, not a request; an error costs neither")
 {
     standin_folder const folder;
     folder.behave("permission_after 2");
