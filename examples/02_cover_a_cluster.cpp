@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipeline templates are made ahead of time; that they cover every number of survivors is a theorem that
+// Pipeline templates are precomputed; that they cover every number of survivors is a theorem that
 // the compiler checks, and what the survivors of a loss do is a pure function.
 #include <cstdio>
 #include <vector>

@@ -105,7 +105,7 @@ public:
     std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
 
     /// What a step takes by the library, where operations take what they took when they were measured by themselves and a message that time; or operations the time that they wait.
-    double foretold(rheo::seconds message) const { return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count; }
+    double predicted(rheo::seconds message) const { return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count; }
 
     /// Measures the operations of the program, each rank its own in their order, all ranks at once.
     void measure_operations()

@@ -6,10 +6,10 @@
 // Without --kernels the model is as small as it can be, and after each operation its rank waits until the time that the operation
 // is said to take is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
 // then, so that there may be more of them than cores, and messages are modelled as planning models them. With --kernels operations take what they
-// take: foretold from what a message took by itself and operations took when each rank ran its own by itself in the order of its program, before each step; explained from
+// take: predicted from what a message took by itself and operations took when each rank ran its own by itself in the order of its program, before each step; explained from
 // what each kind of operation took in the step itself. Families take turns in rotating order; figures are those of a typical turn.
 //
-// Whether the families are in the order that was foretold is judged by what one family shows: --copies of the first one take their turns among the
+// Whether the families are in the order that was predicted is judged by what one family shows: --copies of the first one take their turns among the
 // others, and as far as their steps are apart, two predictions that are no further apart are a tie.
 
 #include <algorithm>
@@ -95,10 +95,10 @@ arguments read_arguments(int argc, char** argv)
 struct row {
     std::string schedule;
     std::string instead;  ///< the family cannot be made here
-    double foretold = 0;  ///< seconds
+    double predicted = 0;  ///< seconds
     double measured = 0;
     double explained = 0;
-    double over_foretold = 0;  ///< by how much a step takes longer, as a part
+    double over_predicted = 0;  ///< by how much a step takes longer, as a part
     double over_explained = 0;
 };
 
@@ -137,7 +137,7 @@ std::vector<std::size_t> order_of_turn(std::size_t turn, std::size_t own, std::s
 /// What was measured of a family in the turns.
 struct step_times {
     std::size_t turn;
-    double foretold, measured, explained;  ///< seconds
+    double predicted, measured, explained;  ///< seconds
 };
 
 /// The mean of the middle half: what disturbed one does not count, nor what was lucky. @param value of a step
@@ -153,15 +153,15 @@ double typical(std::vector<step_times> const& steps, Value const& value)
     return std::accumulate(values.begin() + cut, values.end() - cut, 0.0) / static_cast<double>(values.end() - values.begin() - 2 * cut);
 }
 
-/// The row of a family. @param pace of each turn, 1 on the mean: divided out of times, while a step is compared with what was foretold just before it
+/// The row of a family. @param pace of each turn, 1 on the mean: divided out of times, while a step is compared with what was predicted just before it
 row row_of(std::string const& name, std::vector<step_times> const& steps, std::vector<double> const& pace)
 {
     return {.schedule = name,
             .instead = {},
-            .foretold = typical(steps, [&](step_times const& s) { return s.foretold / pace[s.turn]; }),
+            .predicted = typical(steps, [&](step_times const& s) { return s.predicted / pace[s.turn]; }),
             .measured = typical(steps, [&](step_times const& s) { return s.measured / pace[s.turn]; }),
             .explained = typical(steps, [&](step_times const& s) { return s.explained / pace[s.turn]; }),
-            .over_foretold = typical(steps, [&](step_times const& s) { return s.measured / s.foretold; }) - 1,
+            .over_predicted = typical(steps, [&](step_times const& s) { return s.measured / s.predicted; }) - 1,
             .over_explained = typical(steps, [&](step_times const& s) { return s.measured / s.explained; }) - 1};
 }
 
@@ -212,9 +212,9 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
                     each.measure_operations();
                     let_others_run();
                 }
-                auto const foretold = each.foretold(message);
+                auto const predicted = each.predicted(message);
                 auto const measured = each.measured(messages);
-                times[f].push_back({turn, foretold, measured, each.explained(message)});
+                times[f].push_back({turn, predicted, measured, each.explained(message)});
                 pace.back() += measured;
             }
         }
@@ -242,7 +242,7 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
     return found;
 }
 
-/// How many pairs of families are in the order that was foretold, of those that are no tie.
+/// How many pairs of families are in the order that was predicted, of those that are no tie.
 struct judged_order {
     int right = 0;
     int all = 0;
@@ -255,10 +255,10 @@ judged_order order_of(result const& found)
     judged_order order;
     for (auto const& a : found.rows) {
         for (auto const& b : found.rows) {
-            if (&a == &b || !a.instead.empty() || !b.instead.empty() || a.foretold > b.foretold || (a.foretold == b.foretold && &a > &b)) {
+            if (&a == &b || !a.instead.empty() || !b.instead.empty() || a.predicted > b.predicted || (a.predicted == b.predicted && &a > &b)) {
                 continue;
             }
-            if (b.foretold <= a.foretold * (1 + found.apart)) {
+            if (b.predicted <= a.predicted * (1 + found.apart)) {
                 ++order.ties;
                 continue;
             }
@@ -281,10 +281,10 @@ void print(arguments const& wanted, int ranks, result const& found)
             nlohmann::ordered_json object{
                 {"bench", "timeline"}, {"ranks", ranks}, {"microbatches", wanted.microbatches}, {"kernels", wanted.kernels}, {"schedule", r.schedule}};
             if (r.instead.empty()) {
-                object.update({{"foretold_s", r.foretold},
+                object.update({{"predicted_s", r.predicted},
                                {"measured_s", r.measured},
                                {"explained_s", r.explained},
-                               {"over_foretold", r.over_foretold},
+                               {"over_predicted", r.over_predicted},
                                {"over_explained", r.over_explained}});
             } else {
                 object["cannot"] = r.instead;
@@ -298,11 +298,11 @@ void print(arguments const& wanted, int ranks, result const& found)
         return;
     }
     fmt::print("{} ranks, {} microbatches, {}\n  {:<16}{:>12}{:>12}{:>9}{:>12}{:>9}\n", ranks, wanted.microbatches,
-               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "foretold", "measured",
+               wanted.kernels ? "operations take what they take" : fmt::format("a forward takes {} ms", wanted.unit_ms), "schedule", "predicted", "measured",
                "more", "explained", "more");
     for (auto const& r : found.rows) {
         if (r.instead.empty()) {
-            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.foretold * 1e3, r.measured * 1e3, 100 * r.over_foretold,
+            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.predicted * 1e3, r.measured * 1e3, 100 * r.over_predicted,
                        r.explained * 1e3, 100 * r.over_explained);
         } else {
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/toml.hpp"
@@ -35,7 +35,7 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     if (!measured) {
         throw refusal{4, measured.why().sentence};
     }
-    auto chosen = clock_book{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
+    auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
         throw refusal{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.profile, chosen.reason)};
     }
@@ -80,7 +80,7 @@ int plan(plan_options const& options)
     if (options.memory_mib > 0.0) {
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
     }
-    auto const what = foresee(first.what, model, config, asked);
+    auto const what = make_forecast(first.what, model, config, asked);
     std::cout << (options.json ? plan_as_json(first.what, what) : plan_for_people(first.what, model, config, what));
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,

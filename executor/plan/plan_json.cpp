@@ -116,7 +116,7 @@ json to_json(rank_memory const& of)
 
 }  // namespace
 
-json to_json(foreseen const& what)
+json to_json(forecast const& what)
 {
     json object{{"template_microbatches", what.microbatches},
                 {"times", what.profile.empty() ? "modelled" : what.profile},
@@ -151,14 +151,14 @@ json to_json(foreseen const& what)
     return object;
 }
 
-std::string plan_as_json(plan const& p, foreseen const& what)
+std::string plan_as_json(plan const& p, forecast const& what)
 {
     std::ostringstream out;
     write_json(out, p);
     auto text = out.str();
     constexpr std::string_view end = "\n}\n";
     text.resize(text.size() - end.size());
-    return text + ",\n  \"foreseen\": " + to_json(what).dump(2) + std::string{end};
+    return text + ",\n  \"forecast\": " + to_json(what).dump(2) + std::string{end};
 }
 
 }  // namespace rheo::inline v0

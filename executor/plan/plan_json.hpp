@@ -1,20 +1,20 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// `rheo plan --json`: plan.json, which `rheo train --plan` reads, and under "foreseen" what the plan leads to. Units are in the key names.
+// `rheo plan --json`: plan.json, which `rheo train --plan` reads, and under "forecast" what the plan leads to. Units are in the key names.
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-#include "executor/plan/foreseen.hpp"
+#include "executor/plan/forecast.hpp"
 #include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {
 
-nlohmann::ordered_json to_json(foreseen const& what);
+nlohmann::ordered_json to_json(forecast const& what);
 
 /// The plan as one JSON object, ended by a line's end.
-std::string plan_as_json(plan const& p, foreseen const& what);
+std::string plan_as_json(plan const& p, forecast const& what);
 
 }  // namespace rheo::inline v0

@@ -137,7 +137,7 @@ std::string after_loss_of(rank_id lost, plan const& p, model_description const& 
     return sentence_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
 }
 
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, foreseen const& what)
+std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, forecast const& what)
 {
     auto const state = state_of(model);
     std::int64_t parameters = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/config/config.hpp"
-#include "executor/plan/foreseen.hpp"
+#include "executor/plan/forecast.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
@@ -38,7 +38,7 @@ std::string drawing_of(plan const& p);
 /// What goes on after the loss of this rank, as a sentence: the plan that the survivors make.
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);
 
-/// All of it. @param what foresee() of the same plan, model and config
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, foreseen const& what);
+/// All of it. @param what make_forecast() of the same plan, model and config
+std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, forecast const& what);
 
 }  // namespace rheo::inline v0

@@ -57,7 +57,7 @@ std::string sum_for_people(std::vector<pipeline_instance> const& pipelines)
 }
 
 /// What the loss of one rank leads to where that is not what the table has for one rank less; empty where it always is.
-std::string after_one_loss(foreseen const& what)
+std::string after_one_loss(forecast const& what)
 {
     auto const& promised = what.instantiations[1];
     std::optional<seconds> shortest, longest;
@@ -100,7 +100,7 @@ std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
                        plural(static_cast<std::int64_t>(sum)));
 }
 
-std::string source_of(foreseen const& what) { return what.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", what.profile); }
+std::string source_of(forecast const& what) { return what.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", what.profile); }
 
 std::string step_for_people(std::optional<seconds> step) { return step ? milliseconds_for_people(*step) : "not modelled"; }
 
@@ -125,7 +125,7 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
     return to_text({{std::move(counted_in)}, {"makespan", true}, {"optimum", true}, {"fullest", true}, {"fit", true}, {"cuts before layers"}}, rows);
 }
 
-std::string instantiations_for_people(foreseen const& what)
+std::string instantiations_for_people(forecast const& what)
 {
     std::vector<text_row> rows;
     auto n = what.instantiations.size();
@@ -165,7 +165,7 @@ std::string sentence_of(loss_outcome const& outcome)
                        next.degraded ? "; " + next.sentence : "");
 }
 
-std::string outcomes_for_people(foreseen const& what)
+std::string outcomes_for_people(forecast const& what)
 {
     std::vector<text_row> rows;
     auto const add = [&](std::string lost, loss_outcome const& outcome) {

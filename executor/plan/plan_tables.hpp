@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/foreseen.hpp"
+#include "executor/plan/forecast.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/units/units.hpp"
@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines);
 
 /// "as modelled", or from which file.
-std::string source_of(foreseen const& what);
+std::string source_of(forecast const& what);
 
 /// "8.419 ms"; "not modelled" where there is none.
 std::string step_for_people(std::optional<seconds> step);
@@ -28,13 +28,13 @@ std::string step_for_people(std::optional<seconds> step);
 std::string templates_for_people(std::span<makespan_template const> made, std::string counted_in, int microbatches);
 
 /// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
-std::string instantiations_for_people(foreseen const& what);
+std::string instantiations_for_people(forecast const& what);
 
 /// What goes on after a loss, or why nothing does.
 std::string sentence_of(loss_outcome const& outcome);
 
 /// A line for the loss of each rank and of each node.
-std::string outcomes_for_people(foreseen const& what);
+std::string outcomes_for_people(forecast const& what);
 
 /// What losses of two ranks lead to, counted.
 std::string pairs_for_people(pair_outcomes const& all);

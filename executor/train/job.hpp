@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/checkpoint/fingerprint_line.hpp"
-#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/config.hpp"
 #include "executor/config/inject.hpp"
@@ -56,7 +56,7 @@ struct job {
     std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never
     std::function<bool(step_id)> asked_to_leave{};  ///< this rank alone, after this step; none: never
     rank_device* device = nullptr;       ///< none: no clock is set, no energy is read
-    clock_book* clocks = nullptr;        ///< none: plans have no clocks
+    frontier_cache* clocks = nullptr;        ///< none: plans have no clocks
     energy_account* energies = nullptr;  ///< of all ranks; there where there is a device
 
     /// The rank has got something done.

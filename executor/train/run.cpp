@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 
-#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/faults/time_limit.hpp"
@@ -101,7 +101,7 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 
 /// What a rank needs for clocks and energy; nothing where the config wants none.
 struct opened_power {
-    std::unique_ptr<clock_book> clocks{};
+    std::unique_ptr<frontier_cache> clocks{};
     std::unique_ptr<rank_device> device{};
     watts blocking{};
 };
@@ -120,7 +120,7 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
             return power;
         }
         measured = *read;
-        power.clocks = std::make_unique<clock_book>(measured, clock_request_of(config.power, measured));
+        power.clocks = std::make_unique<frontier_cache>(measured, clock_request_of(config.power, measured));
     }
     power.blocking = blocking_of(measured, {config.power.blocking_w});
     auto device = rank_device::open(config.power, measured, me, place_on_host());

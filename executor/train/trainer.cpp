@@ -199,8 +199,8 @@ std::vector<program> const& trainer::programs_for(section_work work)
         choose_clocks();
         if (work == section_work::whole && job_->clocks != nullptr) {
             plan_.clocks = chosen_.clocks;
-            if (!std::exchange(clocks_are_ahead_, true)) {
-                make_clocks_ahead();
+            if (!std::exchange(clocks_are_precomputed_, true)) {
+                precompute_clocks();
             }
         }
         if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {

@@ -81,7 +81,7 @@ private:
     void report_other_schedules() const;
     void choose_clocks();
     chosen_clocks clocks_for(plan const& whole);
-    void make_clocks_ahead();
+    void precompute_clocks();
     void report_precomputed_clocks();
     void watch_for_stragglers();
     std::span<megahertz const> clocks_of_row(plan_position place);
@@ -134,7 +134,7 @@ private:
     chosen_clocks chosen_{};         ///< for a whole step of the plan in force
     bool clocks_are_chosen_ = false; ///< since the members and who is slow have changed the last time
     std::string reported_clocks_;
-    bool clocks_are_ahead_ = false;  ///< those that a loss would lead to are made, or being made
+    bool clocks_are_precomputed_ = false;  ///< those that a loss would lead to are made, or being made
     std::vector<kind_clock> carried_;///< of this rank's row in chosen_: for what is not a whole step
     std::vector<megahertz> carried_row_;  ///< the clocks of such a row
     joules energy_before_{};         ///< of this rank, when scalars were reduced the last time

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "executor/plan/job_templates.hpp"
-#include "executor/plan/plans_ahead.hpp"
+#include "executor/plan/contingency_plans.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/frequency/profile_csv.hpp"
@@ -24,7 +24,7 @@ chosen_clocks trainer::clocks_for(plan const& whole)
     auto const begun = job_->clock.now();
     auto chosen = job_->clocks->choose(whole, slow_ranks(stragglers_));
     if (auto const made = job_->clocks->made_at_once() - before; recovery_ && made > 0 && is_reporter()) {
-        job_->record->note(fmt::format("of {} frontiers of clocks {} had not been made ahead; that took {:.3g} ms", whole.pipelines.size(), made,
+        job_->record->note(fmt::format("of {} frontiers of clocks {} had not been precomputed; that took {:.3g} ms", whole.pipelines.size(), made,
                                        in_milliseconds(since(begun))));
     }
     return chosen;
@@ -58,13 +58,13 @@ void trainer::choose_clocks()
 }
 
 /// Begins to make the clocks of all plans to which losses may lead.
-void trainer::make_clocks_ahead()
+void trainer::precompute_clocks()
 {
     if (job_->clocks == nullptr || !state_.plan.cannot.empty()) {
         return;
     }
-    auto plans = std::make_shared<plans_ahead>(whole_step(state_.plan), state_.plan, known_, rules_);
-    job_->clocks->make_ahead([plans = std::move(plans)] { return plans->next(); });
+    auto plans = std::make_shared<contingency_plans>(whole_step(state_.plan), state_.plan, known_, rules_);
+    job_->clocks->precompute([plans = std::move(plans)] { return plans->next(); });
 }
 
 /// What that cost, when it is done.
@@ -73,9 +73,9 @@ void trainer::report_precomputed_clocks()
     if (job_->clocks == nullptr) {
         return;
     }
-    if (auto const done = job_->clocks->done_ahead(); done && is_reporter()) {
+    if (auto const done = job_->clocks->take_precomputed(); done && is_reporter()) {
         job_->record->note(
-            fmt::format("clocks made ahead for {} plans after losses: {} frontiers in {:.3g} ms", done->plans, done->frontiers, in_milliseconds(done->took)));
+            fmt::format("clocks precomputed for {} plans after losses: {} frontiers in {:.3g} ms", done->plans, done->frontiers, in_milliseconds(done->took)));
     }
 }
 

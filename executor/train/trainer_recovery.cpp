@@ -215,7 +215,7 @@ protocol_event trainer::perform(merge_staging const&)
     auto const where = whole_step(next);
     worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
     programs_are_for_.reset();
-    clocks_are_ahead_ = clocks_are_chosen_ = false;
+    clocks_are_precomputed_ = clocks_are_chosen_ = false;
     if (auto const place = position_of(where, me_); place.found && job_->device != nullptr) {
         job_->device->computes(where.pipelines[at(place.pipeline)].cuts);
     }

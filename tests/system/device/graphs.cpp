@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device records: the same bits as kernel by kernel, at once and as late as it may, and as many launches of graphs as foretold.
+// What a device records: the same bits as kernel by kernel, at once and as late as it may, and as many launches of graphs as predicted.
 #include "executor/cuda/recordings.hpp"
 
 #include <cstdint>
@@ -171,11 +171,11 @@ TEST_CASE("a step has as many launches of graphs as its rows have computations, 
     auto const of = [&](program const& p) { return graph_launches(p.rows[0]) + graph_launches(p.rows[1]); };
     auto const whole = of(one_f_one_b::program(size));
     /// Of the second step: in the first one the workspace grows, and what was recorded before is forgotten.
-    auto const check = [&](way const& w, std::uint64_t foretold, outcome const& expected) {
+    auto const check = [&](way const& w, std::uint64_t predicted, outcome const& expected) {
         std::vector<std::uint64_t> launched;
         CHECK(run(model, fp32, w, &launched) == expected);
         if (graphs_so_far()) {  // nobody counts on a GPU
-            CHECK(launched.back() == foretold);
+            CHECK(launched.back() == predicted);
         }
     };
     auto const expected = run(model, fp32, {.graphs = false});

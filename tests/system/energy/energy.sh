@@ -69,16 +69,16 @@ expect "with a rank lost it ends" 0 $?
 expect "with the same bits" "$(value digest seven)" "$(value digest lost)"
 expect "every step has planned joules but the one in which it is lost" 15 "$(in_records step planned_energy_J lost)"
 expect "their clocks are other ones" 2 "$(grep -c '^clocks for a step of ' lost.out)"
-expect "which were made ahead" "yes 0" "$(grep -q '^clocks made ahead for .* plans after losses: .* frontiers in .* ms$' lost.out && echo yes) $(grep -c 'had not been made ahead' lost.out)"
+expect "which were precomputed" "yes 0" "$(grep -q '^clocks precomputed for .* plans after losses: .* frontiers in .* ms$' lost.out && echo yes) $(grep -c 'had not been precomputed' lost.out)"
 "$judge" lost carried 6
 expect "what was left of that step and the evaluation ran at clocks of the plan" 0 $?
 expect "what the lost rank drew is counted" 0 "$(grep -c 'nobody saw its meter' lost.out)"
 
-# Two losses in one step: their plan was made ahead, too. Without a page that the ranks of a host share nobody has seen the meters of the lost ones.
+# Two losses in one step: their plan was precomputed, too. Without a page that the ranks of a host share nobody has seen the meters of the lost ones.
 train two-lost 4 "${emulated[@]}" --set run.watchdog.stopped_s=0 --inject kill:2@8:idle --inject kill:3@8:idle
 expect "with two ranks lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest two-lost)"
-expect "the clocks for two ranks were there" 0 "$(grep -c 'had not been made ahead' two-lost.out)"
+expect "the clocks for two ranks were there" 0 "$(grep -c 'had not been precomputed' two-lost.out)"
 expect "what the lost ranks drew at last is said to be missing" 2 "$(grep -c 'what rank [23] drew at last is not among it' two-lost.out)"
 
 "$rheo" report lost >/dev/null && "$rheo" report without >/dev/null

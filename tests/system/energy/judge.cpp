@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/records/run_folder.hpp"
@@ -155,7 +155,7 @@ int main(int argc, char** argv)
         return 1;
     }
     auto const layers = *read_clock_profile(run.config.power, run.first->pipelines.front().cuts.back().value);
-    clock_book book{layers, clock_request_of(run.config.power, layers)};
+    frontier_cache book{layers, clock_request_of(run.config.power, layers)};
     std::vector<slow_rank> slow;
     if (argc > 5) {
         slow.push_back({rank_id{std::atoi(argv[4])}, std::atof(argv[5])});

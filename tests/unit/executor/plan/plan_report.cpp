@@ -46,7 +46,7 @@ pipeline 1
 1 | .  F2 F3 .  .  B2 =  F4 B3 =  .  B4 =  .  .
 2 | .  .  F2 B2 =  F3 B3 =  F4 B4 =  .  .  .  .
 )");
-    auto const text = plan_for_people(p, model, config, foresee(p, model, config));
+    auto const text = plan_for_people(p, model, config, make_forecast(p, model, config));
     CHECK(text.find("checked: with all transfers and reductions, no rank waits for ever") != std::string::npos);
     CHECK(text.find("pipeline 1: 3 of 5 microbatches") != std::string::npos);
     for (int r = 0; r < 5; ++r) {
@@ -59,7 +59,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
     auto const first = make_first_plan(model, config, 5);
-    auto const what = foresee(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
+    auto const what = make_forecast(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
     auto const text = plan_for_people(first.what, model, config, what);
     auto const has = [&](std::string const& line) {
         CAPTURE(line, text);
@@ -87,15 +87,15 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     }
     has(" lose the last copy of a layer");
 
-    auto const tight = plan_for_people(first.what, model, config, foresee(first.what, model, config, {.device_memory = mebibytes(1)}));
+    auto const tight = plan_for_people(first.what, model, config, make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
     auto limited = config;
     limited.plan.memory_mib = 64;
-    CHECK(foresee(first.what, model, limited, {}).templates == foresee(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
-    CHECK(foresee(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
-          foresee(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
+    CHECK(make_forecast(first.what, model, limited, {}).templates == make_forecast(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
+    CHECK(make_forecast(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
+          make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
     limited.plan.recompute = recompute_policy::selective;
-    CHECK(plan_for_people(first.what, model, limited, foresee(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
+    CHECK(plan_for_people(first.what, model, limited, make_forecast(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
           std::string::npos);
 }
 
@@ -104,14 +104,14 @@ TEST_CASE("the same as JSON, in the file that training reads")
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
     auto const p = make_first_plan(model, config, 5).what;
-    auto const what = foresee(p, model, config, {.node_size = 2, .device_memory = mebibytes(64)});
+    auto const what = make_forecast(p, model, config, {.node_size = 2, .device_memory = mebibytes(64)});
     temporary_folder const folder;
     folder.write("plan.json", plan_as_json(p, what));
     CHECK(read_plan_file((folder.path / "plan.json").string()) == p);
 
     auto const whole = nlohmann::json::parse(folder.read("plan.json"));
     CHECK(whole["kind"] == "rheo plan");
-    auto const& told = whole["foreseen"];
+    auto const& told = whole["forecast"];
     CHECK(told["times"] == "modelled");
     CHECK(told["instantiations"][0]["step_s"] == what.step->count);
     REQUIRE(told["templates"].size() == what.templates.size());
@@ -259,7 +259,7 @@ TEST_CASE("after any loss of one of 11 ranks the step is the one that the table 
     auto const config = job_of(1, 6);
     auto const model = gpt_model(config.model);
     auto const p = make_first_plan(model, config, 11).what;
-    auto const what = foresee(p, model, config);
+    auto const what = make_forecast(p, model, config);
     REQUIRE(what.ranks.size() == 11);
     for (auto const& outcome : what.ranks) {
         CAPTURE(outcome.lost.front().value, outcome.next.shares);
@@ -281,7 +281,7 @@ TEST_CASE("the table of fewer ranks is what losses lead to, or says what they do
                 auto const model = gpt_model(config.model);
                 auto const first = make_first_plan(model, config, ranks);
                 REQUIRE(first);
-                auto const what = foresee(first.what, model, config);
+                auto const what = make_forecast(first.what, model, config);
                 CHECK(what.step == first.time);
                 CHECK(what.instantiations[0].time == first.time);
                 bool same = true;
@@ -317,11 +317,11 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
     auto config = job_of(1, 6);
     auto const model = gpt_model(config.model);
     auto const modelled = make_first_plan(model, config, 9);
-    auto const before = foresee(modelled.what, model, config);
+    auto const before = make_forecast(modelled.what, model, config);
     config.plan.layer_profile = written_profile(folder, model, config, 1000.0, 1);
     auto const profiled = make_first_plan(model, config, 9);
     REQUIRE(profiled);
-    auto const what = foresee(profiled.what, model, config);
+    auto const what = make_forecast(profiled.what, model, config);
     CHECK(profiled.time > modelled.time * 500.0);
     CHECK(what.step == profiled.time);
     CHECK(what.templates.front().split.makespan > before.templates.front().split.makespan * 500.0);
@@ -339,7 +339,7 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
     for (auto const* place : {"templates (", "steps "}) {
         CHECK(text.find(place + source) != std::string::npos);
     }
-    CHECK(nlohmann::json::parse(plan_as_json(profiled.what, what))["foreseen"]["times"] == config.plan.layer_profile);
+    CHECK(nlohmann::json::parse(plan_as_json(profiled.what, what))["forecast"]["times"] == config.plan.layer_profile);
     // What is no profile of this model is refused before anything is planned by it.
     config.plan.layer_profile = folder.write("short.csv", "layer,forward,backward,parameters,activations,boundary\n0,1,1,0,0,0\n");
     CHECK(make_first_plan(model, config, 9).cannot == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
@@ -361,7 +361,7 @@ TEST_CASE("columns of a plan do not run together, whatever their magnitude")
     config.plan.layer_profile = written_profile(folder, model, config, 50'000.0, 2);
     auto const first = make_first_plan(model, config, 13);
     REQUIRE(first);
-    auto const what = foresee(first.what, model, config);
+    auto const what = make_forecast(first.what, model, config);
     auto const text = plan_for_people(first.what, model, config, what);
     auto const numbers = table_in(text, "what ranks run");
     REQUIRE(numbers.size() == 14);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks of plans: no time is lost, nothing is drawn in vain, and what is foretold is what a replay at these clocks draws and takes.
+// Clocks of plans: no time is lost, nothing is drawn in vain, and what is predicted is what a replay at these clocks draws and takes.
 // Small plans are compared with all ways to set two clocks.
 #include "rheo/planner/plan_clocks.hpp"
 
@@ -117,7 +117,7 @@ constexpr double tick = 2e-6;  // times are rounded up to microseconds
 
 }  // namespace
 
-TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was foretold")
+TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was predicted")
 {
     auto const layers = layers_of_weights({0.5, 1, 1, 1.5, 1, 1, 2});
     auto const p = plan_of({{0, 4, 7}, {0, 2, 4, 7}}, {3, 5});

@@ -3,7 +3,7 @@
 
 // The frontiers of this job's pipelines and the clocks of its plans, each made once: for the plan in force, and, on a thread of its own
 // while training continues, for the plans that the next losses would lead to, so that after one the plan has its clocks at once.
-// Both are pure functions of plan, profile and request, so only the time depends on what was made ahead.
+// Both are pure functions of plan, profile and request, so only the time depends on what was precomputed.
 
 #include <functional>
 #include <map>
@@ -21,30 +21,30 @@
 namespace rheo::inline v0 {
 
 /// What making clocks ahead came to.
-struct made_ahead {
+struct precomputed_clocks {
     std::size_t plans = 0;
     std::size_t frontiers = 0;  ///< that were not there before
     seconds took{};
 
-    friend bool operator==(made_ahead, made_ahead) = default;
+    friend bool operator==(precomputed_clocks, precomputed_clocks) = default;
 };
 
-class clock_book {
+class frontier_cache {
 public:
-    clock_book(profile layers, clock_request request) : layers_{std::move(layers)}, request_{request} {}
-    ~clock_book();
-    clock_book(clock_book const&) = delete;
-    clock_book& operator=(clock_book const&) = delete;
+    frontier_cache(profile layers, clock_request request) : layers_{std::move(layers)}, request_{request} {}
+    ~frontier_cache();
+    frontier_cache(frontier_cache const&) = delete;
+    frontier_cache& operator=(frontier_cache const&) = delete;
 
     /// The clocks of a plan, the same on every rank. @pre the plan's schedule is known
     chosen_clocks choose(plan const& p, std::span<slow_rank const> slow);
 
     /// Begins to make the frontiers of the plans that `next` returns until it returns none. It is called on the other thread, which runs when nothing else
     /// wants to; what was begun before is given up.
-    void make_ahead(std::function<std::optional<plan>()> next);
+    void precompute(std::function<std::optional<plan>()> next);
 
     /// Whether what was begun is done by now: what it came to, told once.
-    std::optional<made_ahead> done_ahead();
+    std::optional<precomputed_clocks> take_precomputed();
 
     /// Frontiers that choose() had to make itself.
     std::size_t made_at_once() const { return at_once_; }
@@ -71,7 +71,7 @@ private:
     std::mutex mutex_;  // of the three below, whose elements stay where they are
     std::map<pipeline_frontier_key, pipeline_frontier> frontiers_;
     std::map<std::vector<pipeline_frontier_key>, chosen_clocks> clocks_;
-    std::optional<made_ahead> done_;
+    std::optional<precomputed_clocks> done_;
     std::stop_source ahead_ends_;
     std::thread ahead_;
 };

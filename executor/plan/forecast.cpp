@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/plan/foreseen.hpp"
+#include "executor/plan/forecast.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -115,7 +115,7 @@ std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std
     return longest;
 }
 
-foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options)
+forecast make_forecast(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options)
 {
     auto const state = state_of(model);
     auto const ranks = ranks_of(p);
@@ -130,7 +130,7 @@ foreseen foresee(plan const& p, model_description const& model, run_config const
         shares.push_back(static_cast<int>(work.size()));
     }
 
-    foreseen result{.microbatches = even_share(config),
+    forecast result{.microbatches = even_share(config),
                     .node_size = rules.node_size,
                     .profile = config.plan.layer_profile,
                     .step = step_of(p.pipelines, shares, known.ready)};

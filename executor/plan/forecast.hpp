@@ -52,7 +52,7 @@ struct rank_memory {
     memory_parts parts;
 };
 
-struct foreseen {
+struct forecast {
     int microbatches = 0;                           ///< of a pipeline that the templates are cut for
     int node_size = 1;
     std::string profile{};                          ///< the file that all times follow; empty: they are modelled
@@ -77,6 +77,6 @@ loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning
 std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std::span<int const> shares, template_set_value const& ready);
 
 /// @pre the plan can be run: why_not says nothing; a profile of layers says what sharing between the devices of a node takes
-foreseen foresee(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
+forecast make_forecast(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
 
 }  // namespace rheo::inline v0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/clocks/clock_book.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 
 #include <chrono>
 #include <tuple>
@@ -13,9 +13,9 @@
 
 namespace rheo::inline v0 {
 
-clock_book::~clock_book() { give_up(); }
+frontier_cache::~frontier_cache() { give_up(); }
 
-void clock_book::give_up()
+void frontier_cache::give_up()
 {
     ahead_ends_.request_stop();
     if (ahead_.joinable()) {
@@ -43,7 +43,7 @@ std::pair<typename Map::mapped_type const*, bool> find_or_make(Map& map, std::mu
 
 }  // namespace
 
-clock_book::found clock_book::clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends)
+frontier_cache::found frontier_cache::clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends)
 {
     found result{};
     std::vector<pipeline_frontier_key> keys;
@@ -63,7 +63,7 @@ clock_book::found clock_book::clocks_of(plan const& p, std::span<slow_rank const
     return result;
 }
 
-chosen_clocks clock_book::choose(plan const& p, std::span<slow_rank const> slow)
+chosen_clocks frontier_cache::choose(plan const& p, std::span<slow_rank const> slow)
 {
     auto const there = clocks_of(p, slow, {});
     at_once_ += there.frontiers;
@@ -71,7 +71,7 @@ chosen_clocks clock_book::choose(plan const& p, std::span<slow_rank const> slow)
     return *there.clocks;
 }
 
-void clock_book::make_ahead(std::function<std::optional<plan>()> next)
+void frontier_cache::precompute(std::function<std::optional<plan>()> next)
 {
     give_up();
     done_.reset();
@@ -79,7 +79,7 @@ void clock_book::make_ahead(std::function<std::optional<plan>()> next)
     ahead_ = background_thread([this, next = std::move(next), ends = ahead_ends_.get_token()] {
         ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);  // of this thread alone: training goes first
         auto const begun = std::chrono::steady_clock::now();
-        made_ahead done;
+        precomputed_clocks done;
         while (!ends.stop_requested()) {
             auto const p = next();
             if (!p) {
@@ -94,13 +94,13 @@ void clock_book::make_ahead(std::function<std::optional<plan>()> next)
     });
 }
 
-std::optional<made_ahead> clock_book::done_ahead()
+std::optional<precomputed_clocks> frontier_cache::take_precomputed()
 {
     std::lock_guard const lock{mutex_};
     return std::exchange(done_, std::nullopt);
 }
 
-std::size_t clock_book::made()
+std::size_t frontier_cache::made()
 {
     if (ahead_.joinable()) {
         ahead_.join();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans for which clocks are made ahead: whatever one rank, one node or two ranks lost lead to is among them, and so is what templates make of fewer ranks.
-#include "executor/plan/plans_ahead.hpp"
+// Plans for which clocks are precomputed: whatever one rank, one node or two ranks lost lead to is among them, and so is what templates make of fewer ranks.
+#include "executor/plan/contingency_plans.hpp"
 
 #include <algorithm>
 
-#include "executor/clocks/clock_book.hpp"
-#include "executor/plan/foreseen.hpp"
+#include "executor/clocks/frontier_cache.hpp"
+#include "executor/plan/forecast.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/model/state.hpp"
@@ -47,7 +47,7 @@ struct job_in_force {
         members = plan_as_chosen(holdings, known, rules, std::move(chosen));
     }
 
-    plans_ahead ahead() const { return {first, members, known, rules}; }
+    contingency_plans ahead() const { return {first, members, known, rules}; }
 
     std::vector<plan> all() const
     {
@@ -105,7 +105,7 @@ profile layers_of(job_in_force const& job)
 
 }  // namespace
 
-TEST_CASE("every plan after the loss of a rank, a node or two ranks is made ahead, single ranks first")
+TEST_CASE("every plan after the loss of a rank, a node or two ranks is precomputed, single ranks first")
 {
     for (auto const& job : {job_in_force{5, {2, 3}, 1}, job_in_force{6, {2, 2, 2}, 1}, job_in_force{6, {3, 3}, 3}}) {
         auto const plans = job.all();
@@ -140,14 +140,14 @@ TEST_CASE("for every smaller number of ranks there are the pipelines that the te
     }
 }
 
-TEST_CASE("clocks made ahead are those of every survivable loss: none is made when it happens")
+TEST_CASE("clocks precomputed are those of every survivable loss: none is made when it happens")
 {
     job_in_force const job{6, {3, 3}, 3};
-    clock_book book{layers_of(job), {.costs = {.blocking = {80.0}}}};
+    frontier_cache book{layers_of(job), {.costs = {.blocking = {80.0}}}};
     auto plans = job.ahead();
-    book.make_ahead([&] { return plans.next(); });
+    book.precompute([&] { return plans.next(); });
     CHECK(book.made() > 0);
-    auto const done = book.done_ahead();
+    auto const done = book.take_precomputed();
     REQUIRE(done);
     CHECK(done->frontiers < done->plans);  // many losses lead to the same pipelines
     for (auto const& lost : job.losses()) {

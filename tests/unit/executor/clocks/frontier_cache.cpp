@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontiers that are kept: the clocks are those of the library, whether a frontier was made ahead, on another thread, or when it was needed.
-#include "executor/clocks/clock_book.hpp"
+// Frontiers that are kept: the clocks are those of the library, whether a frontier was precomputed, on another thread, or when it was needed.
+#include "executor/clocks/frontier_cache.hpp"
 
 #include "support/catch.hpp"
 
@@ -59,7 +59,7 @@ chosen_clocks by_the_library(plan const& p, std::vector<slow_rank> const& slow)
 
 TEST_CASE("the book's clocks are the library's, and a frontier is made once")
 {
-    clock_book book{four_layers(), request};
+    frontier_cache book{four_layers(), request};
     std::vector<slow_rank> const slow{{rank_id{1}, 1.3}};
     for (int again = 0; again < 2; ++again) {
         CHECK(book.choose(plan_of({2, 3}), {}).clocks == by_the_library(plan_of({2, 3}), {}).clocks);
@@ -81,18 +81,18 @@ std::function<std::optional<plan>()> one_by_one(std::vector<plan> plans)
 
 }  // namespace
 
-TEST_CASE("frontiers that were made ahead are there when they are needed, and nothing is different")
+TEST_CASE("frontiers that were precomputed are there when they are needed, and nothing is different")
 {
-    clock_book book{four_layers(), request};
-    CHECK_FALSE(book.done_ahead());
-    book.make_ahead(one_by_one({plan_of({1, 2}), plan_of({3}), plan_of({2, 1})}));
+    frontier_cache book{four_layers(), request};
+    CHECK_FALSE(book.take_precomputed());
+    book.precompute(one_by_one({plan_of({1, 2}), plan_of({3}), plan_of({2, 1})}));
     CHECK(book.made() == 3);
-    auto const done = book.done_ahead();
+    auto const done = book.take_precomputed();
     REQUIRE(done);
     CHECK(done->plans == 3);
     CHECK(done->frontiers == 3);
     CHECK(done->took > seconds{});
-    CHECK_FALSE(book.done_ahead());  // told once
+    CHECK_FALSE(book.take_precomputed());  // told once
     CHECK(book.choose(plan_of({1, 3}), {}).clocks == by_the_library(plan_of({1, 3}), {}).clocks);
     CHECK(book.made() == 3);
     CHECK(book.made_at_once() == 0);
@@ -102,7 +102,7 @@ TEST_CASE("frontiers that were made ahead are there when they are needed, and no
     CHECK(book.choose(plan_of({4}), {}).clocks == by_the_library(plan_of({4}), {}).clocks);
     CHECK(book.made_at_once() == 1);
     for (int round = 0; round < 20; ++round) {  // given up, begun again, ended in the middle
-        book.make_ahead(one_by_one({plan_of({4, 4}), plan_of({2})}));
+        book.precompute(one_by_one({plan_of({4, 4}), plan_of({2})}));
         CHECK(book.choose(plan_of({2}), {}).clocks == by_the_library(plan_of({2}), {}).clocks);
     }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The plans to which losses may lead, one after the other, the likeliest first: the loss of each rank, of each node, of each two ranks, and then what the
-// templates make of every smaller number of ranks. Clocks for them are made ahead. Two losses that lead to pipelines of the same cuts and
+// templates make of every smaller number of ranks. Clocks for them are precomputed. Two losses that lead to pipelines of the same cuts and
 // shares need the same frontiers, so there are far fewer of those than plans.
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace rheo::inline v0 {
 
-class plans_ahead {
+class contingency_plans {
 public:
     /// Above so many ranks pairs are left out: there are too many, and the numbers of ranks that follow have most of their pipelines.
     static constexpr std::size_t most_ranks_for_pairs = 32;
 
     /// @param like the plan in force, for a whole step  @param in_force the same with what each member holds
-    plans_ahead(plan like, membership_plan in_force, replanning known, membership_rules rules);
+    contingency_plans(plan like, membership_plan in_force, replanning known, membership_rules rules);
 
     /// The next plan of a whole step; none: these were all. Cost: that of a plan after a loss.
     std::optional<plan> next();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/plan/plans_ahead.hpp"
+#include "executor/plan/contingency_plans.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace rheo::inline v0 {
 
-plans_ahead::plans_ahead(plan like, membership_plan in_force, replanning known, membership_rules rules)
+contingency_plans::contingency_plans(plan like, membership_plan in_force, replanning known, membership_rules rules)
     : like_{std::move(like)},
       in_force_{std::move(in_force)},
       known_{std::move(known)},
@@ -35,7 +35,7 @@ plans_ahead::plans_ahead(plan like, membership_plan in_force, replanning known, 
     }
 }
 
-std::optional<plan> plans_ahead::next()
+std::optional<plan> contingency_plans::next()
 {
     while (at_ < losses_.size()) {
         if (auto p = after(losses_[at_++])) {
@@ -50,7 +50,7 @@ std::optional<plan> plans_ahead::next()
     return std::nullopt;
 }
 
-std::optional<plan> plans_ahead::after(std::vector<rank_id> const& gone) const
+std::optional<plan> contingency_plans::after(std::vector<rank_id> const& gone) const
 {
     std::vector<rank_holdings> left;
     for (auto const& member : in_force_.salvage.after) {
@@ -72,7 +72,7 @@ std::optional<plan> plans_ahead::after(std::vector<rank_id> const& gone) const
     return p;
 }
 
-std::optional<plan> plans_ahead::for_ranks(int ranks) const
+std::optional<plan> contingency_plans::for_ranks(int ranks) const
 {
     auto const chosen = instantiate(known_.ready, {ranks, known_.wanted.failures, known_.wanted.microbatches});
     if (!chosen) {
