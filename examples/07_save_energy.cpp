@@ -5,7 +5,7 @@
 
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_plan.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
 using namespace rheo;
@@ -28,15 +28,15 @@ constexpr profile measured()
     return result;
 }
 
-constexpr made_project planned()
+constexpr made_network planned()
 {
-    return make_project(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(), {blocking, cost_fit::hull, milliseconds(1.0)});
+    return make_activity_network(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(), {blocking, cost_fit::hull, milliseconds(1.0)});
 }
 
 constexpr auto calm = [] {
     auto const what = planned();
     auto const f = make_frontier(what.what, blocking * 3.0);
-    return clock_plan_of(pipeline, f, realise(f, what.options, blocking, fastest_time(f)).plan);
+    return clock_plan_of(pipeline, f, round_to_clocks(f, what.options, blocking, fastest_time(f)).plan);
 }();
 
 int main()

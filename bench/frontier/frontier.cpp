@@ -20,9 +20,9 @@
 #include "rheo/frequency/certificate.hpp"
 #include "rheo/frequency/clock_bound.hpp"
 #include "rheo/frequency/continued_plan.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
@@ -60,10 +60,10 @@ profile published()
     return parse_profile(text.str(), "profile").what;
 }
 
-made_project problem(profile const& measured, int microbatches, cost_fit fit)
+made_network problem(profile const& measured, int microbatches, cost_fit fit)
 {
     auto const p = one_f_one_b::program({.ranks = stages_of(measured), .microbatches = microbatches});
-    return make_project(make_event_network(p), measured, {blocking, fit});
+    return make_activity_network(make_event_network(p), measured, {blocking, fit});
 }
 
 void solve(benchmark::State& state, profile const& measured, cost_fit fit, frontier_begin begin)
@@ -131,7 +131,7 @@ void look_up_real_clocks(benchmark::State& state)
     auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(realise(real, deadline).plan.options.data());
+        benchmark::DoNotOptimize(round_to_clocks(real, deadline).plan.options.data());
     }
 }
 BENCHMARK(look_up_real_clocks)->Unit(benchmark::kMicrosecond);
@@ -169,7 +169,7 @@ void carried_over(benchmark::State& state)
 BENCHMARK(carried_over)->Arg(192)->Arg(768)->Arg(3072)->Unit(benchmark::kMillisecond);
 
 /// The problem as JSON: curves tick by tick, the order within ranks and the dependencies between stages as edges.
-std::string as_json(made_project const& made)
+std::string as_json(made_network const& made)
 {
     std::ostringstream text;
     text.precision(17);
@@ -214,8 +214,8 @@ void compare_models()
         for (int microbatches : {4, 8, 12, 16, 24, 32}) {
             auto const p = make_program(*parse_schedule(name).schedule, {.ranks = 8, .microbatches = microbatches});
             auto const network = make_event_network(p);
-            auto const fitted = make_project(network, measured, {blocking, cost_fit::exponential});
-            auto const hull = make_project(network, measured, {blocking});
+            auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
+            auto const hull = make_activity_network(network, measured, {blocking});
             auto const theirs = make_frontier(fitted.what, blocking * 8.0, frontier_begin::slowest);
             auto const ours = make_frontier(hull.what, blocking * 8.0);
             auto const buckets = buckets_of(fitted, blocking);
@@ -226,7 +226,7 @@ void compare_models()
             for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{7}) {
                 auto const other = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
                 auto const end = other.time + nanoseconds(1.0 * microbatches);
-                auto const real = realise(real_frontier, end);
+                auto const real = round_to_clocks(real_frontier, end);
                 auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours)));
                 auto const other_energy = total_energy(ours, other.cost, end);
                 above += !real || energy.count > other_energy.count + 1e-6 ? 1 : 0;
@@ -285,7 +285,7 @@ void coarse_clocks()
             dearer += plain.cost() > last ? 1 : 0;
             last = std::min(last, plain.cost());
             double const above[2] = {total_energy(f, {plain.cost()}, deadline) / bound - 1.0,
-                                     total_energy(f, realise(real, deadline).plan.cost, deadline) / bound - 1.0};
+                                     total_energy(f, round_to_clocks(real, deadline).plan.cost, deadline) / bound - 1.0};
             for (int which = 0; which < 2; ++which) {
                 mean[which] += above[which] / 60.0;
                 largest[which] = std::max(largest[which], above[which]);

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/split_backward.hpp"
 #include "rheo/schedule/families/families.hpp"
 
@@ -107,10 +107,10 @@ frontier_input read_input(frontier_options const& options)
     return {*schedule.schedule, std::move(measured.what), request, shortest};
 }
 
-made_project project_for(program const& p, frontier_input const& input, frontier_options const& options)
+made_network network_for(program const& p, frontier_input const& input, frontier_options const& options)
 {
     auto network = make_event_network(array_view{&p, 1}, {{transfer_times(input.measured, p)}, {}});
-    auto made = make_project(std::move(network.network), input.measured, input.request);
+    auto made = make_activity_network(std::move(network.network), input.measured, input.request);
     if (!made) {
         bool whole = false;
         bool split = false;

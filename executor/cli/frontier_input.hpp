@@ -8,7 +8,7 @@
 #include <string>
 
 #include "executor/cli/commands.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 
@@ -27,8 +27,8 @@ struct frontier_input {
 /// Reads the profile, too. @throws refusal
 frontier_input read_input(frontier_options const& options);
 
-/// A project with its options. @throws refusal with what the profile lacks, or when it is too long to be counted in units
-made_project project_for(program const& p, frontier_input const& input, frontier_options const& options);
+/// An activity network with its options. @throws refusal with what the profile lacks, or when it is too long to be counted in units
+made_network network_for(program const& p, frontier_input const& input, frontier_options const& options);
 
 /// A bar on the terminal once it has taken long enough to be noticed; nothing where it is no terminal.
 class progress_bar {

@@ -51,7 +51,7 @@ frontier_input with_fit(frontier_input input, cost_fit fit, seconds unit)
     return input;
 }
 
-rheo::frontier solve(project const& p, watts waiting, frontier_begin begin)
+rheo::frontier solve(activity_network const& p, watts waiting, frontier_begin begin)
 {
     auto const from = length_at(p, curve_end::cheapest);
     auto const to = length_at(p, curve_end::fastest);
@@ -86,7 +86,7 @@ solved solve_whole(frontier_study& s, seconds end)
 std::optional<solved> carry_over(frontier_study& s, frontier_input const& input, frontier_options const& options, seconds end)
 {
     auto const ranks = static_cast<int>(s.what.rows.size());
-    auto const make = [&](int microbatches) { return project_for(program_for(input, microbatches, options), input, options).what; };
+    auto const make = [&](int microbatches) { return network_for(program_for(input, microbatches, options), input, options).what; };
     steady_search const where{.from = 6 * ranks, .to = options.microbatches / 4};
     for (auto microbatches = where.from; microbatches <= where.to; microbatches *= 2) {
         for (auto const m : {microbatches, microbatches + where.period}) {
@@ -128,7 +128,7 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
 void choose(frontier_study& s, frontier_options const& options, solved const& found, seconds deadline)
 {
     switching_rule const rule{time_option("--switch-latency", options.switch_latency), time_option("--dwell", options.dwell)};
-    auto const real = realise(s.real, deadline, rule, s.waits() ? waiting_until::deadline : waiting_until::own_end);
+    auto const real = round_to_clocks(s.real, deadline, rule, s.waits() ? waiting_until::deadline : waiting_until::own_end);
     if (!real) {
         auto const given = !options.straggler.empty()  ? "--straggler " + options.straggler
                            : !options.deadline.empty() ? "--deadline " + options.deadline
@@ -150,7 +150,7 @@ frontier_study make_study(frontier_options const& options)
     auto const input = with_fit(asked, cost_fit::hull, asked.request.unit);
     frontier_study s{};
     s.what = program_for(input, options.microbatches, options);
-    s.made = project_for(s.what, input, options);
+    s.made = network_for(s.what, input, options);
     s.blocking = input.request.blocking;
     s.highest = at_highest_clocks(s.made.what, s.made.options, s.blocking);
     s.fastest = at_fastest_clocks(s.made.what, s.made.options, s.blocking);
@@ -168,12 +168,12 @@ frontier_study make_study(frontier_options const& options)
     std::vector<clocked_plan> published;
     std::optional<rheo::frontier> theirs;
     if (s.made.what.curve_of.size() <= most_published && input.shortest >= own) {
-        auto const fitted = project_for(s.what, with_fit(asked, cost_fit::exponential, own), options);
+        auto const fitted = network_for(s.what, with_fit(asked, cost_fit::exponential, own), options);
         theirs = solve(fitted.what, s.hull.waiting, frontier_begin::slowest);
         published = published_plans(fitted, *theirs, s.blocking);
     }
     if (s.fitted && (!theirs || theirs->what.unit != (options.unit.empty() ? own : asked.request.unit))) {
-        theirs = solve(project_for(s.what, asked, options).what, s.hull.waiting, frontier_begin::slowest);
+        theirs = solve(network_for(s.what, asked, options).what, s.hull.waiting, frontier_begin::slowest);
     }
     s.curve = s.fitted ? std::move(*theirs) : s.hull;
     s.real = make_real_frontier(found.plans, s.made.options, s.blocking, {std::numeric_limits<double>::max()}, published);

@@ -10,8 +10,8 @@
 #include "executor/cli/frontier_input.hpp"
 #include "rheo/frequency/clocked_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_project.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/core/program.hpp"
 
 namespace rheo::cli {
@@ -21,7 +21,7 @@ inline constexpr int table_rows = 10;
 struct frontier_study {
     program what;
     watts blocking;
-    made_project made;       ///< by the hull
+    made_network made;       ///< by the hull
     rheo::frontier hull;     ///< without plans where it was carried over from a shorter program
     rheo::frontier curve;    ///< what is shown: that of the fit
     real_frontier real;
@@ -38,7 +38,7 @@ struct frontier_study {
     joules energy_of(clocked_plan const& plan, seconds others) const { return total_energy(hull, plan.cost, std::max(plan.time, others)); }
 
     /// The plan for a deadline.
-    realised_plan real_clocks(seconds deadline) const { return realise(real, deadline, waits() ? waiting_until::deadline : waiting_until::own_end); }
+    rounded_plan real_clocks(seconds deadline) const { return round_to_clocks(real, deadline, waits() ? waiting_until::deadline : waiting_until::own_end); }
 
     bool waits() const { return until > seconds{0.0}; }
     ticks ticks_for(seconds time) const { return std::max(detail::ticks_within(curve, time), curve.vertices.back().time); }

@@ -96,7 +96,7 @@ int survivors(frontier_options const& options)
     if (auto const reason = frontiers.reason(); !reason.empty()) {
         throw refusal{4, fmt::format("{}: {}", options.profile, reason)};
     }
-    (void)project_for(make_program(input.schedule, {.ranks = static_cast<int>(layers.size()), .microbatches = 1}), input, options);
+    (void)network_for(make_program(input.schedule, {.ranks = static_cast<int>(layers.size()), .microbatches = 1}), input, options);
     std::vector<survivors_choice> rows;
     progress_bar bar;
     for (int ranks = range.from; ranks <= range.to; ++ranks) {

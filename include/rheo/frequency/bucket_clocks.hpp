@@ -12,13 +12,13 @@
 #include "rheo/frequency/clocked_plan.hpp"
 #include "rheo/frequency/exponential_fit.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 
 namespace rheo::inline v0 {
 
-/// The buckets of each curve of a project that was made with the exponential fit.
+/// The buckets of each curve of an activity network that was made with the exponential fit.
 template <class = void>
-std::vector<std::vector<bucketed_option>> buckets_of(made_project const& made, watts blocking)
+std::vector<std::vector<bucketed_option>> buckets_of(made_network const& made, watts blocking)
 {
     std::vector<std::vector<bucketed_option>> result;
     for (auto const& options : made.options) {
@@ -27,9 +27,9 @@ std::vector<std::vector<bucketed_option>> buckets_of(made_project const& made, w
     return result;
 }
 
-/// The plan at the clocks of its buckets. @pre the plan was made from the project, the buckets as well
+/// The plan at the clocks of its buckets. @pre the plan was made from the activity network, the buckets as well
 template <class = void>
-clocked_plan at_bucket_clocks(made_project const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
+clocked_plan at_bucket_clocks(made_network const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
     return plan_with(made.what, blocking, [&](std::size_t k) {
         auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];
@@ -41,9 +41,9 @@ clocked_plan at_bucket_clocks(made_project const& made, timed_plan const& plan, 
     });
 }
 
-/// What the published method runs at each tick of its frontier, fastest first. @pre the frontier is of the project and has its plans
+/// What the published method runs at each tick of its frontier, fastest first. @pre the frontier is of the activity network and has its plans
 template <class = void>
-std::vector<clocked_plan> published_plans(made_project const& made, frontier const& f, watts blocking)
+std::vector<clocked_plan> published_plans(made_network const& made, frontier const& f, watts blocking)
 {
     auto const buckets = buckets_of(made, blocking);
     std::vector<clocked_plan> plans;

@@ -14,7 +14,7 @@
 
 #include "rheo/frequency/flow_from_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 
 namespace rheo::inline v0 {
 
@@ -39,7 +39,7 @@ namespace detail {
 
 /// The least of c(t) + flow t over the times of an arc. @pre flow >= 0
 template <class = void>
-constexpr std::int64_t least_sum(project const& p, event_arc const& arc, std::int64_t flow)
+constexpr std::int64_t least_sum(activity_network const& p, event_arc const& arc, std::int64_t flow)
 {
     auto const* curve = curve_of(p, arc);
     auto time = least_time(p, arc);
@@ -54,7 +54,7 @@ constexpr std::int64_t least_sum(project const& p, event_arc const& arc, std::in
 
 /// Checks the plan and its flow in one pass over the arcs: times are kept, the flow is one, cost equals bound.
 template <class = void>
-constexpr proof verify(project const& p, certificate const& claim)
+constexpr proof verify(activity_network const& p, certificate const& claim)
 {
     auto const& network = p.network;
     if (claim.events.size() != static_cast<std::size_t>(network.events) || claim.flows.size() != network.arcs.size()) {

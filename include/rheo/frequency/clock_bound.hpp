@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/whole_options.hpp"
 
 namespace rheo::inline v0 {
@@ -40,7 +40,7 @@ struct falling_bound {
 
 /// The bound by a flow. @pre tables of all curves
 template <class = void>
-constexpr falling_bound bound_by(project const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows)
+constexpr falling_bound bound_by(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows)
 {
     auto const unit = whole_unit(p.unit);
     falling_bound result{0, 0};
@@ -66,7 +66,7 @@ constexpr falling_bound bound_by(project const& p, std::vector<std::vector<whole
 /// The cost below which no choice of one option per operation is that ends by `end`, nor one of several options in turn.
 /// @param flows on each arc, nanojoules per tick, as a certificate has them @pre they balance, as verify checks
 template <class = void>
-constexpr nanojoules least_cost_by(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
+constexpr nanojoules least_cost_by(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
                                    std::vector<std::int64_t> const& flows, seconds end)
 {
     auto const bound = detail::bound_by(p, detail::worth_choosing(options, blocking), flows);
@@ -75,7 +75,7 @@ constexpr nanojoules least_cost_by(project const& p, std::vector<std::vector<clo
 
 /// The same of an iteration of all devices that draw `waiting` together until it ends, no earlier than `from` and by `to`.
 template <class = void>
-constexpr joules least_energy_by(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
+constexpr joules least_energy_by(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
                                  std::vector<std::int64_t> const& flows, watts waiting, seconds from, seconds to)
 {
     auto const bound = detail::bound_by(p, detail::worth_choosing(options, blocking), flows);

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

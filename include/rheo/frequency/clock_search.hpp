@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rheo/frequency/event_times.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/whole_options.hpp"
 
 namespace rheo::inline v0::detail {
@@ -28,8 +28,8 @@ template <class = void>
 class clock_search {
 public:
     /// Begins with every operation at its fastest option.
-    constexpr clock_search(project const& p, std::vector<std::vector<whole_option>> const& tables)
-        : project_{&p}, tables_{&tables}, times_{p.network}, choices_(p.curve_of.size(), 0), touched_in_(p.curve_of.size(), 0)
+    constexpr clock_search(activity_network const& p, std::vector<std::vector<whole_option>> const& tables)
+        : network_{&p}, tables_{&tables}, times_{p.network}, choices_(p.curve_of.size(), 0), touched_in_(p.curve_of.size(), 0)
     {
         restart(choices_);
     }
@@ -61,7 +61,7 @@ public:
     /// Begins with a relaxed plan, given by when its events happen in nanoseconds.
     constexpr void round_down(std::vector<std::int64_t> const& events, rounding how)
     {
-        auto const& arcs = project_->network.arcs;
+        auto const& arcs = network_->network.arcs;
         bool const back = how == rounding::backward;
         auto when = events;
         if (how != rounding::windows) {
@@ -147,14 +147,14 @@ private:
         friend constexpr bool operator<(queued a, queued b) { return a.gain != b.gain ? a.gain < b.gain : a.operation > b.operation; }
     };
 
-    constexpr std::vector<whole_option> const& table(std::size_t k) const { return (*tables_)[static_cast<std::size_t>(project_->curve_of[k])]; }
+    constexpr std::vector<whole_option> const& table(std::size_t k) const { return (*tables_)[static_cast<std::size_t>(network_->curve_of[k])]; }
     constexpr whole_option const& chosen(std::size_t k) const { return table(k)[static_cast<std::size_t>(choices_[k])]; }
-    constexpr std::size_t arc_of(std::size_t k) const { return static_cast<std::size_t>(project_->network.operations[k].arc); }
+    constexpr std::size_t arc_of(std::size_t k) const { return static_cast<std::size_t>(network_->network.operations[k].arc); }
 
     /// The longest way from the beginning to the end that leads through an operation.
     constexpr std::int64_t way_through(std::size_t k) const
     {
-        auto const& arc = project_->network.arcs[arc_of(k)];
+        auto const& arc = network_->network.arcs[arc_of(k)];
         return times_.earliest(arc.from) + chosen(k).nanoseconds + times_.to_end(arc.to);
     }
 
@@ -304,7 +304,7 @@ private:
         });
     }
 
-    project const* project_;
+    activity_network const* network_;
     std::vector<std::vector<whole_option>> const* tables_;
     event_times<> times_;
     std::vector<int> choices_;

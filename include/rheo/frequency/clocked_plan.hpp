@@ -14,7 +14,7 @@
 #include "rheo/frequency/cost_curve.hpp"
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 
 namespace rheo::inline v0 {
 
@@ -28,8 +28,8 @@ struct clocked_plan {
     friend constexpr bool operator==(clocked_plan const&, clocked_plan const&) = default;
 };
 
-/// The answer of realise: a plan, or the reason why there is none.
-struct realised_plan {
+/// The answer of round_to_clocks: a plan, or the reason why there is none.
+struct rounded_plan {
     clocked_plan plan;
     std::string reason;  ///< empty when there is a plan
 
@@ -38,7 +38,7 @@ struct realised_plan {
 
 /// The plan in which operation k runs at `option_of(k)`, an option of its own. Cost: a pass over the network.
 template <class OptionOf>
-constexpr clocked_plan plan_with(project const& p, watts blocking, OptionOf option_of)
+constexpr clocked_plan plan_with(activity_network const& p, watts blocking, OptionOf option_of)
 {
     clocked_plan plan{{0.0}, {0.0}, {0}, {}};
     for (std::size_t k = 0; k < p.curve_of.size(); ++k) {
@@ -59,14 +59,14 @@ constexpr clocked_plan plan_with(project const& p, watts blocking, OptionOf opti
 
 /// Every operation at the option that takes least time: no plan is faster. @pre a list of options, fastest first, per curve
 template <class = void>
-constexpr clocked_plan at_fastest_clocks(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
+constexpr clocked_plan at_fastest_clocks(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     return plan_with(p, blocking, [&](std::size_t k) { return options[static_cast<std::size_t>(p.curve_of[k])].front(); });
 }
 
 /// Every operation at the highest clock it was measured at, as devices run that nobody sets a clock on. @pre as there
 template <class = void>
-constexpr clocked_plan at_highest_clocks(project const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
+constexpr clocked_plan at_highest_clocks(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     return plan_with(p, blocking, [&](std::size_t k) {
         auto const& all = options[static_cast<std::size_t>(p.curve_of[k])];

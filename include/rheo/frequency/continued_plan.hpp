@@ -110,7 +110,7 @@ constexpr std::vector<int> likes_of(event_network const& longer, operation_table
 
 /// When everything happens at the earliest if each operation takes what its like takes.
 template <class = void>
-constexpr std::vector<std::int32_t> earliest_like(project const& p, timed_plan const& plan, std::vector<int> const& likes)
+constexpr std::vector<std::int32_t> earliest_like(activity_network const& p, timed_plan const& plan, std::vector<int> const& likes)
 {
     std::vector<std::int32_t> events(static_cast<std::size_t>(p.network.events), 0);
     for (auto const& arc : p.network.arcs) {

@@ -13,7 +13,7 @@
 
 #include "rheo/frequency/clock_bound.hpp"
 #include "rheo/frequency/event_times.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/whole_options.hpp"
 
 namespace rheo::inline v0::detail {
@@ -23,7 +23,7 @@ inline constexpr std::size_t enumerable_operations = 64;
 
 /// Whether a program is small enough: so many operations, and so many choices if no branch ended early.
 template <class = void>
-constexpr bool is_enumerable(project const& p, std::vector<std::vector<whole_option>> const& tables)
+constexpr bool is_enumerable(activity_network const& p, std::vector<std::vector<whole_option>> const& tables)
 {
     std::int64_t choices = 1;
     for (auto const curve : p.curve_of) {
@@ -39,9 +39,9 @@ template <class = void>
 class exact_clocks {
 public:
     /// @param flows that bound costs: the closer to the deadline's optimum, the fewer branches
-    constexpr exact_clocks(project const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows, watts waiting,
+    constexpr exact_clocks(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows, watts waiting,
                            std::int64_t deadline)
-        : project_{&p}, tables_{&tables}, waiting_{waiting}, deadline_{deadline}
+        : network_{&p}, tables_{&tables}, waiting_{waiting}, deadline_{deadline}
     {
         auto const unit = whole_unit(p.unit);
         auto const& arcs = p.network.arcs;
@@ -90,7 +90,7 @@ public:
 private:
     constexpr std::vector<whole_option> const& table(event_arc const& arc) const
     {
-        return (*tables_)[static_cast<std::size_t>(project_->curve_of[static_cast<std::size_t>(arc.operation)])];
+        return (*tables_)[static_cast<std::size_t>(network_->curve_of[static_cast<std::size_t>(arc.operation)])];
     }
 
     constexpr std::int64_t waiting_cost(std::int64_t time) const { return in_whole_nanojoules(waiting_ * nanoseconds(static_cast<double>(time))).count; }
@@ -98,7 +98,7 @@ private:
     /// Decides the arcs from `next` on: what is decided costs `cost`, and all of it at least `bound`.
     constexpr void decide(std::size_t next, std::int64_t cost, std::int64_t bound)
     {
-        auto const& arcs = project_->network.arcs;
+        auto const& arcs = network_->network.arcs;
         if (next == arcs.size()) {
             if (auto const sum = cost + waiting_cost(earliest_.back()); sum < least_) {
                 least_ = sum;
@@ -129,7 +129,7 @@ private:
         earliest_[to] = before;
     }
 
-    project const* project_;
+    activity_network const* network_;
     std::vector<std::vector<whole_option>> const* tables_;
     watts waiting_;
     std::int64_t deadline_;

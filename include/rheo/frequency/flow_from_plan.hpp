@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 
 namespace rheo::inline v0 {
 
@@ -118,7 +118,7 @@ struct flow_range {
 };
 
 template <class = void>
-constexpr flow_range flow_range_of(project const& p, event_arc const& arc, ticks there)
+constexpr flow_range flow_range_of(activity_network const& p, event_arc const& arc, ticks there)
 {
     constexpr std::int64_t unlimited = std::int64_t{1} << 60U;
     auto const* curve = curve_of(p, arc);
@@ -141,7 +141,7 @@ constexpr flow_range flow_range_of(project const& p, event_arc const& arc, ticks
 /// or when no flow of at most that value proves it. Such a value is a slope: where it is what the devices draw while they
 /// wait, a slower plan takes no less energy. @pre `events` keep the times of the network. Cost: one maximal flow.
 template <class = void>
-constexpr std::vector<std::int64_t> flow_for(project const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
+constexpr std::vector<std::int64_t> flow_for(activity_network const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
 {
     auto const& arcs = p.network.arcs;
     auto const source = p.network.events;

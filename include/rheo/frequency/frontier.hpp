@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/trade_off.hpp"
+#include "rheo/frequency/parametric_flow.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -30,7 +30,7 @@ struct frontier_vertex {
 };
 
 struct frontier {
-    project what;
+    activity_network what;
     watts waiting;                         ///< what all devices draw while they wait: P_b N
     std::vector<frontier_vertex> vertices; ///< from T* (or the slowest plan) to the fastest
     std::vector<std::int32_t> events;      ///< vertex by vertex, when each event happens, in ticks; none where only the curve is known
@@ -46,7 +46,7 @@ enum class frontier_begin {
 
 namespace detail {
 
-constexpr nanojoules waiting_per_tick(project const& p, watts waiting) { return in_whole_nanojoules(waiting * p.unit); }
+constexpr nanojoules waiting_per_tick(activity_network const& p, watts waiting) { return in_whole_nanojoules(waiting * p.unit); }
 
 }  // namespace detail
 
@@ -55,13 +55,13 @@ struct no_progress {
     constexpr void operator()(ticks) const {}
 };
 
-/// The frontier of a project whose devices draw `waiting` together while they wait. `progress` hears of the time of
+/// The frontier of an activity network whose devices draw `waiting` together while they wait. `progress` hears of the time of
 /// each vertex, those before T* too. Cost: a step of the parametric flow per vertex; memory vertices x events.
 template <class Progress = no_progress>
-constexpr frontier make_frontier(project p, watts waiting, frontier_begin begin = frontier_begin::least_energy, Progress progress = {})
+constexpr frontier make_frontier(activity_network p, watts waiting, frontier_begin begin = frontier_begin::least_energy, Progress progress = {})
 {
     frontier result{std::move(p), waiting, {}, {}};
-    trade_off flow{result.what};
+    parametric_flow flow{result.what};
     auto const per_tick = detail::waiting_per_tick(result.what, waiting);
     for (bool more = true; more;) {
         progress(flow.time());

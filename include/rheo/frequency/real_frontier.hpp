@@ -204,7 +204,7 @@ private:
 
 /// A plan as choices among what is worth choosing: each operation takes what is neither slower nor dearer.
 template <class = void>
-constexpr std::vector<int> choices_of(project const& p, std::vector<std::vector<whole_option>> const& tables, clocked_plan const& plan)
+constexpr std::vector<int> choices_of(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, clocked_plan const& plan)
 {
     std::vector<int> choices;
     for (std::size_t k = 0; k < plan.options.size(); ++k) {
@@ -282,7 +282,7 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
         return f;
     }
     auto const unit = std::min(f.what.unit, microseconds(1.0));
-    return make_frontier(project{f.what.network, hulls(unit), f.what.curve_of, unit}, f.waiting, frontier_begin::slowest);
+    return make_frontier(activity_network{f.what.network, hulls(unit), f.what.curve_of, unit}, f.waiting, frontier_begin::slowest);
 }
 
 }  // namespace detail

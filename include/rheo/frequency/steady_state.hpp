@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -55,7 +55,7 @@ constexpr bool is_steady(frontier const& shorter, frontier const& longer)
 
 }  // namespace detail
 
-/// The first steady state found. `make(microbatches)` returns a project. @pre 1 <= from, period >= 1
+/// The first steady state found. `make(microbatches)` returns an activity network. @pre 1 <= from, period >= 1
 /// Cost: two frontiers of `from` microbatches, and so on doubled.
 template <class MakeProject>
 constexpr steady_state find_steady_state(MakeProject const& make, watts waiting, steady_search where)
@@ -75,9 +75,9 @@ constexpr steady_state find_steady_state(MakeProject const& make, watts waiting,
 constexpr bool stands_for(steady_state const& s, int microbatches) { return microbatches >= s.microbatches && (microbatches - s.microbatches) % s.period == 0; }
 
 /// The curve of a longer program: its vertices without events, which serves for all but plans.
-/// @pre `p` is the project of so many microbatches, for which the steady state stands. Cost: linear in the vertices.
+/// @pre `p` is the activity network of so many microbatches, for which the steady state stands. Cost: linear in the vertices.
 template <class = void>
-constexpr frontier continued_curve(steady_state const& s, project p, int microbatches)
+constexpr frontier continued_curve(steady_state const& s, activity_network p, int microbatches)
 {
     expects(stands_for(s, microbatches), "a steady state stands for programs that are longer by whole periods");
     frontier result{std::move(p), s.shorter.waiting, {}, {}};

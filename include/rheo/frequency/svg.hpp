@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/core/text.hpp"
 
 namespace rheo::inline v0 {

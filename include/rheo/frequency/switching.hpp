@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 
 namespace rheo::inline v0 {
 
@@ -99,7 +99,7 @@ public:
         }
     }
 
-    constexpr clocked_plan plan(project const& what, found_plan const& chosen)
+    constexpr clocked_plan plan(activity_network const& what, found_plan const& chosen)
     {
         auto result = plan_with(what, blocking_, [&](std::size_t k) { return (*tables_[k])[chosen.choice[k]]; });
         result.time = nanoseconds(static_cast<double>(chosen.time));  // with the changes of clocks
@@ -339,13 +339,13 @@ inline constexpr std::int64_t switching_steps = 64;
 
 }  // namespace detail
 
-/// As realise without a rule, with the changes of clocks in the times and each clock kept for long enough. The plan's time holds
+/// As round_to_clocks without a rule, with the changes of clocks in the times and each clock kept for long enough. The plan's time holds
 /// the changes. @pre as there, or the frontier was made for a step more. Cost: for each of some deadlines up to this one, a pass over the network per run that is tried.
 template <class = void>
-constexpr realised_plan realise(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
+constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
     if (rule == switching_rule{} || r.relaxed.what.curve_of.empty()) {
-        return realise(r, deadline, waits);
+        return round_to_clocks(r, deadline, waits);
     }
     detail::run_search<> search{r, rule};
     auto const end = deadline.count < 1e9 ? in_whole_nanoseconds(deadline) : std::int64_t{1'000'000'000'000'000'000};
@@ -357,7 +357,7 @@ constexpr realised_plan realise(real_frontier const& r, seconds deadline, switch
     auto before = search.fastest();
     for (auto next = before; before <= end; next += step) {
         next = std::min(next, last);
-        search.step(before, next, realise(r, nanoseconds(static_cast<double>(next))).plan);
+        search.step(before, next, round_to_clocks(r, nanoseconds(static_cast<double>(next))).plan);
         if (next == last) {
             break;
         }
@@ -378,11 +378,11 @@ constexpr realised_plan realise(real_frontier const& r, seconds deadline, switch
 
 /// The same for one deadline. @pre as there
 template <class = void>
-constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline, switching_rule rule,
+constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline, switching_rule rule,
                                 waiting_until waits = waiting_until::deadline)
 {
     auto const step = at_highest_clocks(f.what, options, blocking).time / static_cast<double>(detail::switching_steps);
-    return realise(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
+    return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
 }
 
 }  // namespace rheo::inline v0

@@ -11,7 +11,7 @@
 
 #include "rheo/frequency/cost_curve.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 
 namespace rheo::inline v0 {
 

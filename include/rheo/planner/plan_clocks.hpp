@@ -21,7 +21,7 @@
 #include "rheo/frequency/clock_plan.hpp"
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/frequency/straggler.hpp"
@@ -175,7 +175,7 @@ pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, pr
         return {{}, {}, stages.reason};
     }
     auto const measured = detail::with_slow_positions(std::move(stages.what), key.factors, compute, request.costs.blocking);
-    auto made = make_project(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
+    auto made = make_activity_network(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
         return {{}, {}, made.reason};
     }
@@ -206,7 +206,7 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
     seconds end_of_highest{};
     auto const waits = pipelines.size() > 1 ? waiting_until::deadline : waiting_until::own_end;
     for (auto const* p : pipelines) {
-        auto const real = realise(p->curve, p->options, request.costs.blocking, wanted, request.switching, waits);
+        auto const real = round_to_clocks(p->curve, p->options, request.costs.blocking, wanted, request.switching, waits);
         if (!real) {
             result.reason = real.reason;
             return result;

@@ -15,9 +15,9 @@
 
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/template_set.hpp"
@@ -61,7 +61,7 @@ public:
         auto& here = instance_of(ranks, microbatches);
         if (here.whole < 0) {
             // whoever waits for a slower pipeline draws power until then: it pays to be slower than alone
-            made_.push_back(make_frontier(project_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest));
+            made_.push_back(make_frontier(network_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest));
             here.whole = static_cast<int>(made_.size()) - 1;
         }
         return made_[static_cast<std::size_t>(here.whole)];
@@ -72,7 +72,7 @@ public:
     {
         auto& here = instance_of(ranks, microbatches);
         if (here.fastest < seconds{}) {
-            auto const p = project_of(ranks, microbatches);
+            auto const p = network_of(ranks, microbatches);
             here.fastest = static_cast<double>(length_at(p, curve_end::fastest)) * p.unit;
         }
         return here.fastest;
@@ -111,11 +111,11 @@ private:
         return all[static_cast<std::size_t>(microbatches)];
     }
 
-    project project_of(int ranks, int microbatches) const
+    activity_network network_of(int ranks, int microbatches) const
     {
         auto const& stages = sizes_[place_of(ranks)].stages.what;
         auto const p = schedule_(ranks, microbatches);
-        auto made = make_project(make_event_network(array_view{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
+        auto made = make_activity_network(make_event_network(array_view{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
         expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
         return std::move(made.what);
     }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 

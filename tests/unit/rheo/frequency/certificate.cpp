@@ -12,9 +12,9 @@ using namespace rheo;
 
 namespace {
 
-project two_in_a_row()
+activity_network two_in_a_row()
 {
-    project p{};
+    activity_network p{};
     p.network.events = 3;
     p.network.rows = 1;
     p.network.stages = 1;
@@ -27,7 +27,7 @@ project two_in_a_row()
 }
 
 /// The least cost of any plan that takes so long.
-std::int64_t least_cost(project const& p, int time)
+std::int64_t least_cost(activity_network const& p, int time)
 {
     auto least = std::numeric_limits<std::int64_t>::max();
     for (int first = 1; first < time; ++first) {

@@ -11,7 +11,7 @@ using namespace frontier_tests;
 namespace {
 
 /// Any plan of that length: operations take what they draw, as far as the length allows, and begin as soon as they can.
-std::vector<std::int32_t> some_plan(std::mt19937& draw, project const& p, ticks time)
+std::vector<std::int32_t> some_plan(std::mt19937& draw, activity_network const& p, ticks time)
 {
     std::vector<std::int32_t> events;
     std::vector<int> durations;
@@ -40,7 +40,7 @@ TEST_CASE("a plan has a flow exactly when it is of least cost, and the flow prov
     int best = 0;
     int worse = 0;
     for (int round = 0; round < 200; ++round) {
-        auto const f = make_frontier(random_project(draw, random_program(draw, 1 + below(draw, 3), 1 + below(draw, 3), 1 + below(draw, 3)), 2), watts{0.0},
+        auto const f = make_frontier(random_network(draw, random_program(draw, 1 + below(draw, 3), 1 + below(draw, 3), 1 + below(draw, 3)), 2), watts{0.0},
                                      frontier_begin::slowest);
         for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
             auto const events = some_plan(draw, f.what, time);
@@ -62,7 +62,7 @@ TEST_CASE("a flow of at most the waiting power proves the time of least energy, 
     std::mt19937 draw{22};
     for (int round = 0; round < 60; ++round) {
         auto const waiting = watts{1e-9 * below(draw, 20)};  // nanojoules per tick of a second
-        auto const f = make_frontier(random_project(draw, random_program(draw, 3, 3, 4), 3), waiting);
+        auto const f = make_frontier(random_network(draw, random_program(draw, 3, 3, 4), 3), waiting);
         auto const per_tick = detail::waiting_per_tick(f.what, waiting);
         CHECK_FALSE(flow_for(f.what, plan_at(f, f.vertices.front().time).events, per_tick).empty());
         if (f.vertices.size() > 1) {

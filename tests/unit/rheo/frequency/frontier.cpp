@@ -4,7 +4,7 @@
 
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr frontier small_frontier()
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2}));
-    auto made = make_project(network, small_profile(), {watts{50.0}, cost_fit::hull, milliseconds(1.0)});
+    auto made = make_activity_network(network, small_profile(), {watts{50.0}, cost_fit::hull, milliseconds(1.0)});
     return make_frontier(std::move(made.what), watts{100.0});
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("every tick has a plan that keeps its times, costs what the curve says
 {
     std::mt19937 draw{12};
     for (int round = 0; round < 60; ++round) {
-        auto const f = make_frontier(random_project(draw, random_program(draw, 3, 3, 4), 3), watts{0.0}, frontier_begin::slowest);
+        auto const f = make_frontier(random_network(draw, random_program(draw, 3, 3, 4), 3), watts{0.0}, frontier_begin::slowest);
         for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
             auto const plan = plan_at(f, time);
             REQUIRE(plan.time == time);
@@ -89,7 +89,7 @@ TEST_CASE("the frontier begins at the time of least total energy")
 {
     std::mt19937 draw{13};
     for (int round = 0; round < 60; ++round) {
-        auto const p = random_project(draw, random_program(draw, 3, 3, 4), 3);
+        auto const p = random_network(draw, random_program(draw, 3, 3, 4), 3);
         auto const waiting = watts{1e-9 * below(draw, 20)};  // nanojoules per tick of a second
         auto const whole = make_frontier(p, waiting, frontier_begin::slowest);
         auto const f = make_frontier(p, waiting);
@@ -118,7 +118,7 @@ TEST_CASE("pipelines that work together run at the pace of the longest")
     std::vector<frontier> both;
     for (int microbatches : {2, 3}) {
         auto const network = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = microbatches}));
-        both.push_back(make_frontier(make_project(network, small_profile(), {watts{50.0}}).what, watts{100.0}));
+        both.push_back(make_frontier(make_activity_network(network, small_profile(), {watts{50.0}}).what, watts{100.0}));
     }
     auto const deadline = common_deadline(both);
     CHECK(deadline == fastest_time(both[1]));

@@ -33,8 +33,8 @@ inline cost_curve random_curve(std::mt19937& draw, int pieces)
     return curve;
 }
 
-/// A project with a curve for each operation, and transfers that take up to two ticks.
-inline project random_project(std::mt19937& draw, program const& p, int pieces)
+/// An activity network with a curve for each operation, and transfers that take up to two ticks.
+inline activity_network random_network(std::mt19937& draw, program const& p, int pieces)
 {
     stage_costs fixed(p.placement.size());
     for (auto& c : fixed) {
@@ -42,7 +42,7 @@ inline project random_project(std::mt19937& draw, program const& p, int pieces)
         c.send_gradient = {static_cast<double>(below(draw, 3))};
     }
     auto made = make_event_network<shared_memory>(array_view{&p, 1}, {{fixed}, {}});
-    project result{std::move(made.network), {}, {}, seconds{1.0}};
+    activity_network result{std::move(made.network), {}, {}, seconds{1.0}};
     for (std::size_t k = 0; k < result.network.operations.size(); ++k) {
         result.curves.push_back(random_curve(draw, pieces));
         result.curve_of.push_back(static_cast<int>(k));
@@ -51,7 +51,7 @@ inline project random_project(std::mt19937& draw, program const& p, int pieces)
 }
 
 /// How long the network takes when the operations take this long.
-inline int length_of(project const& p, std::vector<int> const& durations)
+inline int length_of(activity_network const& p, std::vector<int> const& durations)
 {
     std::vector<int> times(static_cast<std::size_t>(p.network.events));
     for (auto const& arc : p.network.arcs) {
@@ -63,7 +63,7 @@ inline int length_of(project const& p, std::vector<int> const& durations)
 }
 
 /// Time -> the least cost of all plans that take exactly that long.
-inline std::map<int, std::int64_t> every_plan(project const& p)
+inline std::map<int, std::int64_t> every_plan(activity_network const& p)
 {
     std::map<int, std::int64_t> best;
     std::vector<int> durations;
@@ -88,11 +88,11 @@ inline std::map<int, std::int64_t> every_plan(project const& p)
 }
 
 /// The project of a program with every operation on a curve of its own, small enough for every_plan.
-inline project small_project(std::mt19937& draw)
+inline activity_network small_network(std::mt19937& draw)
 {
     for (;;) {
         auto const p = random_program(draw, 1 + below(draw, 3), 1 + below(draw, 3), 1 + below(draw, 3));
-        auto result = random_project(draw, p, 2);
+        auto result = random_network(draw, p, 2);
         std::size_t plans = 1;
         for (auto const& curve : result.curves) {
             plans *= static_cast<std::size_t>((curve.times.back() - curve.times.front()).count + 1);

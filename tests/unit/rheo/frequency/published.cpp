@@ -9,9 +9,9 @@
 
 #include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
@@ -47,8 +47,8 @@ struct comparison {
 comparison compare(program const& p, profile const& measured, int stride)
 {
     auto const network = make_event_network(p);
-    auto const fitted = make_project(network, measured, {blocking, cost_fit::exponential});
-    auto const hull = make_project(network, measured, {blocking, cost_fit::hull});
+    auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
+    auto const hull = make_activity_network(network, measured, {blocking, cost_fit::hull});
     auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
     auto const ours = make_frontier(hull.what, waiting);
     auto const buckets = buckets_of(fitted, blocking);
@@ -57,7 +57,7 @@ comparison compare(program const& p, profile const& measured, int stride)
     for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{stride}) {
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
         auto const end = published.time;
-        auto const real = realise(real_clocks, end);
+        auto const real = round_to_clocks(real_clocks, end);
         REQUIRE(real.reason.empty());
         auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours))).count;  // beyond T* we end earlier
         auto const published_energy = total_energy(ours, published.cost, end).count;
@@ -80,7 +80,7 @@ TEST_CASE("the published frontier is met row by row")
     auto const measured = parse_profile(*text, "profile.csv");
     REQUIRE(measured.reason.empty());
     auto const made =
-        make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
+        make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
     std::istringstream lines{*expected};
     std::string line;
@@ -126,20 +126,20 @@ TEST_CASE("what is saved at no loss of time, and when somebody else is late by a
         return;
     }
     auto const measured = parse_profile(*text, "profile.csv").what;
-    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);  // a straggler is waited for: that time is paid anyway
     auto const highest = at_highest_clocks(made.what, made.options, blocking);
     auto const fastest = at_fastest_clocks(made.what, made.options, blocking).time;
     auto const real_clocks = make_real_frontier(f, made.options, blocking, fastest * 1.5);
     auto const saved = [&](double factor) {
-        auto const real = realise(real_clocks, fastest * factor);
+        auto const real = round_to_clocks(real_clocks, fastest * factor);
         REQUIRE(real.reason.empty());
         REQUIRE(real.plan.time <= fastest * factor);
         return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, highest.cost, fastest * factor);
     };
     CHECK(saved(1.0) > 0.152);
     CHECK(saved(1.2) > 0.24);
-    auto const fitted = make_project(made.what.network, measured, {blocking, cost_fit::exponential});
+    auto const fitted = make_activity_network(made.what.network, measured, {blocking, cost_fit::exponential});
     auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
     auto const buckets = buckets_of(fitted, blocking);
     for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{10}) {  // of theirs, each that is done in time
@@ -160,7 +160,7 @@ TEST_CASE("the published method saves as published: 15.2 % at its fastest and a 
     }
     auto const measured = parse_profile(*text, "profile.csv").what;
     auto const network = make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12}));
-    auto const fitted = make_project(network, measured, {blocking, cost_fit::exponential});
+    auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
     auto const f = make_frontier(fitted.what, waiting);
     joules highest{0.0};
     for (auto const which : fitted.what.curve_of) {
@@ -182,7 +182,7 @@ TEST_CASE("every 25th vertex of the real frontier is proved")
         return;
     }
     auto const measured = parse_profile(*text, "profile.csv").what;
-    auto const made = make_project(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
     auto const f = make_frontier(made.what, waiting);
     for (std::size_t k = 0; k < f.vertices.size(); k += 25) {
         auto const checked = verify(f.what, certify(f, f.vertices[k].time));

@@ -6,8 +6,8 @@
 #include "coarse_profiles.hpp"
 #include "problems.hpp"
 #include "rheo/frequency/bucket_clocks.hpp"
-#include "rheo/frequency/make_project.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
@@ -19,13 +19,13 @@ namespace {
 constexpr watts blocking{75.0};
 
 struct prepared {
-    made_project made;
+    made_network made;
     frontier curve;
 };
 
 prepared prepare(program const& p, profile const& measured, cost_fit fit = cost_fit::hull, frontier_begin begin = frontier_begin::least_energy)
 {
-    auto made = make_project(make_event_network(p), measured, {blocking, fit});
+    auto made = make_activity_network(make_event_network(p), measured, {blocking, fit});
     REQUIRE(made.reason.empty());
     auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()), begin);
     return {std::move(made), std::move(f)};
@@ -105,8 +105,8 @@ TEST_CASE("over 2400 deadlines of made-up profiles a longer one never takes more
         auto last_total = last_cost;
         for (int step = 0; step < 100; ++step, ++deadlines) {
             auto const deadline = deadline_at(p, step, 99);
-            auto const plan = realise(real, deadline);
-            auto const alone = realise(real, deadline, waiting_until::own_end);
+            auto const plan = round_to_clocks(real, deadline);
+            auto const alone = round_to_clocks(real, deadline, waiting_until::own_end);
             CAPTURE(k, step);
             REQUIRE(plan);
             REQUIRE(nanoseconds_of(plan.plan.time) <= nanoseconds_of(deadline));
@@ -121,7 +121,7 @@ TEST_CASE("over 2400 deadlines of made-up profiles a longer one never takes more
                 REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, claim.flows, deadline) <= plan.plan.cost);
             }
             if (k % 4 == 0 && step % 49 == 17) {  // made for this deadline alone it is the same plan
-                REQUIRE(realise(p.curve, p.made.options, blocking, deadline).plan == plan.plan);
+                REQUIRE(round_to_clocks(p.curve, p.made.options, blocking, deadline).plan == plan.plan);
             }
         }
     }
@@ -146,15 +146,15 @@ TEST_CASE("the rounding of no other fit takes less energy than that of the hull 
         for (int step = 0; step < 20; ++step, ++compared) {
             auto const deadline = deadline_at(hull, step, 20);
             CAPTURE(k, step);
-            REQUIRE(realise(real, deadline).plan.cost <= realise(other, deadline).plan.cost);
+            REQUIRE(round_to_clocks(real, deadline).plan.cost <= round_to_clocks(other, deadline).plan.cost);
         }
         auto const published = published_plans(fitted.made, fitted.curve, blocking);  // at the times that its plans take
         auto const both = make_real_frontier(hull.curve, hull.made.options, blocking, slowest_time(hull.curve), published);
         for (auto const& plan : published) {
             if (plan.time <= slowest_time(hull.curve)) {
                 CAPTURE(k, plan.time.count);
-                REQUIRE(realise(both, plan.time).plan.cost <= plan.cost);
-                auto const less = plan.cost - realise(real, plan.time).plan.cost;
+                REQUIRE(round_to_clocks(both, plan.time).plan.cost <= plan.cost);
+                auto const less = plan.cost - round_to_clocks(real, plan.time).plan.cost;
                 above += less < nanojoules{0} ? 1 : 0;
                 worst = std::min(worst, in_joules(less) / total_energy(hull.curve, plan.cost, plan.time));
                 gained += in_joules(less).count;
@@ -163,7 +163,7 @@ TEST_CASE("the rounding of no other fit takes less energy than that of the hull 
         }
         auto last = std::numeric_limits<std::int64_t>::max();
         for (int step = 0; step <= 50; ++step) {
-            auto const cost = realise(both, deadline_at(hull, step, 50)).plan.cost.count;
+            auto const cost = round_to_clocks(both, deadline_at(hull, step, 50)).plan.cost.count;
             REQUIRE(cost <= last);
             last = cost;
         }
@@ -188,8 +188,8 @@ TEST_CASE("on programs small enough to enumerate real clocks are the optimum, an
             auto const deadline = deadline_at(p, step, 6);
             auto const best = enumerate(p, nanoseconds_of(deadline));
             CAPTURE(k, step);
-            REQUIRE(realise(p.curve, p.made.options, blocking, deadline).plan.cost.count == best.cost);
-            auto const alone = realise(p.curve, p.made.options, blocking, deadline, waiting_until::own_end).plan;
+            REQUIRE(round_to_clocks(p.curve, p.made.options, blocking, deadline).plan.cost.count == best.cost);
+            auto const alone = round_to_clocks(p.curve, p.made.options, blocking, deadline, waiting_until::own_end).plan;
             REQUIRE(total_of(p, alone) == best.total);
             for (auto const& f : {p.curve, prepare(program_of(k, ranks, microbatches), coarse_profile(draw, shape)).curve}) {
                 auto const flows =
@@ -218,7 +218,7 @@ TEST_CASE("beyond what can be enumerated the gap to the optimum is less than hal
             plain.round_down(detail::events_within(p.curve, end), detail::rounding::windows);
             REQUIRE(plain.meet(end));
             plain.fill(end, [](auto const&) {});
-            auto const found = realise(real, deadline).plan;
+            auto const found = round_to_clocks(real, deadline).plan;
             auto const flows = certify(p.curve, std::max(detail::ticks_within(p.curve, deadline), p.curve.vertices.back().time)).flows;
             detail::exact_clocks exact{p.made.what, tables, flows, watts{0.0}, end};
             auto const best = exact.best(plain.choices(), plain.cost(), plain.time());

@@ -4,7 +4,7 @@
 
 #include "problems.hpp"
 #include "rheo/frequency/certificate.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
@@ -41,8 +41,8 @@ TEST_CASE("schedules that split the backward have frontiers; without halves the 
         CAPTURE(name);
         auto const p = make_program(*parse_schedule(name).schedule, {.ranks = 2, .microbatches = 6});
         auto const network = make_event_network(p);
-        CHECK(make_project(network, small_profile(), {watts{50.0}}).reason.starts_with("the profile has nothing for 0I"));
-        auto const made = make_project(network, with_split_backwards(small_profile(), 0.5), {watts{50.0}});
+        CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).reason.starts_with("the profile has nothing for 0I"));
+        auto const made = make_activity_network(network, with_split_backwards(small_profile(), 0.5), {watts{50.0}});
         REQUIRE(made.reason.empty());
         auto const f = make_frontier(made.what, watts{100.0});
         REQUIRE(f.vertices.size() > 1);
@@ -50,7 +50,7 @@ TEST_CASE("schedules that split the backward have frontiers; without halves the 
             REQUIRE(verify(f.what, certify(f, vertex.time)).reason.empty());
         }
         auto const whole = make_frontier(
-            make_project(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})
+            make_activity_network(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})
                 .what,
             watts{100.0});
         CHECK(fastest_time(f) <= fastest_time(whole));

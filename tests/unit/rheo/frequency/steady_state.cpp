@@ -7,8 +7,8 @@
 #include <string>
 
 #include "problems.hpp"
-#include "rheo/frequency/make_project.hpp"
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
@@ -36,10 +36,10 @@ profile uneven_profile(int stages)
     return result;
 }
 
-made_project made_for(any_schedule const& schedule, int ranks, int microbatches)
+made_network made_for(any_schedule const& schedule, int ranks, int microbatches)
 {
     auto const p = make_program(schedule, {.ranks = ranks, .microbatches = microbatches});
-    auto made = make_project(make_event_network(p), uneven_profile(stages_per_copy(p)), {blocking, cost_fit::hull, milliseconds(0.01)});
+    auto made = make_activity_network(make_event_network(p), uneven_profile(stages_per_copy(p)), {blocking, cost_fit::hull, milliseconds(0.01)});
     REQUIRE(made.reason.empty());
     return made;
 }
@@ -108,7 +108,7 @@ TEST_CASE("between vertices and beyond the slowest the plan is the least one as 
         REQUIRE(point.checked.cost == cost_at(whole, time));
         auto const there = frontier_at(curve, point, time);
         auto const deadline = time_of(whole, std::min(time, to));
-        auto const real = realise(there, made.options, blocking, deadline);
+        auto const real = round_to_clocks(there, made.options, blocking, deadline);
         REQUIRE(real.reason.empty());
         REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
         REQUIRE(real.plan.cost >= point.checked.bound - nanojoules{1000});

@@ -14,7 +14,7 @@ using namespace frontier_tests;
 namespace {
 
 struct prepared {
-    made_project made;
+    made_network made;
     frontier curve;
 };
 
@@ -29,7 +29,7 @@ prepared prepare(int ranks, int microbatches)
             measured.rows.push_back(row);
         }
     }
-    auto made = make_project(make_event_network(one_f_one_b::program({.ranks = ranks, .microbatches = microbatches})), measured, {watts{50.0}});
+    auto made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = ranks, .microbatches = microbatches})), measured, {watts{50.0}});
     auto f = make_frontier(made.what, watts{50.0 * ranks});
     return {std::move(made), std::move(f)};
 }
@@ -63,14 +63,14 @@ TEST_CASE("with changes that take time the deadline is kept, and saving gets har
         auto const p = prepare(ranks, 6);
         for (double late : {1.0, 1.1, 1.3}) {
             auto const deadline = fastest_time(p.curve) * late;
-            nanojoules before = realise(p.curve, p.made.options, watts{50.0}, deadline).plan.cost;
+            nanojoules before = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline).plan.cost;
             nanojoules highest{0};
             for (auto const which : p.made.what.curve_of) {
                 auto const& option = p.made.options[static_cast<std::size_t>(which)].front();
                 highest += in_whole_nanojoules(option.energy - watts{50.0} * option.time);
             }
             for (double latency : {0.0001, 0.001, 0.01}) {
-                auto const real = realise(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {latency}});
+                auto const real = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {latency}});
                 REQUIRE(real.reason.empty());
                 REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
                 REQUIRE(end_of(p.made.what.network, real.plan, {latency}) == Approx(real.plan.time.count).margin(1e-6));
@@ -91,8 +91,8 @@ TEST_CASE("with a rule, too, a longer deadline never takes more energy")
         joules last_alone{1e300};
         for (int step = 0; step <= 25; ++step) {
             auto const deadline = fastest_time(p.curve) * (1.0 + 0.017 * step);
-            auto const plan = realise(real, deadline, rule);
-            auto const alone = realise(real, deadline, rule, waiting_until::own_end).plan;
+            auto const plan = round_to_clocks(real, deadline, rule);
+            auto const alone = round_to_clocks(real, deadline, rule, waiting_until::own_end).plan;
             REQUIRE(plan);
             REQUIRE(plan.plan.cost <= last);
             REQUIRE(total_energy(p.curve, alone.cost, alone.time) <= last_alone);
@@ -107,8 +107,8 @@ TEST_CASE("clocks are kept for the dwell time")
 {
     auto const p = prepare(3, 8);
     auto const deadline = fastest_time(p.curve) * 1.2;
-    auto const free = realise(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0)});
-    auto const held = realise(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0), .dwell = milliseconds(30.0)});
+    auto const free = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0)});
+    auto const held = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0), .dwell = milliseconds(30.0)});
     REQUIRE(held.reason.empty());
     auto const& network = p.made.what.network;
     CHECK(switches(network, held.plan) <= switches(network, free.plan));
@@ -130,9 +130,9 @@ TEST_CASE("no rule, no difference; a dwell longer than the iteration leaves one 
 {
     auto const p = prepare(2, 4);
     auto const deadline = fastest_time(p.curve) * 1.3;
-    CHECK(realise(p.curve, p.made.options, watts{50.0}, deadline, {}).plan == realise(p.curve, p.made.options, watts{50.0}, deadline).plan);
-    auto const one = realise(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {0.0}, .dwell = {10.0}});
+    CHECK(round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {}).plan == round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline).plan);
+    auto const one = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {0.0}, .dwell = {10.0}});
     REQUIRE(one.reason.empty());
     CHECK(switches(p.made.what.network, one.plan) == 0);
-    CHECK_FALSE(realise(p.curve, p.made.options, watts{50.0}, fastest_time(p.curve) * 0.9, {.latency = milliseconds(1.0)}));
+    CHECK_FALSE(round_to_clocks(p.curve, p.made.options, watts{50.0}, fastest_time(p.curve) * 0.9, {.latency = milliseconds(1.0)}));
 }

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
@@ -36,7 +36,7 @@ public:
             }
             auto const p = one_f_one_b::program({.ranks = ranks, .microbatches = microbatches});
             found->second =
-                make_frontier(make_project(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)}).what, watts{80.0 * ranks});
+                make_frontier(make_activity_network(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)}).what, watts{80.0 * ranks});
         }
         return found->second;
     }

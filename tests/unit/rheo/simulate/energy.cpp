@@ -2,7 +2,7 @@
 // The account of each rank and the frontier's cost are two ways to the same energy.
 #include "rheo/simulate/energy.hpp"
 
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
@@ -22,11 +22,11 @@ TEST_CASE("computing and waiting of all ranks add up to the frontier's total")
     }
     watts const blocking{70.0};
     for (auto const& p : {one_f_one_b::program({.ranks = 3, .microbatches = 5}), gpipe::program({.ranks = 3, .microbatches = 4})}) {
-        auto const made = make_project(make_event_network(p), measured, {blocking});
+        auto const made = make_activity_network(make_event_network(p), measured, {blocking});
         auto const f = make_frontier(made.what, blocking * 3.0);
         for (double late : {1.0, 1.07, 1.3, 2.0}) {
             auto const time = fastest_time(f) * late;
-            auto const real = realise(f, made.options, blocking, time);
+            auto const real = round_to_clocks(f, made.options, blocking, time);
             REQUIRE(real.reason.empty());
             auto const account = energy_account(f.what.network, real.plan, blocking, time);
             REQUIRE(account.size() == 3);
@@ -39,7 +39,7 @@ TEST_CASE("computing and waiting of all ranks add up to the frontier's total")
             }
             CHECK(computing.count == Approx(real.plan.computing.count));
         }
-        CHECK_THROWS_WITH(energy_account(f.what.network, realise(f, made.options, blocking, fastest_time(f)).plan, blocking, seconds{0.0}),
+        CHECK_THROWS_WITH(energy_account(f.what.network, round_to_clocks(f, made.options, blocking, fastest_time(f)).plan, blocking, seconds{0.0}),
                           "an iteration takes at least as long as its plan");
     }
 }

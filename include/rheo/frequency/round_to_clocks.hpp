@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rheo/frequency/clocked_plan.hpp"
-#include "rheo/frequency/make_project.hpp"
+#include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/real_frontier.hpp"
 
 namespace rheo::inline v0 {
@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 /// The plan for a deadline (or for the end of the frontier, if that is earlier); or why there is none. @pre deadline <= what the frontier was made for
 /// Cost: a pass over the family; where it is exact, a search.
 template <class = void>
-constexpr realised_plan realise(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
+constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
 {
     auto const& what = r.relaxed.what;
     auto const end = deadline.count * 1e9 < static_cast<double>(r.until) ? in_whole_nanoseconds(deadline) : r.until;
@@ -57,10 +57,10 @@ constexpr realised_plan realise(real_frontier const& r, seconds deadline, waitin
 
 /// The same for one deadline. @pre `options` are those the frontier's project was made with
 template <class = void>
-constexpr realised_plan realise(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
+constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
                                 waiting_until waits = waiting_until::deadline)
 {
-    return realise(make_real_frontier(f, options, blocking, deadline), deadline, waits);
+    return round_to_clocks(make_real_frontier(f, options, blocking, deadline), deadline, waits);
 }
 
 }  // namespace rheo::inline v0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real clocks keep the deadline, cost no less than the proof allows and are what every choice of clocks can reach.
-#include "rheo/frequency/realise.hpp"
+#include "rheo/frequency/round_to_clocks.hpp"
 
 #include "problems.hpp"
 #include "rheo/frequency/two_clocks.hpp"
@@ -13,7 +13,7 @@ using namespace frontier_tests;
 namespace {
 
 struct prepared {
-    made_project made;
+    made_network made;
     frontier curve;
     watts blocking;
 };
@@ -21,7 +21,7 @@ struct prepared {
 prepared prepare(program const& p, profile const& measured, seconds unit = {0.0})
 {
     watts const blocking{50.0};
-    auto made = make_project(make_event_network(p), measured, {blocking, cost_fit::hull, unit});
+    auto made = make_activity_network(make_event_network(p), measured, {blocking, cost_fit::hull, unit});
     REQUIRE(made.reason.empty());
     auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()));
     return {std::move(made), std::move(f), blocking};
@@ -86,7 +86,7 @@ TEST_CASE("real clocks keep the deadline and lie between the relaxation and the 
         auto const family = make_real_frontier(p.curve, p.made.options, p.blocking, slowest_time(p.curve));
         for (int step = 0; step <= 10; ++step) {
             auto const deadline = fastest + (slowest_time(p.curve) - fastest) * (0.1 * step);
-            auto const real = realise(family, deadline);
+            auto const real = round_to_clocks(family, deadline);
             REQUIRE(real.reason.empty());
             REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
             auto const relaxed = at(p.curve, deadline).plan;  // at a whole tick: up to one earlier
@@ -112,7 +112,7 @@ TEST_CASE("on small programs real clocks are the best of all choices")
         auto const fastest = fastest_time(p.curve);
         for (int step = 0; step <= 4; ++step) {
             auto const deadline = fastest + (slowest_time(p.curve) - fastest) * (0.25 * step);
-            auto const real = realise(p.curve, p.made.options, p.blocking, deadline);
+            auto const real = round_to_clocks(p.curve, p.made.options, p.blocking, deadline);
             auto const best = best_choice(p, in_whole_nanoseconds(deadline));
             REQUIRE(real.reason.empty());
             REQUIRE(real.plan.cost.count == best);
@@ -124,10 +124,10 @@ TEST_CASE("a deadline that only the fastest clocks meet is met, one below it is 
 {
     auto const p = prepare(one_f_one_b::program({.ranks = 2, .microbatches = 2}), small_profile(), milliseconds(0.7));
     REQUIRE(fastest_time(p.curve) > milliseconds(18.0));  // ticks are rounded up
-    auto const real = realise(p.curve, p.made.options, p.blocking, milliseconds(18.0));
+    auto const real = round_to_clocks(p.curve, p.made.options, p.blocking, milliseconds(18.0));
     REQUIRE(real.reason.empty());
     CHECK(in_whole_nanoseconds(real.plan.time) == 18'000'000);
-    CHECK(realise(p.curve, p.made.options, p.blocking, milliseconds(17.9)).reason ==
+    CHECK(round_to_clocks(p.curve, p.made.options, p.blocking, milliseconds(17.9)).reason ==
           "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer");
 }
 
@@ -138,8 +138,8 @@ TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repai
     auto const coarse = prepare(program, small_profile(), milliseconds(0.7));
     auto const deadline = fastest_time(fine.curve);
     REQUIRE(fastest_time(coarse.curve) > deadline);
-    auto const wanted = realise(fine.curve, fine.made.options, fine.blocking, deadline);
-    auto const real = realise(coarse.curve, coarse.made.options, coarse.blocking, deadline);
+    auto const wanted = round_to_clocks(fine.curve, fine.made.options, fine.blocking, deadline);
+    auto const real = round_to_clocks(coarse.curve, coarse.made.options, coarse.blocking, deadline);
     REQUIRE(real.reason.empty());
     REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
     CHECK(in_joules(real.plan.cost - wanted.plan.cost).count <= 0.02 * wanted.plan.computing.count);
@@ -148,7 +148,7 @@ TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repai
 TEST_CASE("what the profile lacks is said, and ranks can have profiles of their own")
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 2}));
-    CHECK(make_project(network, small_profile(), {watts{50.0}}).reason == "the profile has nothing for 2F0 on rank 2");
+    CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).reason == "the profile has nothing for 2F0 on rank 2");
     auto measured = small_profile();
     auto slow = measured.rows;
     for (auto& row : slow) {
@@ -157,8 +157,8 @@ TEST_CASE("what the profile lacks is said, and ranks can have profiles of their 
         measured.rows.push_back(row);
     }
     auto const even = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2}));
-    auto const same = make_frontier(make_project(even, small_profile(), {watts{50.0}}).what, watts{100.0});
-    auto const own = make_frontier(make_project(even, measured, {watts{50.0}}).what, watts{100.0});
+    auto const same = make_frontier(make_activity_network(even, small_profile(), {watts{50.0}}).what, watts{100.0});
+    auto const own = make_frontier(make_activity_network(even, measured, {watts{50.0}}).what, watts{100.0});
     CHECK(fastest_time(own) > fastest_time(same));
     CHECK(own.what.curves.size() == 4);
 }

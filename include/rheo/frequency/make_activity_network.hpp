@@ -13,7 +13,7 @@
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/exponential_fit.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/trade_off.hpp"
+#include "rheo/frequency/parametric_flow.hpp"
 #include "rheo/schedule/core/text.hpp"
 
 namespace rheo::inline v0 {
@@ -32,11 +32,11 @@ struct frontier_request {
     friend constexpr bool operator==(frontier_request, frontier_request) = default;
 };
 
-/// The answer of make_project: a project and, per operation, its options; or the reason why there is none.
-struct made_project {
-    project what;
+/// The answer of make_activity_network: an activity network and, per operation, its options; or the reason why there is none.
+struct made_network {
+    activity_network what;
     std::vector<std::vector<clock_option>> options;  ///< curve -> the options behind it, fastest first
-    std::string reason;                              ///< empty when there is a project
+    std::string reason;                              ///< empty when there is an activity network
 
     constexpr explicit operator bool() const { return reason.empty(); }
 };
@@ -63,10 +63,10 @@ constexpr stage_costs transfer_times(profile const& measured, program const& p)
 
 /// The project of a network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
 template <class = void>
-constexpr made_project make_project(event_network network, profile const& measured, frontier_request request)
+constexpr made_network make_activity_network(event_network network, profile const& measured, frontier_request request)
 {
     auto const own = request.fit == cost_fit::hull ? microseconds(1.0) : milliseconds(1.0);
-    made_project made{{std::move(network), {}, {}, request.unit > seconds{0.0} ? request.unit : own}, {}, {}};
+    made_network made{{std::move(network), {}, {}, request.unit > seconds{0.0} ? request.unit : own}, {}, {}};
     struct key {
         int row;
         int stage;

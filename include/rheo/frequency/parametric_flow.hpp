@@ -22,16 +22,16 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/project.hpp"
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 template <class = void>
-class trade_off {
+class parametric_flow {
 public:
     /// @pre each operation has a curve; the slowest time fits into 2^31 ticks
-    constexpr explicit trade_off(project const& p)
+    constexpr explicit parametric_flow(activity_network const& p)
     {
         for (auto const& curve : p.curves) {
             first_.push_back(static_cast<int>(times_.size()));

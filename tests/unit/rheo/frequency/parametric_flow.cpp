@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The curve against all plans by enumeration, and each of its slopes against a minimum cut that is computed anew, by
 // Boost.Graph where it is there, else by plain augmenting paths.
-#include "rheo/frequency/trade_off.hpp"
+#include "rheo/frequency/parametric_flow.hpp"
 
 #include <limits>
 #include <queue>
@@ -93,7 +93,7 @@ std::int64_t maximum_flow(int nodes, std::vector<capacity> const& arcs, int sour
 
 /// What one tick less costs at these event times: the least over all cuts of what the arcs forward over it cost, less
 /// what those backward save. Sums over one side's events take the place of the lower bounds.
-std::int64_t least_cut(project const& p, std::vector<std::int32_t> const& events)
+std::int64_t least_cut(activity_network const& p, std::vector<std::int32_t> const& events)
 {
     int const source = 0;
     int const sink = p.network.events - 1;
@@ -127,10 +127,10 @@ std::int64_t least_cut(project const& p, std::vector<std::int32_t> const& events
 }
 
 /// Time -> cost of the whole curve, tick by tick.
-std::map<int, std::int64_t> curve_of_all(project const& p)
+std::map<int, std::int64_t> curve_of_all(activity_network const& p)
 {
     std::map<int, std::int64_t> result;
-    trade_off flow{p};
+    parametric_flow flow{p};
     result[flow.time().count] = flow.cost().count;
     while (flow.saturate()) {
         auto const time = flow.time().count;
@@ -144,9 +144,9 @@ std::map<int, std::int64_t> curve_of_all(project const& p)
     return result;
 }
 
-constexpr project two_in_a_row()
+constexpr activity_network two_in_a_row()
 {
-    project p{make_event_network(one_f_one_b::program({.ranks = 1, .microbatches = 1})), {}, {0, 1}, seconds{1.0}};
+    activity_network p{make_event_network(one_f_one_b::program({.ranks = 1, .microbatches = 1})), {}, {0, 1}, seconds{1.0}};
     p.curves.push_back({{ticks{1}, ticks{2}, ticks{4}}, {nanojoules{9}, nanojoules{2}}, nanojoules{20}});
     p.curves.push_back({{ticks{2}, ticks{5}}, {nanojoules{3}}, nanojoules{30}});
     return p;
@@ -155,7 +155,7 @@ constexpr project two_in_a_row()
 // Two operations after each other: the cheaper tick is bought first, so the slopes are 2, 3, 9; then nothing is left.
 static_assert([] {
     auto const p = two_in_a_row();
-    trade_off flow{p};
+    parametric_flow flow{p};
     std::int64_t const slopes[] = {2, 3, 9};
     int const times[] = {9, 7, 4, 3};
     int k = 0;
@@ -175,7 +175,7 @@ TEST_CASE("the curve is the least cost of all plans, at every tick")
     std::mt19937 draw{8};
     int points = 0;
     for (int round = 0; round < 300; ++round) {
-        auto const p = small_project(draw);
+        auto const p = small_network(draw);
         auto const plans = every_plan(p);
         auto const curve = curve_of_all(p);
         CAPTURE(round);
@@ -197,8 +197,8 @@ TEST_CASE("each slope is a minimum cut of the critical arcs with their lower bou
     std::mt19937 draw{9};
     int cuts = 0;
     for (int round = 0; round < 60; ++round) {
-        auto const p = random_project(draw, random_program(draw, 1 + below(draw, 4), 1 + below(draw, 5), 1 + below(draw, 6)), 3);
-        trade_off flow{p};
+        auto const p = random_network(draw, random_program(draw, 1 + below(draw, 4), 1 + below(draw, 5), 1 + below(draw, 6)), 3);
+        parametric_flow flow{p};
         while (flow.saturate()) {
             REQUIRE(flow.slope().count == least_cut(p, flow.events()));
             flow.advance();
@@ -213,9 +213,9 @@ TEST_CASE("slopes rise from vertex to vertex and the same input gives the same p
 {
     std::mt19937 draw{10};
     for (int round = 0; round < 40; ++round) {
-        auto const p = random_project(draw, random_program(draw, 3, 4, 5), 3);
-        trade_off one{p};
-        trade_off other{p};
+        auto const p = random_network(draw, random_program(draw, 3, 4, 5), 3);
+        parametric_flow one{p};
+        parametric_flow other{p};
         for (std::int64_t before = -1; one.saturate();) {
             REQUIRE(other.saturate());
             REQUIRE(one.slope().count > before);
@@ -233,5 +233,5 @@ TEST_CASE("a network that takes longer than ticks can count is refused")
     auto p = two_in_a_row();
     p.curves[0].times = {ticks{1}, ticks{2}, ticks{2'000'000'000}};
     p.curves[1].times = {ticks{1}, ticks{2'000'000'000}};
-    CHECK_THROWS_WITH(trade_off{p}, "the slowest plan takes more ticks than can be counted: choose a coarser unit");
+    CHECK_THROWS_WITH(parametric_flow{p}, "the slowest plan takes more ticks than can be counted: choose a coarser unit");
 }

@@ -15,24 +15,24 @@
 namespace rheo::inline v0 {
 
 /// A network, the curve of each of its operations, and the length of a tick.
-struct project {
+struct activity_network {
     event_network network;
     std::vector<cost_curve> curves;    ///< a curve per kind of operation
     std::vector<int> curve_of;         ///< operation -> its curve
     seconds unit;
 
-    friend constexpr bool operator==(project const&, project const&) = default;
+    friend constexpr bool operator==(activity_network const&, activity_network const&) = default;
 };
 
 /// The curve of an arc; constant arcs have none.
-constexpr cost_curve const* curve_of(project const& p, event_arc const& arc)
+constexpr cost_curve const* curve_of(activity_network const& p, event_arc const& arc)
 {
     return arc.operation < 0 ? nullptr : &p.curves[static_cast<std::size_t>(p.curve_of[static_cast<std::size_t>(arc.operation)])];
 }
 
 /// The least time of an arc.
 template <class = void>
-constexpr ticks least_time(project const& p, event_arc const& arc)
+constexpr ticks least_time(activity_network const& p, event_arc const& arc)
 {
     auto const* curve = curve_of(p, arc);
     return curve == nullptr ? detail::ticks_above(arc.nanoseconds, detail::whole_unit(p.unit)) : curve->times.front();
@@ -43,7 +43,7 @@ enum class curve_end { fastest, cheapest };
 
 /// How many ticks the network takes then. Cost: a pass over the arcs.
 template <class = void>
-constexpr std::int64_t length_at(project const& p, curve_end where)
+constexpr std::int64_t length_at(activity_network const& p, curve_end where)
 {
     std::vector<std::int64_t> when(static_cast<std::size_t>(p.network.events), 0);
     for (auto const& arc : p.network.arcs) {
