@@ -43,7 +43,7 @@
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/hanayo.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 #include "rheo/schedule/families/interleaved.hpp"
 #include "rheo/schedule/families/interleaved_order.hpp"
 #include "rheo/schedule/families/looped_bfs.hpp"

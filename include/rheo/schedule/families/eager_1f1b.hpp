@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 
 namespace rheo::inline v0 {
 
@@ -21,7 +21,7 @@ struct eager_1f1b {
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<eager_1f1b>(shape);
-        return detail::one_stage_in_turn(shape, {.ahead = 2});
+        return detail::alternate_one_stage(shape, {.forwards = 2});
     }
 
     friend constexpr bool operator==(eager_1f1b, eager_1f1b) = default;

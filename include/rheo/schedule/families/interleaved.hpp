@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 #include "rheo/schedule/families/interleaved_order.hpp"
 
 namespace rheo::inline v0 {
@@ -38,7 +38,7 @@ struct interleaved {
     template <class = void>
     static constexpr rheo::program order(schedule_shape shape)
     {
-        return detail::in_turn(detail::with_groups(shape), {.ahead = 2});
+        return detail::alternate_1f1b(detail::with_groups(shape), {.forwards = 2});
     }
 
     friend constexpr bool operator==(interleaved, interleaved) = default;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
@@ -23,7 +23,7 @@ struct one_f_one_b {
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<one_f_one_b>(shape);
-        return detail::one_stage_in_turn(shape, {.ahead = 1});
+        return detail::alternate_one_stage(shape, {.forwards = 1});
     }
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once

@@ -10,7 +10,7 @@
 #include "rheo/schedule/core/placement.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 
 namespace rheo::inline v0 {
 
@@ -32,7 +32,7 @@ struct seq1f1b {
         for (int rank = 0; rank < shape.ranks; ++rank) {
             auto const item = [&](int k) { return detail::stage_item{stage_id{rank}, microbatch_id{k}}; };
             auto const last_first = [&](int k) { return item(k / slices * slices + slices - 1 - k % slices); };
-            detail::add_in_turn(result, shape.microbatches * slices, {.ahead = shape.ranks - 1 - rank + slices - 1}, item, last_first);
+            detail::add_alternating(result, shape.microbatches * slices, {.forwards = shape.ranks - 1 - rank + slices - 1}, item, last_first);
         }
         return result;
     }

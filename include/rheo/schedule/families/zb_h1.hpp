@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 
 namespace rheo::inline v0 {
 
@@ -22,7 +22,7 @@ struct zb_h1 {
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_h1>(shape);
-        return detail::one_stage_in_turn(shape, {.ahead = 1, .behind = 1, .split = true});
+        return detail::alternate_one_stage(shape, {.forwards = 1, .deferred_weights = 1, .split = true});
     }
 
     friend constexpr bool operator==(zb_h1, zb_h1) = default;

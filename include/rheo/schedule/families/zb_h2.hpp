@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/families/in_turn.hpp"
+#include "rheo/schedule/families/alternate_1f1b.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,7 +29,7 @@ struct zb_h2 {
         for (int rank = 0; rank < shape.ranks; ++rank) {
             auto const below = shape.ranks - 1 - rank;
             auto const item = [&](int k) { return detail::stage_item{stage_id{rank}, microbatch_id{k}}; };
-            detail::add_in_turn(result, shape.microbatches, {.ahead = below + std::min(below, more), .behind = rank + std::min(rank, more), .split = true},
+            detail::add_alternating(result, shape.microbatches, {.forwards = below + std::min(below, more), .deferred_weights = rank + std::min(rank, more), .split = true},
                                 item, item);
         }
         return result;

@@ -41,9 +41,9 @@ struct exact_answer {
 namespace detail {
 
 template <class = void>
-class exact_searching {
+class branch_and_bound {
 public:
-    constexpr exact_searching(list_request const& request, long most_nodes) : request_{&request}, most_nodes_{most_nodes}
+    constexpr branch_and_bound(list_request const& request, long most_nodes) : request_{&request}, most_nodes_{most_nodes}
     {
         auto const kinds = static_cast<std::size_t>(request.split ? 3 : 2);
         stages_ = request.placement.size();
@@ -309,13 +309,13 @@ constexpr exact_answer exact_schedule(list_request const& request, long most_nod
 {
     auto const known = list_schedule(request);
     if (known) {
-        return detail::exact_searching{request, most_nodes}.run(known.what, makespan(known.what, request.costs));
+        return detail::branch_and_bound{request, most_nodes}.run(known.what, makespan(known.what, request.costs));
     }
     if (request.copies == 1) {  // no order does with less: all stages hold a whole microbatch when its first backward begins
         return {{}, {}, {}, false, 0, known.reason};
     }
-    detail::exact_searching searching{request, most_nodes};
-    auto found = searching.run({}, searching.whole_work());
+    detail::branch_and_bound search{request, most_nodes};
+    auto found = search.run({}, search.whole_work());
     if (found.what.rows.empty()) {
         found.reason = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
     }

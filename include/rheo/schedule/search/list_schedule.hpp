@@ -50,9 +50,9 @@ struct list_answer {
 namespace detail {
 
 template <class = void>
-class list_scheduling {
+class list_scheduler {
 public:
-    constexpr explicit list_scheduling(list_request const& request)
+    constexpr explicit list_scheduler(list_request const& request)
         : request_{&request}, result_{placed_program(request.ranks, request.placement, request.copies)}
     {
         result_.slices = request.slices;
@@ -282,12 +282,12 @@ constexpr list_answer list_schedule(list_request const& request)
     expects(request.slices >= 1 && request.copies >= 1, "a list schedule needs a slice and a copy of the model");
     expects(request.costs.size() == request.placement.size(), "a list schedule needs the costs of every stage");
     expects(request.activations.empty() || request.activations.size() == request.placement.size(), "a list schedule needs the activations of every stage");
-    detail::list_scheduling scheduling{request};
-    if (!scheduling.fits()) {
+    detail::list_scheduler scheduler{request};
+    if (!scheduler.fits()) {
         return {{}, {}, "the memory cap does not hold one microbatch on each stage of a rank"};
     }
-    auto what = scheduling.run();
-    return {std::move(what), scheduling.makespan(), {}};
+    auto what = scheduler.run();
+    return {std::move(what), scheduler.makespan(), {}};
 }
 
 }  // namespace rheo::inline v0
