@@ -39,7 +39,7 @@ public:
     {
         using enum rheo::instruction_kind;
         for (auto const i : row) {
-            auto& f = flights_[{i.stage, i.item}];
+            auto& f = inflight_[{i.stage, i.item}];
             switch (i.kind) {
             case receive_activation:
                 f.input.assign(stages_.at(i.stage)->input_bytes() / sizeof(float), 0.01F);
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    struct flight {
+    struct inflight_item {
         std::unique_ptr<rheo::activation> kept;
         std::vector<float> input;         ///< comes
         std::vector<float> above, below;  ///< gradients: what comes, what goes
@@ -81,7 +81,7 @@ private:
     void goes(float const* data, std::size_t size) { message_.assign(data, data + size / sizeof(float)); }
 
     /// As a worker does it; what a stage beside this one on the rank has made is handed over.
-    void compute(rheo::instruction i, flight& f)
+    void compute(rheo::instruction i, inflight_item& f)
     {
         using enum rheo::instruction_kind;
         auto& layers = *stages_.at(i.stage);
@@ -93,10 +93,10 @@ private:
             }
             f.kept->before.clear();
             for (int earlier = item.slice; earlier > 0; --earlier) {
-                f.kept->before.push_back(flights_.at({i.stage, i.item - earlier}).kept.get());
+                f.kept->before.push_back(inflight_.at({i.stage, i.item - earlier}).kept.get());
             }
             if (layers.input_bytes() > 0) {
-                auto const* const from = f.input.empty() ? stages_.at(i.stage - 1)->output(*flights_.at({i.stage - 1, i.item}).kept) : f.input.data();
+                auto const* const from = f.input.empty() ? stages_.at(i.stage - 1)->output(*inflight_.at({i.stage - 1, i.item}).kept) : f.input.data();
                 std::memcpy(layers.input(*f.kept), from, layers.input_bytes());
             }
             if (layers.input_bytes() == 0 || layers.has_loss()) {
@@ -110,7 +110,7 @@ private:
             return;
         }
         if (f.above.empty() && !layers.has_loss()) {
-            std::swap(f.above, flights_.at({i.stage + 1, i.item}).below);
+            std::swap(f.above, inflight_.at({i.stage + 1, i.item}).below);
         }
         auto* const above = layers.has_loss() ? nullptr : f.above.data();
         auto* const below = f.below.empty() ? nullptr : f.below.data();
@@ -126,7 +126,7 @@ private:
     rheo::dataset const* data_;
     std::uint64_t seed_;
     int slices_;
-    std::map<std::pair<int, int>, flight> flights_;  ///< stage, item
+    std::map<std::pair<int, int>, inflight_item> inflight_;  ///< stage, item
     std::vector<float> message_;
     rheo::loss_sum loss_;
 };

@@ -104,18 +104,18 @@ public:
     array<std::byte> lend(memory& where, std::size_t size)
     {
         std::lock_guard const lock{mutex_};
-        if (spare_.empty()) {
+        if (free_list_.empty()) {
             ++made_;
             return {where, std::max(size, std::size_t{1})};
         }
-        auto region = std::move(spare_.back());
-        spare_.pop_back();
+        auto region = std::move(free_list_.back());
+        free_list_.pop_back();
         return region;
     }
     void take_back(array<std::byte>& region)
     {
         std::lock_guard const lock{mutex_};
-        spare_.push_back(std::move(region));
+        free_list_.push_back(std::move(region));
     }
     /// How many there are, lent ones included.
     std::int64_t made() const
@@ -126,7 +126,7 @@ public:
 
 private:
     mutable std::mutex mutex_;
-    std::vector<array<std::byte>> spare_;
+    std::vector<array<std::byte>> free_list_;
     std::int64_t made_ = 0;
 };
 

@@ -62,10 +62,10 @@ std::vector<stage*> worker::stages() const
 
 int worker::message_of(int stage, int item) const { return stage * static_cast<int>(items_in_messages(job_->config.train)) + item; }
 
-worker::flight& worker::flight_of(item_key key)
+worker::inflight_item& worker::item_of(item_key key)
 {
-    auto const [place, is_new] = flights_.try_emplace(key, *job_->on);
-    if (auto& spare = spare_[key.first]; is_new && !spare.empty()) {
+    auto const [place, is_new] = inflight_.try_emplace(key, *job_->on);
+    if (auto& spare = free_list_[key.first]; is_new && !spare.empty()) {
         place->second = std::move(spare.back());
         spare.pop_back();
     }
@@ -83,20 +83,20 @@ void worker::wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& 
 void worker::finish(item_key key)
 {
     if (--todo_of(key).instructions == 0) {
-        auto const place = flights_.find(key);
-        leaving_.emplace_back(key.first, std::move(place->second));
-        flights_.erase(place);
+        auto const place = inflight_.find(key);
+        draining_.emplace_back(key.first, std::move(place->second));
+        inflight_.erase(place);
     }
 }
 
 /// What a flight had is the next one's; an item that had no backward gives its memory back here.
-void worker::land(int number, flight f)
+void worker::recycle(int number, inflight_item f)
 {
     if (f.kept != nullptr) {
         stage_of(number).layers->release(*f.kept);
     }
     f.receiving_input = f.receiving_gradient = f.sending_output = f.sending_gradient = false;
-    spare_[number].push_back(std::move(f));
+    free_list_[number].push_back(std::move(f));
 }
 
 /// One instruction is done: whoever waited for it alone leaves.
@@ -113,8 +113,8 @@ void worker::finish(instruction i)
 
 void worker::retire(mpi::messenger& messages, bool wait_for_sends)
 {
-    for (std::size_t i = 0; i < leaving_.size();) {
-        auto& [number, f] = leaving_[i];
+    for (std::size_t i = 0; i < draining_.size();) {
+        auto& [number, f] = draining_[i];
         auto const finished = [&](bool& sending, mpi::messenger::ticket ticket) {
             if (sending && (wait_for_sends || messages.done(ticket))) {
                 wait(sending, ticket, messages);
@@ -124,8 +124,8 @@ void worker::retire(mpi::messenger& messages, bool wait_for_sends)
         };
         bool const output = finished(f.sending_output, f.output_sent);
         if (finished(f.sending_gradient, f.gradient_sent) && output) {
-            land(number, std::move(f));
-            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+            recycle(number, std::move(f));
+            draining_.erase(draining_.begin() + static_cast<std::ptrdiff_t>(i));
         } else {
             ++i;
         }

@@ -81,8 +81,8 @@ private:
     using item_key = std::pair<int, int>;  ///< stage, item
 
     /// What is here of an item on a stage.
-    struct flight {
-        explicit flight(back_end& on) : input{on.messages()}, output{on.messages()}, gradient_in{on}, gradient_out{on} {}
+    struct inflight_item {
+        explicit inflight_item(back_end& on) : input{on.messages()}, output{on.messages()}, gradient_in{on}, gradient_out{on} {}
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
         array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory
@@ -103,22 +103,22 @@ private:
     void begin_row(std::span<instruction const> row, std::span<microbatch_work const> work);
     void execute(instruction i, section const& in);
     void reduce(instruction i, section const& in);
-    void begin_forward(instruction i, flight& f, section const& in);
+    void begin_forward(instruction i, inflight_item& f, section const& in);
     void end_forward(instruction i, loss_sum const& loss, section const& in);
-    void begin_backward(instruction i, flight& f, section const& in);
-    void compute_backward(instruction i, flight& f, section const& in, tile_pool* pool);
-    void end_backward(instruction i, flight& f, section const& in);
+    void begin_backward(instruction i, inflight_item& f, section const& in);
+    void compute_backward(instruction i, inflight_item& f, section const& in, tile_pool* pool);
+    void end_backward(instruction i, inflight_item& f, section const& in);
     void overlapped(instruction up, instruction down, section const& in);
-    void weight_gradient(instruction i, flight& f, section const& in);
+    void weight_gradient(instruction i, inflight_item& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
-    std::span<std::byte const> output_on_host(place_of_stage const& here, flight& f);
+    std::span<std::byte const> output_on_host(place_of_stage const& here, inflight_item& f);
     mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages);
     mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages);
     void show_energy();
     void finish(item_key key);
     void finish(instruction i);
-    flight& flight_of(item_key key);
-    void land(int stage, flight f);
+    inflight_item& item_of(item_key key);
+    void recycle(int stage, inflight_item f);
     place_of_stage& stage_of(int number) { return stages_.at(number); }
     todo& todo_of(item_key key) { return stage_of(key.first).items[static_cast<std::size_t>(key.second)]; }
     int slices() const { return job_->shape().slices; }
@@ -143,9 +143,9 @@ private:
     activation_meter meter_;  ///< of all stages that live here
     recompute_buffers recompute_buffers_;  ///< of all of them, too
     std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed
-    std::map<item_key, flight> flights_;
-    std::map<int, std::vector<flight>> spare_;  ///< stage -> buffers of items that are done
-    std::vector<std::pair<int, flight>> leaving_;  ///< with their stage: done but for their sends
+    std::map<item_key, inflight_item> inflight_;
+    std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done
+    std::vector<std::pair<int, inflight_item>> draining_;  ///< with their stage: done but for their sends
     std::deque<reduction> reductions_;  ///< of the units that this rank holds
     std::vector<reduction*> by_unit_;
     std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on

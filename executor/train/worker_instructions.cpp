@@ -33,7 +33,7 @@ void worker::reduce(instruction i, section const& in)
 }
 
 /// The input of a forward, and the tokens.
-void worker::begin_forward(instruction i, flight& f, section const& in)
+void worker::begin_forward(instruction i, inflight_item& f, section const& in)
 {
     auto& here = stage_of(i.stage);
     auto& layers = *here.layers;
@@ -47,10 +47,10 @@ void worker::begin_forward(instruction i, flight& f, section const& in)
     auto& a = *f.kept;
     a.before.clear();
     for (int earlier = slice; earlier > 0; --earlier) {
-        a.before.push_back(flights_.at({i.stage, i.item - earlier}).kept.get());
+        a.before.push_back(inflight_.at({i.stage, i.item - earlier}).kept.get());
     }
     if (here.before_is_mine) {
-        job_->on->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*flights_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
+        job_->on->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
     } else if (here.before.value >= 0) {
         job_->on->copy(layers.input(a), f.input.data(), f.input.size());
     }
@@ -97,7 +97,7 @@ void worker::count_contributions(stage& layers, microbatch_id item, layer_id low
     contributions_ += std::ssize(added_);
 }
 
-void worker::begin_backward(instruction i, flight& f, section const& in)
+void worker::begin_backward(instruction i, inflight_item& f, section const& in)
 {
     wait(f.receiving_gradient, f.gradient_received, in.messages);
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
@@ -109,7 +109,7 @@ void worker::begin_backward(instruction i, flight& f, section const& in)
 }
 
 /// Whole, or the input gradient alone. @param pool whose threads compute; null: the stage's own
-void worker::compute_backward(instruction i, flight& f, section const& in, tile_pool* pool)
+void worker::compute_backward(instruction i, inflight_item& f, section const& in, tile_pool* pool)
 {
     auto& layers = *stage_of(i.stage).layers;
     auto item = item_for(i.item, in);
@@ -126,7 +126,7 @@ void worker::compute_backward(instruction i, flight& f, section const& in, tile_
 }
 
 /// Books what a backward has added, and hands its gradient over where the stage before is here.
-void worker::end_backward(instruction i, flight& f, section const& in)
+void worker::end_backward(instruction i, inflight_item& f, section const& in)
 {
     auto& here = stage_of(i.stage);
     bool const whole = i.kind == instruction_kind::backward;
@@ -134,13 +134,13 @@ void worker::end_backward(instruction i, flight& f, section const& in)
         count_contributions(*here.layers, microbatch_id{i.item}, lowest_of(*here.layers, microbatch_of(i.item)), in);
     }
     if (here.before_is_mine && todo_of({i.stage - 1, i.item}).backward) {
-        std::swap(flights_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
+        std::swap(inflight_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
     }
     computed(i, began_);
     job_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
 }
 
-void worker::weight_gradient(instruction i, flight& f, section const& in)
+void worker::weight_gradient(instruction i, inflight_item& f, section const& in)
 {
     auto& layers = *stage_of(i.stage).layers;
     microbatch_id const contribution{i.item};
@@ -160,8 +160,8 @@ void worker::overlapped(instruction up, instruction down, section const& in)
         halves_[0] = std::make_unique<tile_pool>(threads / 2);
         halves_[1] = std::make_unique<tile_pool>(threads - threads / 2);
     }
-    auto& forward_item = flight_of({up.stage, up.item});
-    auto& backward_item = flight_of({down.stage, down.item});
+    auto& forward_item = item_of({up.stage, up.item});
+    auto& backward_item = item_of({down.stage, down.item});
     begin_forward(up, forward_item, in);
     begin_backward(down, backward_item, in);
     auto& layers = *stage_of(up.stage).layers;
@@ -193,7 +193,7 @@ void worker::overlapped(instruction up, instruction down, section const& in)
 }
 
 /// Where a message finds the output.
-std::span<std::byte const> worker::output_on_host(place_of_stage const& here, flight& f)
+std::span<std::byte const> worker::output_on_host(place_of_stage const& here, inflight_item& f)
 {
     auto const* const output = here.layers->output(*f.kept);
     auto const size = here.layers->output_bytes();
@@ -234,7 +234,7 @@ void worker::execute(instruction i, section const& in)
         reduce(i, in);
         return;
     }
-    auto& f = flight_of({i.stage, i.item});
+    auto& f = item_of({i.stage, i.item});
     auto& here = stage_of(i.stage);
     auto& messages = in.messages;
     switch (i.kind) {
