@@ -124,7 +124,7 @@ void measure(arguments const& wanted_by_user)
     auto const state = state_of(runs);
     auto const first = make_first_plan(runs, config, ranks);
     if (!first) {
-        fmt::print(stderr, "{}\n", first.cannot);
+        fmt::print(stderr, "{}\n", first.error);
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());

@@ -23,20 +23,20 @@ energy_reader::energy_reader(std::string const& library)
     cuda::check(cudaDeviceGetPCIBusId(address, sizeof address, 0), "cudaDeviceGetPCIBusId");
     auto const loaded = power::nvml_library::load(library.empty() ? power::nvml_library::default_name : library);
     if (!loaded) {
-        sentence_ = loaded.why().sentence;
+        message_ = loaded.error().message;
         return;
     }
     auto opened = power::nvml_device::open(*loaded, address);
     if (!opened) {
-        sentence_ = opened.why().sentence;
+        message_ = opened.error().message;
         return;
     }
     if (auto const joules = opened->energy(); !joules) {
-        sentence_ = joules.why().sentence;
+        message_ = joules.error().message;
         return;
     }
     device_ = std::make_unique<device>(device{std::move(*opened)});
-    sentence_ = "by NVML";
+    message_ = "by NVML";
 }
 
 double energy_reader::of_one(std::function<void()> const& call, double seconds, double long_enough) const

@@ -22,12 +22,12 @@ public:
     double of_one(std::function<void()> const& call, double seconds, double long_enough) const;
     double clock_mhz() const;  ///< now; 0: it cannot be read
     /// What is read, or why nothing is.
-    std::string const& sentence() const { return sentence_; }
+    std::string const& message() const { return message_; }
 
 private:
     struct device;
     std::unique_ptr<device> device_;
-    std::string sentence_;
+    std::string message_;
 };
 
 }  // namespace bench

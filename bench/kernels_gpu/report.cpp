@@ -21,7 +21,7 @@ std::string with_digits(double value, int digits)
     return text;
 }
 
-std::string sentence(measurement const& r)
+std::string message(measurement const& r)
 {
     return r.kernel + " " + r.type + ", " + r.shape + ": " + with_digits(r.seconds * 1e6, 1) + " us, " + with_digits(100 * r.share, 1) + " % of the limit";
 }
@@ -39,7 +39,7 @@ log_chart roofline(results const& from, std::string const& type)
         chart_series s{.name = family, .points = {}};
         for (auto const& r : from.rows()) {
             if (r.type == type && begins(r, family) && r.bytes > 0) {
-                s.points.push_back({r.flops / r.bytes, r.flops / r.seconds * 1e-12, sentence(r)});
+                s.points.push_back({r.flops / r.bytes, r.flops / r.seconds * 1e-12, message(r)});
             }
         }
         chart.series.push_back(std::move(s));

@@ -73,7 +73,7 @@ results::results(options const& asked) : asked_{asked}
         std::printf("%s\n", heading().c_str());
     } else {
         std::printf("%s: a copy moves %.1f GB/s; a product makes %.1f Tflop/s in bf16, %.1f in fp32. Energy: %s\n\n%-34s %-5s %-28s %10s %9s %9s %7s %10s\n",
-                    device_.c_str(), copy_ * 1e-9, peak_["bf16"] * 1e-12, peak_["fp32"] * 1e-12, energy_->sentence().c_str(), "kernel", "type", "shape", "us",
+                    device_.c_str(), copy_ * 1e-9, peak_["bf16"] * 1e-12, peak_["fp32"] * 1e-12, energy_->message().c_str(), "kernel", "type", "shape", "us",
                     "GB/s", "Tflop/s", "share", "uJ/token");
     }
 }

@@ -56,14 +56,14 @@ public:
         auto const ranks = static_cast<int>(members.members.size());
         auto const runs = fused(gpt_model(config.model));
         auto first = make_first_plan(runs, config, ranks);
-        cannot_ = first.cannot;
-        if (!cannot_.empty()) {
+        error_ = first.error;
+        if (!error_.empty()) {
             return;
         }
         plan_ = std::move(first.what);
         auto made = schedule_of(plan_, 0);
-        cannot_ = made.reason;
-        if (!cannot_.empty()) {
+        error_ = made.error;
+        if (!error_.empty()) {
             return;
         }
         compute_ = std::move(made.compute);
@@ -102,7 +102,7 @@ public:
     family& operator=(family const&) = delete;
 
     std::string const& name() const { return name_; }
-    std::string const& cannot() const { return cannot_; }  ///< why the family has no program here; empty when it has
+    std::string const& error() const { return error_; }  ///< why the family has no program here; empty when it has
 
     /// What a step takes by the library, where operations take what they took when they were measured by themselves and a message that time; or operations the time that they wait.
     double predicted(rheo::seconds message) const { return rheo::makespan(compute_, with_messages(costs_, waits_ ? modelled_message() : message)).count; }
@@ -185,7 +185,7 @@ private:
     }
 
     std::string name_;
-    std::string cannot_;
+    std::string error_;
     rheo::mpi::generation const* members_;
     bool waits_;
     rheo::plan plan_;

@@ -184,7 +184,7 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
         add(schedule);
     }
     auto const own = families.size();
-    auto const first = std::find_if(families.begin(), families.end(), [](auto const& each) { return each->cannot().empty(); });
+    auto const first = std::find_if(families.begin(), families.end(), [](auto const& each) { return each->error().empty(); });
     for (auto const name = first != families.end() ? (*first)->name() : "";
          !name.empty() && families.size() + 1 < own + static_cast<std::size_t>(wanted.copies);) {
         add(name);
@@ -201,7 +201,7 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
         pace.push_back(0);
         for (auto const f : order_of_turn(static_cast<std::size_t>(repeat), own, families.size())) {
             auto& each = *families[f];
-            if (!each.cannot().empty()) {
+            if (!each.error().empty()) {
                 continue;
             }
             for (int step = 0; step < (wanted.kernels ? 2 : 1); ++step) {
@@ -227,8 +227,8 @@ result measured_in_turns(arguments const& wanted, mpi::generation const& members
     std::vector<double> copies;
     for (std::size_t f = 0; f < families.size(); ++f) {
         auto const& each = *families[f];
-        auto const r = each.cannot().empty() ? row_of(each.name(), times[f], pace) : row{each.name(), each.cannot()};
-        if (each.cannot().empty() && (f >= own || copies.empty())) {
+        auto const r = each.error().empty() ? row_of(each.name(), times[f], pace) : row{each.name(), each.error()};
+        if (each.error().empty() && (f >= own || copies.empty())) {
             copies.push_back(r.measured);
         }
         if (f < own) {
@@ -287,7 +287,7 @@ void print(arguments const& wanted, int ranks, result const& found)
                                {"over_predicted", r.over_predicted},
                                {"over_explained", r.over_explained}});
             } else {
-                object["cannot"] = r.instead;
+                object["error"] = r.instead;
             }
             fmt::print("{}\n", object.dump());
         }

@@ -87,7 +87,7 @@ def work(given):
                 durations.append(longest.item())
             result["step_s"] = sorted(durations[1:])[given.repeats // 2]
         except Exception as error:  # a version without the schedule, or one that it refuses: the same on all ranks
-            result["cannot"] = f"{type(error).__name__}: {error}".splitlines()[0]
+            result["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
         if rank == 0:
             print(json.dumps(result), flush=True)
     dist.destroy_process_group()
@@ -146,7 +146,7 @@ def main():
             for line in lines:
                 if key in line:
                     times[line["schedule"]][whose].append(line[key])
-                rows.get(line.get("schedule"), {}).update({k: line[k] for k in ("of_torch", "version", "cannot") if k in line})
+                rows.get(line.get("schedule"), {}).update({k: line[k] for k in ("of_torch", "version", "error") if k in line})
     if not given.json:
         print(f"{given.ranks} ranks, {given.microbatches} microbatches, medians of {given.turns} turns, ms; PyTorch {torch.__version__}\n"
               f"  {'schedule':<16}{'rheo':>10}{'PyTorch':>10}{'PyTorch/rheo':>14}")

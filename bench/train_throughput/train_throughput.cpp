@@ -263,7 +263,7 @@ int main(int argc, char** argv)
     double const bandwidth = memory_bandwidth(pool);
     auto const result = run(MPI_COMM_WORLD, gpt_model(config.model), config, {.quiet = true});
     if (result.exit_code != 0) {
-        fmt::print(stderr, "{}\n", result.record.sentence);
+        fmt::print(stderr, "{}\n", result.record.message);
         leave_job(result);
     }
     std::vector<double> durations;

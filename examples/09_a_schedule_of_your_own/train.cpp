@@ -44,7 +44,7 @@ int main(int argc, char** argv)
 
     auto const result = rheo::run<my_model, in_pairs>(MPI_COMM_WORLD, config, {.quiet = true});
     if (result.is_reporter) {
-        std::printf("%lld steps in pairs, %s\n", static_cast<long long>(result.record.steps.value), result.record.sentence.c_str());
+        std::printf("%lld steps in pairs, %s\n", static_cast<long long>(result.record.steps.value), result.record.message.c_str());
     }
     rheo::leave_job(result);
 }

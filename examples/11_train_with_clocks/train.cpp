@@ -53,7 +53,7 @@ int main(int argc, char** argv)
                 std::printf("%s\n", line.substr(at, line.rfind('"') - at).c_str());
             }
         }
-        std::printf("%lld steps, %s, %s\n", static_cast<long long>(result.record.steps.value), result.record.sentence.c_str(),
+        std::printf("%lld steps, %s, %s\n", static_cast<long long>(result.record.steps.value), result.record.message.c_str(),
                     result.record.energy.count > 0 ? "joules counted" : "no joules");
     }
     rheo::leave_job(result);

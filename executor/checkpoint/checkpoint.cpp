@@ -153,7 +153,7 @@ void checkpoint::verify() const
     });
 }
 
-std::string checkpoint::why_not(collection const& state) const
+std::string checkpoint::load_error(collection const& state) const
 {
     auto const& stored = manifest_.tensors;
     for (auto const& tensor : state.tensors) {

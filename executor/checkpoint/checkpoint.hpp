@@ -105,7 +105,7 @@ public:
     void verify() const;
 
     /// Why a model with this collection cannot go on from it (another tensor, another shape); else empty.
-    std::string why_not(collection const& state) const;
+    std::string load_error(collection const& state) const;
     /// The scales of `state` become those of the checkpoint; where it has none they stay. One that was written with sums of the other kind gives rows the scale of
     /// their tensor, or a tensor the least of its rows, moved by the bits that 64 have more. @pre why_not of the state's collection is empty
     void read_scales(resident_state& state, int microbatches) const;

@@ -16,9 +16,9 @@ namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::filesystem::path const& path, char const* what, int reason)
+[[noreturn]] void refuse(std::filesystem::path const& path, char const* what, int error)
 {
-    throw file_error{fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(reason))};
+    throw file_error{fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(error))};
 }
 
 /// Repeats a system call that a signal interrupted.
@@ -44,9 +44,9 @@ input_file::input_file(std::filesystem::path path)
     }
     struct stat about{};
     if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
-        auto const reason = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+        auto const error = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
         ::close(descriptor_);
-        refuse(path_, "read", reason);
+        refuse(path_, "read", error);
     }
     bytes_ = about.st_size;
 }
@@ -129,10 +129,10 @@ void sync_folder(std::filesystem::path const& folder)
         refuse(folder, "opened", errno);
     }
     int const code = uninterrupted([&] { return ::fsync(descriptor); });
-    int const reason = errno;
+    int const error = errno;
     ::close(descriptor);
-    if (code != 0 && reason != EINVAL) {  // a file system that cannot sync folders keeps them in order by itself
-        refuse(folder, "written to disk", reason);
+    if (code != 0 && error != EINVAL) {  // a file system that cannot sync folders keeps them in order by itself
+        refuse(folder, "written to disk", error);
     }
 }
 

@@ -43,7 +43,7 @@ checkpoint_entry entry_from(json const& value)
     auto const found = std::find_if(std::begin(kept_roles), std::end(kept_roles), [&](tensor_role r) { return name_of(r) == role; });
     auto const& box = list_member(value, "box");
     if (found == std::end(kept_roles) || box.size() != 4) {
-        throw json_refusal{fmt::format("has an entry of '{}' with the role '{}' and {} bounds", entry.tensor, role, box.size())};
+        throw json_error{fmt::format("has an entry of '{}' with the role '{}' and {} bounds", entry.tensor, role, box.size())};
     }
     entry.role = *found;
     std::int64_t bounds[4];
@@ -67,7 +67,7 @@ std::vector<checkpoint_file> files_from(json const& list)
     for (auto const& value : list) {
         files.push_back({text_member(value, "name"), integer_member(value, "bytes", {}), digest_member(value, "header_digest"), {}});
         if (!plain(files.back().name) || !names.insert(files.back().name).second) {
-            throw json_refusal{fmt::format("names the file '{}', which is twice there or no name of a file in its folder", files.back().name)};
+            throw json_error{fmt::format("names the file '{}', which is twice there or no name of a file in its folder", files.back().name)};
         }
         for (auto const& entry : list_member(value, "entries")) {
             files.back().entries.push_back(entry_from(entry));
@@ -98,7 +98,7 @@ checkpoint_tensor tensor_from(json const& value)
                              {}};
     std::int64_t count = 0;
     if (__builtin_mul_overflow(tensor.shape.rows, tensor.shape.columns, &count) || count > most_elements) {
-        throw json_refusal{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
+        throw json_error{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
     }
     if (!member(value, "scale_log2").is_null()) {
         tensor.scale_log2 = static_cast<int>(integer_member(value, "scale_log2", {least_scale_log2, largest_scale_log2}));
@@ -108,7 +108,7 @@ checkpoint_tensor tensor_from(json const& value)
             tensor.row_scales_log2.push_back(static_cast<int>(integer_of(scale, "row_scales_log2", {least_row_scale_log2, largest_row_scale_log2})));
         }
         if (std::ssize(tensor.row_scales_log2) != tensor.shape.rows) {
-            throw json_refusal{
+            throw json_error{
                 fmt::format("has the tensor '{}' with {} rows and {} scales of rows", tensor.name, tensor.shape.rows, tensor.row_scales_log2.size())};
         }
     }
@@ -122,7 +122,7 @@ void check_coverage(checkpoint_manifest const& manifest)
     for (auto const& tensor : manifest.tensors) {
         for (auto const role : kept_roles) {
             if (!boxes.try_emplace({tensor.name, role}).second) {
-                throw json_refusal{fmt::format("has the tensor '{}' twice", tensor.name)};
+                throw json_error{fmt::format("has the tensor '{}' twice", tensor.name)};
             }
         }
     }
@@ -130,7 +130,7 @@ void check_coverage(checkpoint_manifest const& manifest)
         for (auto const& entry : file.entries) {
             auto const found = boxes.find({entry.tensor, entry.role});
             if (found == boxes.end()) {
-                throw json_refusal{fmt::format("has an entry of '{}' in '{}', but no such tensor", entry.tensor, file.name)};
+                throw json_error{fmt::format("has an entry of '{}' in '{}', but no such tensor", entry.tensor, file.name)};
             }
             found->second.push_back(entry.box);
         }
@@ -149,7 +149,7 @@ void check_coverage(checkpoint_manifest const& manifest)
                 }
             }
             if (!good || count != (tensor.is_parameter ? elements(tensor.shape) : 0)) {
-                throw json_refusal{fmt::format("does not have each element of '{}' ({}) in exactly one file", tensor.name, name_of(role))};
+                throw json_error{fmt::format("does not have each element of '{}' ({}) in exactly one file", tensor.name, name_of(role))};
             }
         }
     }
@@ -160,8 +160,8 @@ auto with_name(std::string const& name, Read read)
 {
     try {
         return read();
-    } catch (json_refusal const& refusal) {
-        throw checkpoint_error{fmt::format("'{}' {}", name, refusal.what())};
+    } catch (json_error const& error) {
+        throw checkpoint_error{fmt::format("'{}' {}", name, error.what())};
     }
 }
 
@@ -170,7 +170,7 @@ std::int64_t check_schema(json const& value)
 {
     auto const schema = integer_member(value, "schema", {0, INT32_MAX});
     if (schema < oldest_checkpoint_schema || schema > checkpoint_schema) {
-        throw json_refusal{
+        throw json_error{
             fmt::format("has schema {}; this version of rheo ({}) reads schemas {} to {}", schema, RHEO_VERSION, oldest_checkpoint_schema, checkpoint_schema)};
     }
     return schema;
@@ -297,7 +297,7 @@ checkpoint_manifest parse_manifest(std::string_view text, std::string const& nam
         }
         check_coverage(m);
         if (digest_member(value, "state_digest") != (schema == 1 ? digest_of_entries(m) : m.digest())) {  // the first schema left out the scales
-            throw json_refusal{"has a 'state_digest' that is not the sum of its entries and scales"};
+            throw json_error{"has a 'state_digest' that is not the sum of its entries and scales"};
         }
         return m;
     });

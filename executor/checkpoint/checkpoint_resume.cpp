@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> keys_of(std::string_view toml)
 
 }  // namespace
 
-std::string fingerprint_difference::sentence() const { return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning); }
+std::string fingerprint_difference::message() const { return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning); }
 
 std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now)
 {
@@ -146,13 +146,13 @@ std::vector<fingerprint_difference> differences(std::span<fingerprint_line const
     return result;
 }
 
-std::string sentence_about(std::span<fingerprint_difference const> differences)
+std::string message_about(std::span<fingerprint_difference const> differences)
 {
     std::string text;
     std::string of_machine;
     std::string remedy;
     for (auto const& d : differences) {
-        text += (text.empty() ? "" : "; ") + d.sentence();
+        text += (text.empty() ? "" : "; ") + d.message();
         if (d.of_machine) {
             of_machine += (of_machine.empty() ? "" : " and ") + d.what;
             remedy += d.what == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now)

@@ -23,7 +23,7 @@ struct fingerprint_difference {
     bool of_machine = false;  ///< BLAS, kernels: no key of the config sets it back
 
     /// "the seed was 1 and is now 2: ..."
-    std::string sentence() const;
+    std::string message() const;
 
     friend bool operator==(fingerprint_difference const&, fingerprint_difference const&) = default;
 };
@@ -33,7 +33,7 @@ std::vector<fingerprint_difference> differences(std::span<fingerprint_line const
 
 /// Why a run does not go on with the same bits: every difference, and where the cause lies when it is not in the config.
 /// @pre there is a difference
-std::string sentence_about(std::span<fingerprint_difference const> differences);
+std::string message_about(std::span<fingerprint_difference const> differences);
 
 /// Keys whose value is another one than in the checkpoint's config: "run.threads was 1 and is now 2". Both in TOML, as to_toml writes it.
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now);

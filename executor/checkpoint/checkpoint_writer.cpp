@@ -94,7 +94,7 @@ struct checkpoint_writer::impl {
     bool quit = false;
     writer_state state = writer_state::idle;
     std::uint64_t epoch = 0;  ///< of the part at hand; another one: it was abandoned
-    std::string sentence{};
+    std::string message{};
     writing_record written{};
     step_id step{};           ///< of the part at hand, and its place
     generation_id generation{};
@@ -155,7 +155,7 @@ struct checkpoint_writer::impl {
             forgotten = forgotten || epoch != which;
             if (!forgotten) {
                 state = failure.empty() ? writer_state::ready : writer_state::failed;
-                sentence = failure;
+                message = failure;
                 written = failure.empty() ? writing_record{part.step, size, duration} : written;
             }
         }
@@ -177,7 +177,7 @@ struct checkpoint_writer::impl {
         }
         std::lock_guard const lock{mutex};
         state = done ? writer_state::published : writer_state::failed;
-        sentence = failure;
+        message = failure;
         changed.notify_all();
     }
 };
@@ -208,7 +208,7 @@ void checkpoint_writer::begin(checkpoint_part part)
     i.changed.wait(lock, [&i] { return i.state != writer_state::publishing; });
     expects(i.state != writer_state::writing && i.state != writer_state::ready, "a part of a checkpoint is begun when no other one is at hand");
     i.state = writer_state::writing;
-    i.sentence.clear();
+    i.message.clear();
     i.step = part.step;
     i.generation = part.generation;
     i.rank = part.rank;
@@ -221,10 +221,10 @@ writer_state checkpoint_writer::state() const
     return impl_->state;
 }
 
-std::string checkpoint_writer::sentence() const
+std::string checkpoint_writer::message() const
 {
     std::lock_guard const lock{impl_->mutex};
-    return impl_->sentence;
+    return impl_->message;
 }
 
 writing_record checkpoint_writer::written() const
@@ -239,7 +239,7 @@ void checkpoint_writer::publish(checkpoint_publication what)
     auto& i = *impl_;
     expects(i.state != writer_state::writing && i.state != writer_state::publishing, "a checkpoint is published when its parts are ready, once");
     i.state = writer_state::publishing;
-    i.sentence.clear();
+    i.message.clear();
     i.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(what))] { i.publish(*shared); });
 }
 

@@ -100,7 +100,7 @@ public:
     /// @pre state() is neither writing nor ready
     void begin(checkpoint_part part);
     writer_state state() const;
-    std::string sentence() const;     ///< why it failed, with the file's name; empty unless failed
+    std::string message() const;     ///< why it failed, with the file's name; empty unless failed
     writing_record written() const;   ///< of the last part that became ready
 
     /// Starts to publish what all ranks have written; returns at once. @pre all parts are ready; exactly one rank calls it, whether it

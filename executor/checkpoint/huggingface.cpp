@@ -42,7 +42,7 @@ Value optional_member(json const& object, char const* key, Value otherwise)
     try {
         return found->template get<Value>();
     } catch (json::exception const&) {
-        throw json_refusal{fmt::format("has a '{}' of a kind that was not expected", key)};
+        throw json_error{fmt::format("has a '{}' of a kind that was not expected", key)};
     }
 }
 
@@ -51,11 +51,11 @@ void check_kind(json const& config, gpt_shape const& shape)
 {
     auto const must_be = [&](char const* key, auto value) {
         if (optional_member(config, key, value) != value) {
-            throw json_refusal{fmt::format("has another '{}' than {}; such a model is computed otherwise", key, value)};
+            throw json_error{fmt::format("has another '{}' than {}; such a model is computed otherwise", key, value)};
         }
     };
     if (text_member(config, "model_type") != "gpt2") {
-        throw json_refusal{fmt::format("is of the model type '{}'; only 'gpt2' can be taken", text_member(config, "model_type"))};
+        throw json_error{fmt::format("is of the model type '{}'; only 'gpt2' can be taken", text_member(config, "model_type"))};
     }
     must_be("activation_function", std::string{"gelu_new"});
     must_be("scale_attn_weights", true);
@@ -63,7 +63,7 @@ void check_kind(json const& config, gpt_shape const& shape)
     must_be("add_cross_attention", false);
     must_be("n_inner", std::int64_t{4} * shape.width);
     if (auto const epsilon = optional_member(config, "layer_norm_epsilon", norm_epsilon); std::abs(epsilon - norm_epsilon) > 1e-12) {
-        throw json_refusal{fmt::format("has layer_norm_epsilon {}; here it is {}", epsilon, norm_epsilon)};
+        throw json_error{fmt::format("has layer_norm_epsilon {}; here it is {}", epsilon, norm_epsilon)};
     }
 }
 
@@ -73,7 +73,7 @@ int dropout_of(json const& config)
     for (auto const* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
         auto const value = optional_member(config, key, 0.1);  // the default of the format
         if (!(value >= 0 && value < 1) || common.value_or(value) != value) {
-            throw json_refusal{fmt::format("has {} {}; all three dropouts must be the same fraction from 0 to below 1", key, value)};
+            throw json_error{fmt::format("has {} {}; all three dropouts must be the same fraction from 0 to below 1", key, value)};
         }
         common = value;
     }
@@ -85,8 +85,8 @@ auto with_name(std::string const& name, Read read)
 {
     try {
         return read();
-    } catch (json_refusal const& refusal) {
-        throw checkpoint_error{fmt::format("'{}' {}", name, refusal.what())};
+    } catch (json_error const& error) {
+        throw checkpoint_error{fmt::format("'{}' {}", name, error.what())};
     } catch (file_error const& error) {
         throw checkpoint_error{error.what()};
     } catch (safetensors_error const& error) {
@@ -197,7 +197,7 @@ gpt_shape parse_huggingface_config(std::string_view text, std::string const& nam
         whole_config.model = shape;
         whole_config.train.microbatch.tokens = std::min(whole_config.train.microbatch.tokens, shape.context);
         if (auto const fault = check_model(whole_config)) {
-            throw json_refusal{fmt::format("describes a model that cannot be: {}: {}", fault->key, fault->sentence)};
+            throw json_error{fmt::format("describes a model that cannot be: {}: {}", fault->key, fault->message)};
         }
         return shape;
     });
@@ -218,7 +218,7 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
         throw checkpoint_error{error.what()};
     }
     auto const state = state_of(gpt_model(shape));
-    if (auto const why = from.why_not(state); !why.empty()) {
+    if (auto const why = from.load_error(state); !why.empty()) {
         throw checkpoint_error{why + "; only a GPT has a form of Hugging Face's"};
     }
     with_name(manifest_name, [&] {

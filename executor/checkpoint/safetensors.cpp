@@ -37,12 +37,12 @@ safetensors_entry read_entry(std::string const& name, nlohmann::json const& valu
     safetensors_entry entry{name, text_member(value, "dtype"), {}, 0, 0};
     auto const element = bytes_of(entry.dtype);
     if (element == 0) {
-        throw json_refusal{fmt::format("has '{}' with the unknown dtype '{}'", name, entry.dtype)};
+        throw json_error{fmt::format("has '{}' with the unknown dtype '{}'", name, entry.dtype)};
     }
     auto const& shape = list_member(value, "shape");
     auto const& place = list_member(value, "data_offsets");
     if (shape.size() > most_dimensions || place.size() != 2) {
-        throw json_refusal{fmt::format("has '{}' with {} dimensions and {} places", name, shape.size(), place.size())};
+        throw json_error{fmt::format("has '{}' with {} dimensions and {} places", name, shape.size(), place.size())};
     }
     std::int64_t size = element;
     bool fits = true;
@@ -53,10 +53,10 @@ safetensors_entry read_entry(std::string const& name, nlohmann::json const& valu
     entry.begin = integer_of(place[0], "data_offsets", {});
     entry.end = integer_of(place[1], "data_offsets", {});
     if (entry.begin > entry.end || entry.end > data_bytes) {
-        throw json_refusal{fmt::format("says that '{}' lies in bytes {} to {} of its data, which are {}", name, entry.begin, entry.end, data_bytes)};
+        throw json_error{fmt::format("says that '{}' lies in bytes {} to {} of its data, which are {}", name, entry.begin, entry.end, data_bytes)};
     }
     if (!fits || entry.end - entry.begin != size) {
-        throw json_refusal{fmt::format("gives '{}' {} bytes, which is not the size of its shape", name, entry.end - entry.begin)};
+        throw json_error{fmt::format("gives '{}' {} bytes, which is not the size of its shape", name, entry.end - entry.begin)};
     }
     return entry;
 }
@@ -66,26 +66,26 @@ std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t 
 {
     auto const header = parse_strict(text, 3);
     if (!header.is_object()) {
-        throw json_refusal{"has a header that is no object"};
+        throw json_error{"has a header that is no object"};
     }
     std::vector<safetensors_entry> entries;
     for (auto const& [name, value] : header.items()) {
         if (name != "__metadata__") {
             entries.push_back(read_entry(name, value, data_bytes));
         } else if (!value.is_object() || !std::all_of(value.begin(), value.end(), [](auto const& v) { return v.is_string(); })) {
-            throw json_refusal{"has metadata that are not all text"};
+            throw json_error{"has metadata that are not all text"};
         }
     }
     std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return std::pair{a.begin, a.end} < std::pair{b.begin, b.end}; });
     std::int64_t end = 0;
     for (auto const& entry : entries) {
         if (entry.begin != end) {
-            throw json_refusal{fmt::format("has '{}' from byte {} of its data on, but what is before it ends at {}", entry.name, entry.begin, end)};
+            throw json_error{fmt::format("has '{}' from byte {} of its data on, but what is before it ends at {}", entry.name, entry.begin, end)};
         }
         end = entry.end;
     }
     if (end != data_bytes) {
-        throw json_refusal{fmt::format("has {} bytes of data, but its entries end at {}: it was cut or grew", data_bytes, end)};
+        throw json_error{fmt::format("has {} bytes of data, but its entries end at {}: it was cut or grew", data_bytes, end)};
     }
     return entries;
 }
@@ -116,8 +116,8 @@ safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int6
     auto const data_begin = length_bytes + length;
     try {
         return {read_entries(text, file_bytes - data_begin), data_begin, file_bytes};
-    } catch (json_refusal const& refusal) {
-        throw safetensors_error{fmt::format("'{}' {}", name, refusal.what())};
+    } catch (json_error const& error) {
+        throw safetensors_error{fmt::format("'{}' {}", name, error.what())};
     }
 }
 

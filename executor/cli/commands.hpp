@@ -83,8 +83,8 @@ struct frontier_options {
 };
 
 /// Ends the command with a code and one sentence.
-struct refusal : std::runtime_error {
-    refusal(int code, std::string const& sentence) : std::runtime_error{sentence}, exit_code{code} {}
+struct command_error : std::runtime_error {
+    command_error(int code, std::string const& message) : std::runtime_error{message}, exit_code{code} {}
     int exit_code;
 };
 

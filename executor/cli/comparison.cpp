@@ -47,7 +47,7 @@ std::vector<layer_profile> layers_for(model_description const& model, run_config
 
 struct compared {
     std::string name;
-    std::string why_not;  ///< empty when it can be made for this model
+    std::string error;  ///< empty when it can be made for this model
     seconds makespan{};
     seconds bubble{};
     seconds bound{};
@@ -78,7 +78,7 @@ compared figures_for(std::string const& name, program const& p, std::vector<laye
     auto const stages = stages_per_copy(p);
     auto const cuts = optimal_cuts(times_of(layers), stages);
     if (cuts.empty()) {
-        result.why_not = fmt::format("{} stages, but only {} layers", stages, layers.size());
+        result.error = fmt::format("{} stages, but only {} layers", stages, layers.size());
         return result;
     }
     stage_costs costs;
@@ -104,7 +104,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         file.name = options.schedule;
         auto const chosen = choose(file);
         if (static_cast<int>(chosen.program.rows.size()) != options.ranks || chosen.microbatches != config.train.microbatches) {
-            throw refusal{3, fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
+            throw command_error{3, fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
                                          chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
         }
         return {figures_for(chosen.name, chosen.program, layers)};
@@ -119,7 +119,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         schedule_shape const shape{.ranks = options.ranks, .microbatches = config.train.microbatches};
         auto const wanted = slices > 1 ? on_slices(family, shape, slices) : shape;
         if (auto const fault = fault_of(family, wanted); fault != shape_fault::none) {
-            rows.push_back({std::string{name}, sentence_of(fault), {}, {}, {}, {}, 0});
+            rows.push_back({std::string{name}, message_of(fault), {}, {}, {}, {}, 0});
         } else {
             rows.push_back(
                 figures_for(std::string{name}, slices > 1 ? with_slices(make_program(family, wanted), slices) : make_program(family, wanted), layers));
@@ -135,7 +135,7 @@ void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pi
 {
     auto all = nlohmann::ordered_json::array();
     for (auto const& row : rows) {
-        if (row.why_not.empty()) {
+        if (row.error.empty()) {
             all.push_back({{"schedule", row.name},
                            {"makespan_s", row.makespan.count},
                            {"bubble_s", row.bubble.count},
@@ -144,7 +144,7 @@ void print_json(std::vector<compared> const& rows, std::optional<std::size_t> pi
                            {"received_messages", row.buffers},
                            {"runs", true}});  // every family does
         } else {
-            all.push_back({{"schedule", row.name}, {"cannot", row.why_not}});
+            all.push_back({{"schedule", row.name}, {"error", row.error}});
         }
     }
     nlohmann::ordered_json const whole{{"schema", 1},
@@ -163,7 +163,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
     auto const is_over = [&](compared const& row) { return options.memory_mib > 0.0 && mebibytes_of(row.memory) > options.memory_mib; };
     std::optional<std::size_t> pick;
     for (std::size_t k = 0; k < rows.size(); ++k) {
-        bool const fits = rows[k].why_not.empty() && !is_over(rows[k]);
+        bool const fits = rows[k].error.empty() && !is_over(rows[k]);
         if (fits && (!pick || rows[k].makespan < rows[*pick].makespan || (rows[k].makespan == rows[*pick].makespan && rows[k].memory < rows[*pick].memory))) {
             pick = k;
         }
@@ -178,8 +178,8 @@ int compare_schedules(model_description const& model, run_config const& config, 
                    : fmt::format("of {}, messages at {:g} GB/s", options.profile, machine.between_nodes.bandwidth.count / 1e9));
     std::vector<text_row> lines;
     for (auto const& row : rows) {
-        if (!row.why_not.empty()) {
-            lines.push_back({{row.name}, row.why_not});
+        if (!row.error.empty()) {
+            lines.push_back({{row.name}, row.error});
             continue;
         }
         bool const met = row.makespan <= row.bound + seconds{1e-12};
@@ -190,7 +190,7 @@ int compare_schedules(model_description const& model, run_config const& config, 
     }
     fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {
-        throw refusal{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
+        throw command_error{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
     fmt::print("  shortest{}: {}\n", cap, rows[*pick].name);

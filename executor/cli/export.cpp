@@ -24,11 +24,11 @@ checkpoint open(std::filesystem::path const& path)
         return found;
     }
     auto found = find_newest_checkpoint(path);
-    for (auto const& sentence : found.skipped) {
-        fmt::print(stderr, "rheo: skipped: {}\n", sentence);
+    for (auto const& message : found.skipped) {
+        fmt::print(stderr, "rheo: skipped: {}\n", message);
     }
     if (!found.newest) {
-        throw refusal{4, fmt::format("'{}' is no checkpoint and no run folder with one that can be taken", path.string())};
+        throw command_error{4, fmt::format("'{}' is no checkpoint and no run folder with one that can be taken", path.string())};
     }
     return *std::move(found.newest);
 }
@@ -43,7 +43,7 @@ int export_weights(export_options const& options)
         fmt::print("{}: the weights of step {} of '{}'\n", options.folder, from.step().value, from.folder().string());
         return 0;
     } catch (checkpoint_error const& error) {
-        throw refusal{4, error.what()};
+        throw command_error{4, error.what()};
     }
 }
 

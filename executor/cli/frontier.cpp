@@ -25,7 +25,7 @@ void write_file(std::string const& name, std::string const& text)
     std::ofstream file{name, std::ios::binary};
     file << text;
     if (!file.flush()) {
-        throw refusal{5, fmt::format("{}: this file cannot be written", name)};
+        throw command_error{5, fmt::format("{}: this file cannot be written", name)};
     }
 }
 

@@ -32,7 +32,7 @@ program program_for(frontier_input const& input, int microbatches, frontier_opti
     for (int ranks = stages; ranks >= 1; --ranks) {
         schedule_shape const shape{.ranks = ranks, .microbatches = microbatches};
         if (auto const fault = fault_of(input.schedule, shape); fault != shape_fault::none) {
-            why = ranks == stages ? sentence_of(fault) : why;
+            why = ranks == stages ? message_of(fault) : why;
             continue;
         }
         auto result = make_program(input.schedule, shape);
@@ -40,7 +40,7 @@ program program_for(frontier_input const& input, int microbatches, frontier_opti
             return result;
         }
     }
-    throw refusal{2, fmt::format("the schedule {} does not go with {}: {}", options.schedule, options.profile, why)};
+    throw command_error{2, fmt::format("the schedule {} does not go with {}: {}", options.schedule, options.profile, why)};
 }
 
 /// The same input for the other cost model, in its own unit or in the one that was asked for.
@@ -75,7 +75,7 @@ solved solve_whole(frontier_study& s, seconds end)
     s.hull = solve(s.made.what, s.blocking * static_cast<double>(s.what.rows.size()), s.waits() ? frontier_begin::slowest : frontier_begin::least_energy);
     auto const time = std::max(detail::ticks_within(s.hull, end), s.hull.vertices.back().time);
     auto claim = certify(s.hull, time);
-    auto unproved = verify(s.hull.what, claim).reason;
+    auto unproved = verify(s.hull.what, claim).error;
     if (!s.waits() && end >= slowest_time(s.hull)) {  // then plans that are slower still are bounded by a flow of what waiting draws
         claim.flows = flow_for(s.hull.what, claim.events, detail::waiting_per_tick(s.hull.what, s.hull.waiting));
     }
@@ -133,7 +133,7 @@ void choose(frontier_study& s, frontier_options const& options, solved const& fo
         auto const given = !options.straggler.empty()  ? "--straggler " + options.straggler
                            : !options.deadline.empty() ? "--deadline " + options.deadline
                                                        : fmt::format("without a --deadline, {:.6f} s", deadline.count);
-        throw refusal{3, fmt::format("{}: {} ({:.6f} s)", given, real.reason, s.fastest.time.count)};
+        throw command_error{3, fmt::format("{}: {} ({:.6f} s)", given, real.error, s.fastest.time.count)};
     }
     s.chosen = real.plan;
     s.unproved = found.unproved;

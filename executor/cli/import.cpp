@@ -19,7 +19,7 @@ int import_weights(import_options const& options)
         fmt::print("digest of the state {}\n", to_string(imported.manifest().digest()));
         return 0;
     } catch (checkpoint_error const& error) {
-        throw refusal{4, error.what()};
+        throw command_error{4, error.what()};
     }
 }
 

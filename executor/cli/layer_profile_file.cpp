@@ -32,13 +32,13 @@ std::vector<layer_profile> read_layer_profile(std::string const& path, std::size
 {
     auto read = find_layer_profile(path, policy);
     if (!read) {
-        throw refusal{4, read.reason};
+        throw command_error{4, read.error};
     }
     if (read.layers.size() != layers) {
-        throw refusal{4, fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), layers)};
+        throw command_error{4, fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), layers)};
     }
     if (static_cast<int>(read.layers.front().all_reduce.size()) + 1 < node_size) {
-        throw refusal{4, fmt::format("{}: stages of up to {} devices need the columns all_reduce_2 to all_reduce_{}", path, node_size, node_size)};
+        throw command_error{4, fmt::format("{}: stages of up to {} devices need the columns all_reduce_2 to all_reduce_{}", path, node_size, node_size)};
     }
     doubt_times(path, read.layers);
     return std::move(read.layers);

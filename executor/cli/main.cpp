@@ -19,10 +19,10 @@
 
 namespace {
 
-int say(int exit_code, std::string const& sentence)
+int say(int exit_code, std::string const& message)
 {
     if (rheo::cli::is_lowest_rank()) {
-        fmt::print(stderr, "rheo: {}\n", sentence);
+        fmt::print(stderr, "rheo: {}\n", message);
     }
     return exit_code;
 }
@@ -158,9 +158,9 @@ int main(int argc, char** argv)
     auto& frontier_command = *app.add_subcommand("frontier", "plan clocks: the least energy of an iteration at every time");
     add_frontier(frontier_command, frontier);
 
-    auto const wrong_usage = [](std::string_view sentence) { return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", sentence)); };
-    if (auto const sentence = unknown_command(app, argc, argv); !sentence.empty()) {
-        return wrong_usage(sentence);
+    auto const wrong_usage = [](std::string_view message) { return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", message)); };
+    if (auto const message = unknown_command(app, argc, argv); !message.empty()) {
+        return wrong_usage(message);
     }
     try {
         app.parse(argc, argv);
@@ -191,8 +191,8 @@ int main(int argc, char** argv)
                : plan_command.parsed()   ? rheo::cli::plan(plan)
                : report_command.parsed() ? rheo::cli::report(report)
                                          : rheo::cli::info(info);
-    } catch (rheo::cli::refusal const& refusal) {
-        return say(refusal.exit_code, refusal.what());
+    } catch (rheo::cli::command_error const& error) {
+        return say(error.exit_code, error.what());
     } catch (rheo::config_error const& error) {
         return say(2, error.what());
     } catch (rheo::data_error const& error) {

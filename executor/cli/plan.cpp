@@ -33,11 +33,11 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     }
     auto const measured = read_clock_profile(config.power, layers);
     if (!measured) {
-        throw refusal{4, measured.why().sentence};
+        throw command_error{4, measured.error().message};
     }
     auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
-        throw refusal{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.profile, chosen.reason)};
+        throw command_error{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.profile, chosen.error)};
     }
     return chosen;
 }
@@ -52,7 +52,7 @@ int plan(plan_options const& options)
     auto const& pipelines = config.plan.pipelines;
     auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     if (ranks == 0) {
-        throw refusal{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
+        throw command_error{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
     }
     if (!options.schedule.empty()) {
         auto const compared = running_model(config);
@@ -61,7 +61,7 @@ int plan(plan_options const& options)
             {options.schedule, ranks, options.memory_mib, options.json, options.profile.empty() ? config.plan.layer_profile : options.profile});
     }
     if (auto const fault = check_ranks(config, ranks)) {
-        throw refusal{2, read.sentence(*fault)};
+        throw command_error{2, read.message(*fault)};
     }
     auto const model = running_model(config);
     if (!options.profile.empty()) {
@@ -72,7 +72,7 @@ int plan(plan_options const& options)
     }
     auto first = make_first_plan(model, config, ranks);
     if (!first) {
-        throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
+        throw command_error{3, fmt::format("{}: {}", options.config, first.error)};
     }
     auto const clocks = clocks_for(first.what, config, static_cast<int>(model.layers.size()));
     first.what.clocks = clocks.clocks;

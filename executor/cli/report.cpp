@@ -16,7 +16,7 @@ int report(report_options const& options)
     try {
         write_html_report(options.folder, file);
     } catch (unreadable_record const& error) {
-        throw refusal{4, error.what()};
+        throw command_error{4, error.what()};
     }
     fmt::print("{}\n", file);
     return 0;

@@ -46,16 +46,16 @@ stage_cost costs_named(std::string const& text)
         } catch (std::exception const&) {  // the sentence below
         }
         if (read != word.size() || !(value >= 0.0) || value > 1e9) {
-            throw refusal{2, fmt::format("--costs: {} is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", in_quotes(word))};
+            throw command_error{2, fmt::format("--costs: {} is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", in_quotes(word))};
         }
         numbers.push_back(value);
         begin = end + 1;
     }
     if (numbers.size() < 3 || numbers.size() > 4) {
-        throw refusal{2, fmt::format("--costs has {} times; --costs wants f,i,w,transfer, for example 1,1,1,0", numbers.size())};
+        throw command_error{2, fmt::format("--costs has {} times; --costs wants f,i,w,transfer, for example 1,1,1,0", numbers.size())};
     }
     if (numbers[0] + numbers[1] + numbers[2] == 0.0) {
-        throw refusal{2, "--costs: a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0"};
+        throw command_error{2, "--costs: a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0"};
     }
     seconds const transfer{numbers.size() == 4 ? numbers[3] : 0.0};
     return {{numbers[0]}, {numbers[1] + numbers[2]}, {numbers[1]}, {numbers[2]}, transfer, transfer};
@@ -66,16 +66,16 @@ void expect_size(chosen_schedule const& read, schedule_command_options const& op
 {
     auto const ranks = static_cast<int>(read.program.rows.size());
     if ((options.ranks != 0 && options.ranks != ranks) || (options.microbatches != 0 && options.microbatches != read.microbatches)) {
-        throw refusal{2, fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
+        throw command_error{2, fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
                                      options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
                                                                                   : fmt::format("--microbatches says {}", options.microbatches))};
     }
     auto const stages = stages_per_copy(read.program);
     if (options.chunks != 0 && options.chunks * ranks != stages) {
-        throw refusal{2, fmt::format("{}: written for {} stages on {} ranks, but --chunks says {} per rank", read.name, stages, ranks, options.chunks)};
+        throw command_error{2, fmt::format("{}: written for {} stages on {} ranks, but --chunks says {} per rank", read.name, stages, ranks, options.chunks)};
     }
     if (options.group != 0) {
-        throw refusal{2, fmt::format("{}: its order is written down; --group is for families", read.name)};
+        throw command_error{2, fmt::format("{}: its order is written down; --group is for families", read.name)};
     }
 }
 
@@ -83,12 +83,12 @@ chosen_schedule read_schedule(std::string const& path, int slices)
 {
     std::ifstream file{path};
     if (!file) {
-        throw refusal{2, fmt::format("{}: cannot be read", path)};
+        throw command_error{2, fmt::format("{}: cannot be read", path)};
     }
     std::string const text{std::istreambuf_iterator<char>{file}, {}};
     auto read = parse_schedule_text(text, std::max(slices, 1));
     if (!read) {
-        throw refusal{2, fmt::format("{}: {}", path, read.reason)};
+        throw command_error{2, fmt::format("{}: {}", path, read.error)};
     }
     return {path, "a file", std::move(read.what), read.microbatches};
 }
@@ -104,17 +104,17 @@ chosen_schedule choose(schedule_command_options const& options)
     }
     auto const parsed = parse_schedule(options.name);
     if (!parsed && options.name.find_first_of("./") != std::string::npos) {
-        throw refusal{2, fmt::format("{}: no such file", options.name)};
+        throw command_error{2, fmt::format("{}: no such file", options.name)};
     }
     if (!parsed) {
-        throw refusal{2, parsed.reason + "; rheo schedule --list names all"};
+        throw command_error{2, parsed.error + "; rheo schedule --list names all"};
     }
     if (options.ranks == 0 || options.microbatches == 0) {
-        throw refusal{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
+        throw command_error{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
     }
     schedule_shape const shape{options.ranks, options.microbatches, options.chunks, options.group, options.slices};
     if (auto const fault = fault_of(*parsed.schedule, shape); fault != shape_fault::none) {
-        throw refusal{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, sentence_of(fault))};
+        throw command_error{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, message_of(fault))};
     }
     return {options.name, std::string{source_of(*parsed.schedule)}, make_program(*parsed.schedule, shape), shape.microbatches};
 }
@@ -157,8 +157,8 @@ std::string for_people(chosen_schedule const& s, stage_costs const& costs)
     text += fmt::format("  activations     {:.6g} full stages at most, parameters {}\n", peak_in_stages(p, f.peaks), p.copies == 1 ? "once" : "twice");
     auto const complete_verdict = complete(p, s.microbatches);
     auto const sound = deadlock_free<rendezvous>(lowered);
-    text += fmt::format("  pair insertion  {}, {}\n", complete_verdict ? "every computation once" : complete_verdict.sentence(),
-                        sound ? "no rank waits for ever, even if every send waits for its receive" : sound.sentence());
+    text += fmt::format("  pair insertion  {}, {}\n", complete_verdict ? "every computation once" : complete_verdict.message(),
+                        sound ? "no rank waits for ever, even if every send waits for its receive" : sound.message());
     auto const buffers = receive_buffers_by_rank(lowered);
     text += fmt::format("  buffers         {} received messages at once", *std::max_element(buffers.begin(), buffers.end()));
     std::size_t instructions = 0;
@@ -170,14 +170,14 @@ std::string for_people(chosen_schedule const& s, stage_costs const& costs)
         text += fmt::format(", {} when receives come as late as the proof allows", *std::max_element(relaxed.begin(), relaxed.end()));
     }
     auto const stuck = shortest_stuck_state<rendezvous>(lazy);
-    text += fmt::format("\n  lazy insertion  {}\n", stuck ? "ends under rendezvous" : stuck.sentence());
+    text += fmt::format("\n  lazy insertion  {}\n", stuck ? "ends under rendezvous" : stuck.message());
     text += fmt::format("                  queues between two ranks {}\n", depth_for_people(least_fifo_depth(lazy)));
     text += fmt::format("                  queues of one direction {}\n", depth_for_people(least_fifo_depth(lazy, true)));
     return text;
 }
 
 /// What PyTorch's schedules have no words for, though their text form has; empty: it runs the schedule.
-std::string why_not_pytorch(rheo::program const& p)
+std::string pytorch_error(rheo::program const& p)
 {
     if (p.copies > 1) {
         return "its stages each run every microbatch, but here two copies of the model share them, in two directions";
@@ -238,13 +238,13 @@ int schedule(schedule_command_options const& options)
         return 0;
     }
     if (options.name.empty()) {
-        throw refusal{2, "which schedule? rheo schedule --list names all; a file works too"};
+        throw command_error{2, "which schedule? rheo schedule --list names all; a file works too"};
     }
     auto const full = costs_named(options.costs);
     auto const chosen = choose(options);
     auto const costs = even_costs(chosen.program, full);
     if (options.format == "pytorch") {
-        if (auto const doubt = why_not_pytorch(chosen.program); !doubt.empty()) {
+        if (auto const doubt = pytorch_error(chosen.program); !doubt.empty()) {
             fmt::print(stderr, "rheo: note: PyTorch does not run this: {}\n", doubt);
         }
         fmt::print("{}", to_text(chosen.program));

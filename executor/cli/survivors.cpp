@@ -31,7 +31,7 @@ size_range read_range(std::string const& text)
         sound = sound && second.ec == std::errc{} && second.ptr == end;
     }
     if (!sound || range.from < 1 || range.to < range.from || range.to > 4096) {
-        throw refusal{2, fmt::format("--ranks is '{}', but it is a range like 4..12", text)};
+        throw command_error{2, fmt::format("--ranks is '{}', but it is a range like 4..12", text)};
     }
     return range;
 }
@@ -44,7 +44,7 @@ void expect_serves(frontier_input const& input, template_set_value const& ready,
             schedule_shape const shape{.ranks = size, .microbatches = microbatches};
             auto const fault = fault_of(input.schedule, shape);
             if (fault != shape_fault::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
-                throw refusal{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
+                throw command_error{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
                                              options.schedule)};
             }
         }
@@ -82,19 +82,19 @@ int survivors(frontier_options const& options)
     auto const range = read_range(options.ranks);
     auto const input = read_input(options);
     if (options.microbatches <= options.failures) {
-        throw refusal{2, fmt::format("--microbatches {} is too few: each of {} pipelines needs one", options.microbatches, options.failures + 1)};
+        throw command_error{2, fmt::format("--microbatches {} is too few: each of {} pipelines needs one", options.microbatches, options.failures + 1)};
     }
     auto const layers = layer_times(input.measured);
     auto const ready = plan_templates(layers, {options.min_ranks, std::max(options.min_ranks, range.to)});
     if (ready.templates.empty()) {
-        throw refusal{3, fmt::format("--min-ranks {}: the profile has {} stages, so no pipeline is that long", options.min_ranks, layers.size())};
+        throw command_error{3, fmt::format("--min-ranks {}: the profile has {} stages, so no pipeline is that long", options.min_ranks, layers.size())};
     }
     expect_serves(input, ready, options);
     template_frontiers frontiers{ready, input.measured,
                                  [&](int ranks, int microbatches) { return make_program(input.schedule, {.ranks = ranks, .microbatches = microbatches}); },
                                  input.request};
-    if (auto const reason = frontiers.reason(); !reason.empty()) {
-        throw refusal{4, fmt::format("{}: {}", options.profile, reason)};
+    if (auto const error = frontiers.error(); !error.empty()) {
+        throw command_error{4, fmt::format("{}: {}", options.profile, error)};
     }
     (void)network_for(make_program(input.schedule, {.ranks = static_cast<int>(layers.size()), .microbatches = 1}), input, options);
     std::vector<survivors_choice> rows;
@@ -111,7 +111,7 @@ int survivors(frontier_options const& options)
             if (row.apart) {
                 all.push_back({{"ranks", row.ranks}, {"one_after_the_other", as_json(row.apart)}, {"together", as_json(row.together)}});
             } else {
-                all.push_back({{"ranks", row.ranks}, {"cannot", row.apart.reason}});
+                all.push_back({{"ranks", row.ranks}, {"error", row.apart.error}});
             }
         }
         fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1},
@@ -132,7 +132,7 @@ int survivors(frontier_options const& options)
     fmt::print("ranks      time s   {:<{}}    energy J   {:<{}}    energy J     less\n", "templates, then clocks", width, "together", width);
     for (auto const& row : rows) {
         if (!row.apart) {
-            fmt::print("{:5}   {}\n", row.ranks, row.apart.reason);
+            fmt::print("{:5}   {}\n", row.ranks, row.apart.error);
             continue;
         }
         fmt::print("{:5} {:11.6f}   {:<{}} {:11.3f}   {:<{}} {:11.3f} {:6.2f} %\n", row.ranks, row.apart.time.count, in_words(row.apart), width,

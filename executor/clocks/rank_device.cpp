@@ -19,7 +19,7 @@
 
 namespace rheo::inline v0 {
 
-using power::refusal_cause;
+using power::device_error_code;
 
 namespace {
 
@@ -32,17 +32,17 @@ struct opened_device {
     bool counts = true;
 };
 
-power::answer<opened_device> open_gpu(power_config const& config, int place)
+power::device_result<opened_device> open_gpu(power_config const& config, int place)
 {
     auto const library = power::nvml_library::load(config.nvml);
     if (!library) {
-        return library.why();
+        return library.error();
     }
     auto to_set = power::nvml_devices(*library);
     auto to_read = power::nvml_devices(*library);
     auto to_watch = power::nvml_devices(*library);
     if (to_set.empty() || to_read.size() != to_set.size() || to_watch.size() != to_set.size()) {
-        return power::refusal{refusal_cause::not_found, fmt::format("{} sees no device", config.nvml)};
+        return power::device_error{device_error_code::not_found, fmt::format("{} sees no device", config.nvml)};
     }
     auto const which = static_cast<std::size_t>(place) % to_set.size();
     auto address = to_set[which].pci_address();
@@ -50,18 +50,18 @@ power::answer<opened_device> open_gpu(power_config const& config, int place)
                          static_cast<std::size_t>(place) < to_set.size()};
 }
 
-power::answer<opened_device> open_processor(power_config const& config, int place)
+power::device_result<opened_device> open_processor(power_config const& config, int place)
 {
     auto to_set = power::cpu_device::open(-1, config.sysfs);
     auto to_read = power::cpu_device::open(-1, config.sysfs);
     auto to_watch = power::cpu_device::open(-1, config.sysfs);
     if (!to_set || !to_read || !to_watch) {
-        return !to_set ? to_set.why() : !to_read ? to_read.why() : to_watch.why();
+        return !to_set ? to_set.error() : !to_read ? to_read.error() : to_watch.error();
     }
     return opened_device{std::move(*to_set), std::move(*to_read), std::move(*to_watch), {}, place == 0};
 }
 
-power::answer<opened_device> open_device(power_config const& config, int place)
+power::device_result<opened_device> open_device(power_config const& config, int place)
 {
     if (config.device == "cpu") {
         return open_processor(config, place);
@@ -71,12 +71,12 @@ power::answer<opened_device> open_device(power_config const& config, int place)
         return gpu;
     }
     auto processor = open_processor(config, place);
-    return processor ? std::move(processor) : power::refusal{refusal_cause::not_found, gpu.why().sentence + "; " + processor.why().sentence};
+    return processor ? std::move(processor) : power::device_error{device_error_code::not_found, gpu.error().message + "; " + processor.error().message};
 }
 
 }  // namespace
 
-power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id me, int place)
+power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id me, int place)
 {
     std::unique_ptr<rank_device> device{new rank_device};
     auto& d = *device;
@@ -93,7 +93,7 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     }
     auto opened = open_device(config, place);
     if (!opened) {
-        return opened.why();
+        return opened.error();
     }
     d.name_ = opened->to_read.name();
     d.counts_ = opened->counts;
@@ -104,7 +104,7 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     }
     auto const clocks = opened->to_set.clocks();
     if (!clocks) {
-        return clocks.why();
+        return clocks.error();
     }
     d.clocks_ = *clocks;
     d.highest_ = d.clocks_.front();
@@ -118,18 +118,18 @@ power::answer<std::unique_ptr<rank_device>> rank_device::open(power_config const
     if (!config.claims.empty()) {
         setting.claims = config.claims;
     }
-    setting.say = [&d, first = true](std::string const& sentence) mutable {
+    setting.say = [&d, first = true](std::string const& message) mutable {
         if (std::exchange(first, false)) {
             return;  // on which rung it is, which sentence() tells
         }
         std::lock_guard const lock{d.mutex_};
-        d.news_.push_back(sentence);
+        d.news_.push_back(message);
     };
     d.setter_ = std::make_unique<power::clock_setter>(std::move(opened->to_set), std::move(setting));
     return device;
 }
 
-std::string rank_device::sentence() const
+std::string rank_device::message() const
 {
     if (emulated_) {
         return name_;
@@ -138,12 +138,12 @@ std::string rank_device::sentence() const
         return name_ + ": its clock is left alone";
     }
     setter_->settled_within({5.0});
-    return fmt::format("{}: {}", name_, setter_->status().sentence);
+    return fmt::format("{}: {}", name_, setter_->status().message);
 }
 
 bool rank_device::throttled()
 {
-    auto const throttling = watched_ ? watched_->throttled() : power::answer<power::throttling>{power::throttling{}};
+    auto const throttling = watched_ ? watched_->throttled() : power::device_result<power::throttling>{power::throttling{}};
     return throttling && static_cast<bool>(*throttling);
 }
 
@@ -235,24 +235,24 @@ joules rank_device::energy()
     return counts_ ? sampler_->at(std::chrono::steady_clock::now()) - begun_ : joules{};
 }
 
-power::answer<profile> read_clock_profile(power_config const& config, int layers)
+power::device_result<profile> read_clock_profile(power_config const& config, int layers)
 {
     std::ifstream file{config.profile, std::ios::binary};
     if (!file) {
-        return power::refusal{refusal_cause::not_found, fmt::format("{}: this profile cannot be read", config.profile)};
+        return power::device_error{device_error_code::not_found, fmt::format("{}: this profile cannot be read", config.profile)};
     }
     auto read = parse_profile(std::string{std::istreambuf_iterator<char>{file}, {}}, config.profile);
     if (!read) {
-        return power::refusal{refusal_cause::failed, read.reason};
+        return power::device_error{device_error_code::failed, read.error};
     }
     if (stages_of(read.what) != layers) {
-        return power::refusal{refusal_cause::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
+        return power::device_error{device_error_code::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
                                                                  config.profile, stages_of(read.what), layers)};
     }
     std::vector<megahertz> clocks;
     for (auto const& row : read.what.rows) {
         if (row.rank.value >= 0) {
-            return power::refusal{refusal_cause::failed,
+            return power::device_error{device_error_code::failed,
                                   fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.profile)};
         }
         if (row.clock.count > 0.0 && !row.throttled && std::find(clocks.begin(), clocks.end(), row.clock) == clocks.end()) {
@@ -260,7 +260,7 @@ power::answer<profile> read_clock_profile(power_config const& config, int layers
         }
     }
     if (clocks.size() < 2) {
-        return power::refusal{refusal_cause::failed,
+        return power::device_error{device_error_code::failed,
                               fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.profile, clocks.size())};
     }
     return with_split_backwards(std::move(read.what), 0.5);

@@ -29,7 +29,7 @@ public:
     /// The device that the config asks for. @param layers power.profile as read; without rows no clock is touched
     /// @param place_on_host of the rank among those of its host: which of several devices is its own
     /// @return or the sentence why there is none. @pre check(config) found nothing, power.device is not none
-    static power::answer<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id me, int place_on_host);
+    static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id me, int place_on_host);
 
     /// Whether clocks follow plans here.
     bool sets_clocks() const { return emulated_ || setter_; }
@@ -38,7 +38,7 @@ public:
     std::vector<megahertz> clocks();
 
     /// What it is, and for clocks on which rung of the ladder it stands. Waits a moment until that is known.
-    std::string sentence() const;
+    std::string message() const;
 
     /// Whether it did not hold its clock: now, or since the last time that this was asked, as the device can tell.
     bool throttled();
@@ -82,7 +82,7 @@ private:
 
 /// Reads power.profile for a model of so many layers; halves of backwards that it lacks are halves.
 /// @return or the sentence why it cannot be taken
-power::answer<profile> read_clock_profile(power_config const& config, int layers);
+power::device_result<profile> read_clock_profile(power_config const& config, int layers);
 
 /// The rank's place among those of its host as the launcher tells it; 0 when it does not.
 int place_on_host();

@@ -86,8 +86,8 @@ std::optional<config_fault> check_word(std::string key, std::string const& word,
     if (std::find(known.begin(), known.end(), word) != known.end()) {
         return std::nullopt;
     }
-    auto sentence = fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), word);
-    return config_fault{std::move(key), std::move(sentence)};
+    auto message = fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), word);
+    return config_fault{std::move(key), std::move(message)};
 }
 
 std::optional<config_fault> check_power(run_config const& config)
@@ -164,7 +164,7 @@ std::optional<config_fault> check(run_config const& config)
     auto const& plan = config.plan;
     auto const schedule = schedule_of(plan);
     if (!schedule) {
-        return config_fault{"plan.schedule", schedule.reason};
+        return config_fault{"plan.schedule", schedule.error};
     }
     auto const& microbatch = config.train.microbatch;
     if (microbatch.tokens % microbatch.slices != 0) {
@@ -210,7 +210,7 @@ std::optional<config_fault> check(run_config const& config)
     for (auto const& injection : config.run.inject) {
         auto const fault = parse_fault(injection);
         if (!fault.what) {
-            return config_fault{"run.inject", fault.reason};
+            return config_fault{"run.inject", fault.error};
         }
         if (fault.what->kind == fault_kind::slow && config.power.device != "emulated") {
             return config_fault{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};

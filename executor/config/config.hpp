@@ -164,7 +164,7 @@ struct config_error : std::runtime_error {
 /// The key at fault, as in TOML ("train.steps"), and one sentence that says what was expected.
 struct config_fault {
     std::string key;
-    std::string sentence;
+    std::string message;
 
     friend bool operator==(config_fault const&, config_fault const&) = default;
 };

@@ -55,7 +55,7 @@ struct fault {
 
 struct parsed_fault {
     std::optional<fault> what;
-    std::string reason;  ///< why there is none
+    std::string error;  ///< why there is none
 };
 
 /// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`; or `slow:rank@from-to:factor`.

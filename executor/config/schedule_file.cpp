@@ -31,7 +31,7 @@ parsed_schedule read_schedule_file(std::string const& path)
     }
     auto read = parse_schedule_text(std::string{std::istreambuf_iterator<char>{file}, {}});
     if (!read) {
-        return {std::nullopt, path + ": " + read.reason};
+        return {std::nullopt, path + ": " + read.error};
     }
     if (position_count(placement_of(read.what)) != static_cast<int>(read.what.rows.size()) || in_order_of_stages(read.what).rows.back().empty()) {
         return {std::nullopt, path + ": a row has no stage, but every rank of a pipeline has one"};

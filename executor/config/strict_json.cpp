@@ -33,7 +33,7 @@ std::optional<std::uint64_t> hexadecimal(std::string_view digits)
 json parse_strict(std::string_view text, int depth)
 {
     if (auto const zero = text.find('\0'); zero != std::string_view::npos) {  // which the parser takes for the end
-        throw json_refusal{fmt::format("is no JSON: byte {} of {} is a zero", zero + 1, text.size())};
+        throw json_error{fmt::format("is no JSON: byte {} of {} is a zero", zero + 1, text.size())};
     }
     std::vector<std::set<std::string>> keys;
     auto const check = [&](int at, json::parse_event_t event, json& value) {
@@ -41,7 +41,7 @@ json parse_strict(std::string_view text, int depth)
         case json::parse_event_t::object_start:
         case json::parse_event_t::array_start:
             if (at >= depth) {
-                throw json_refusal{fmt::format("is nested deeper than {}", depth)};
+                throw json_error{fmt::format("is nested deeper than {}", depth)};
             }
             keys.emplace_back();
             break;
@@ -51,7 +51,7 @@ json parse_strict(std::string_view text, int depth)
             break;
         case json::parse_event_t::key:
             if (!keys.back().insert(value.get<std::string>()).second) {
-                throw json_refusal{fmt::format("has the key '{}' twice", value.get<std::string>())};
+                throw json_error{fmt::format("has the key '{}' twice", value.get<std::string>())};
             }
             break;
         case json::parse_event_t::value:
@@ -62,9 +62,9 @@ json parse_strict(std::string_view text, int depth)
     try {
         return json::parse(text.begin(), text.end(), check);
     } catch (json::parse_error const& error) {
-        throw json_refusal{fmt::format("is no JSON: byte {} of {} is not what JSON has there", error.byte, text.size())};
+        throw json_error{fmt::format("is no JSON: byte {} of {} is not what JSON has there", error.byte, text.size())};
     } catch (json::exception const&) {
-        throw json_refusal{"is no JSON: a number is too large"};
+        throw json_error{"is no JSON: a number is too large"};
     }
 }
 
@@ -73,11 +73,11 @@ std::string format_json(json const& value, int indent) { return value.dump(inden
 json const& member(json const& object, char const* key)
 {
     if (!object.is_object()) {
-        throw json_refusal{fmt::format("has something else where an object with '{}' was expected", key)};
+        throw json_error{fmt::format("has something else where an object with '{}' was expected", key)};
     }
     auto const found = object.find(key);
     if (found == object.end()) {
-        throw json_refusal{fmt::format("has no '{}'", key)};
+        throw json_error{fmt::format("has no '{}'", key)};
     }
     return *found;
 }
@@ -86,7 +86,7 @@ json const& list_member(json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_array()) {
-        throw json_refusal{fmt::format("has a '{}' that is no list", key)};
+        throw json_error{fmt::format("has a '{}' that is no list", key)};
     }
     return value;
 }
@@ -95,7 +95,7 @@ std::string text_member(json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_string()) {
-        throw json_refusal{fmt::format("has a '{}' that is no text", key)};
+        throw json_error{fmt::format("has a '{}' that is no text", key)};
     }
     return value.get<std::string>();
 }
@@ -104,7 +104,7 @@ bool truth_member(json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_boolean()) {
-        throw json_refusal{fmt::format("has a '{}' that is neither true nor false", key)};
+        throw json_error{fmt::format("has a '{}' that is neither true nor false", key)};
     }
     return value.get<bool>();
 }
@@ -115,7 +115,7 @@ state_digest digest_member(json const& object, char const* key)
     auto const high = hexadecimal(std::string_view{text}.substr(0, 16));
     auto const low = hexadecimal(std::string_view{text}.substr(std::min<std::size_t>(16, text.size())));
     if (text.size() != 32 || !high || !low) {
-        throw json_refusal{fmt::format("has a '{}' that is no digest of 32 hexadecimal digits", key)};
+        throw json_error{fmt::format("has a '{}' that is no digest of 32 hexadecimal digits", key)};
     }
     return {*high, *low};
 }
@@ -124,7 +124,7 @@ std::int64_t integer_of(json const& value, char const* what, integer_limits limi
 {
     auto const fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX) : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < limits.least || value.get<std::int64_t>() > limits.most) {
-        throw json_refusal{fmt::format("has a '{}' that is no whole number from {} to {}", what, limits.least, limits.most)};
+        throw json_error{fmt::format("has a '{}' that is no whole number from {} to {}", what, limits.least, limits.most)};
     }
     return value.get<std::int64_t>();
 }
@@ -141,7 +141,7 @@ json open_sealed(char const* kind, std::string_view text, int depth)
     auto const whole = parse_strict(text, depth + 1);
     auto const& value = member(whole, kind);
     if (digest_member(whole, "digest") != digest_of_bytes(format_json(value))) {
-        throw json_refusal{"does not have the digest that it says: it was changed, or its disk is not sound"};
+        throw json_error{"does not have the digest that it says: it was changed, or its disk is not sound"};
     }
     return value;
 }

@@ -16,17 +16,17 @@
 namespace rheo::inline v0 {
 
 /// What is wrong, to be put behind the file's name: "has no 'step'".
-struct json_refusal : std::runtime_error {
+struct json_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// @throws json_refusal: no JSON, nested deeper than `depth`, a key twice, a number that is none
+/// @throws json_error: no JSON, nested deeper than `depth`, a key twice, a number that is none
 nlohmann::json parse_strict(std::string_view text, int depth);
 
 /// The text that was parsed, formatted; bytes that are no UTF-8 are replaced.
 std::string format_json(nlohmann::json const& value, int indent = -1);
 
-/// Members by name and kind. @throws json_refusal
+/// Members by name and kind. @throws json_error
 nlohmann::json const& member(nlohmann::json const& object, char const* key);
 nlohmann::json const& list_member(nlohmann::json const& object, char const* key);
 std::string text_member(nlohmann::json const& object, char const* key);

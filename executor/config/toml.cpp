@@ -57,7 +57,7 @@ struct setting {
     toml::source_index line = 0;
 };
 
-[[noreturn]] void refuse(std::string_view place, std::string_view sentence) { throw config_error{fmt::format("{}: {}", place, sentence)}; }
+[[noreturn]] void refuse(std::string_view place, std::string_view message) { throw config_error{fmt::format("{}: {}", place, message)}; }
 
 std::vector<std::string_view> known_keys()
 {
@@ -323,10 +323,10 @@ void apply_setting(std::string const& text, read_config_result& result, std::vec
 
 }  // namespace
 
-std::string read_config_result::sentence(config_fault const& fault) const
+std::string read_config_result::message(config_fault const& fault) const
 {
     auto const found = places.find(fault.key);
-    return fmt::format("{}: {}", found == places.end() ? name : found->second, fault.sentence);
+    return fmt::format("{}: {}", found == places.end() ? name : found->second, fault.message);
 }
 
 read_config_result read_config(std::string_view text, std::string const& name, std::span<std::string const> settings)
@@ -352,7 +352,7 @@ read_config_result read_config(std::string_view text, std::string const& name, s
         fault = check(result.config);
     }
     if (fault) {
-        throw config_error{result.sentence(*fault)};
+        throw config_error{result.message(*fault)};
     }
     return result;
 }

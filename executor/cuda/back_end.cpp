@@ -236,7 +236,7 @@ private:
 };
 
 /// @param driver the CUDA version that it is for, 0 where there is none
-std::string why_no_device(cudaError_t code, int driver)
+std::string no_device_error(cudaError_t code, int driver)
 {
     auto const version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
     if (code == cudaErrorInsufficientDriver && driver == 0) {
@@ -254,7 +254,7 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, d
 {
     auto const found = find_devices();
     if (found.names.empty()) {
-        throw back_end_error{fmt::format("run.device is cuda, but there is no device: {}", found.why_none)};
+        throw back_end_error{fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
     }
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
@@ -265,7 +265,7 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, d
     }
     if (ways.attention == attention_by::cudnn) {
         if (auto const cudnn = find_cudnn(); cudnn.version.empty()) {
-            throw back_end_error{fmt::format("run.attention is cudnn, but {}", cudnn.why_none)};
+            throw back_end_error{fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
         }
     }
     if (policy == bf16) {
@@ -297,7 +297,7 @@ found_devices find_devices()
         cudaGetLastError();
         int driver = 0;
         cudaDriverGetVersion(&driver);
-        return {{}, why_no_device(code, driver)};
+        return {{}, no_device_error(code, driver)};
     }
     found_devices found{{}, count == 0 ? "none was found" : ""};
     for (int d = 0; d < count; ++d) {

@@ -29,14 +29,14 @@ std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, d
 /// The names of the node's devices; where there are none, why.
 struct found_devices {
     std::vector<std::string> names;
-    std::string why_none;
+    std::string error_if_none;
 };
 found_devices find_devices();
 
 /// The version of cuDNN, which is opened for that; where there is none, why.
 struct found_cudnn {
     std::string version;
-    std::string why_none;
+    std::string error_if_none;
 };
 found_cudnn find_cudnn();
 

@@ -17,7 +17,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& sentence) { throw data_error{"data: " + sentence}; }
+[[noreturn]] void refuse(std::string const& message) { throw data_error{"data: " + message}; }
 
 /// The next 64 bits of a fraction times count, without bias that matters: floor(fraction / 2^64 * count).
 std::int64_t scaled(std::uint64_t fraction, std::int64_t count)
@@ -140,7 +140,7 @@ dataset::dataset(data_config const& config, int vocabulary, microbatch_shape sha
     made->split(config.validation_fraction);
     made->take_stock(vocabulary);
     if (auto const changed = made->files.change()) {  // else the digest may be of a mixture
-        throw data_error{changed->sentence};
+        throw data_error{changed->message};
     }
     impl_ = made;
 }

@@ -76,7 +76,7 @@ public:
     /// The first piece whose file was changed in place since it was opened, and what happened to it: a sentence.
     struct changed_file {
         std::size_t piece;
-        std::string sentence;
+        std::string message;
     };
     std::optional<changed_file> change() const;
 

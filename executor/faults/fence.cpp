@@ -84,13 +84,13 @@ bool write_all(int descriptor, std::string const& text)
     return true;
 }
 
-[[noreturn]] void cannot(std::filesystem::path const& path, int descriptor, int reason)
+[[noreturn]] void throw_write_error(std::filesystem::path const& path, int descriptor, int error)
 {
     struct stat information{};
-    if (reason == ENOENT && ::fstat(descriptor, &information) == 0 && information.st_nlink == 0) {
+    if (error == ENOENT && ::fstat(descriptor, &information) == 0 && information.st_nlink == 0) {
         throw folder_error{"the run folder " + path.parent_path().string() + " was removed"};
     }
-    throw folder_not_writable{"cannot write " + path.string() + ": " + std::strerror(reason)};
+    throw folder_not_writable{"cannot write " + path.string() + ": " + std::strerror(error)};
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ bool fence::is_ours(std::string const& target, std::string const& text, bool& th
     for (ssize_t count = 1; there && count > 0;) {
         count = ::read(file.get(), part.data(), part.size());
         if (count < 0) {
-            cannot(folder_ / target, descriptor_, errno);
+            throw_write_error(folder_ / target, descriptor_, errno);
         }
         found.append(part.data(), static_cast<std::size_t>(count));
     }
@@ -131,7 +131,7 @@ void fence::write(std::string const& text, bool whole) const
 {
     file_handle file{::openat(descriptor_, room_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)};
     if (!file || !write_all(file.get(), text) || (whole && ::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0) || !file.close()) {
-        cannot(folder_ / room_, descriptor_, errno);
+        throw_write_error(folder_ / room_, descriptor_, errno);
     }
 }
 
@@ -149,9 +149,9 @@ bool fence::link(link_generation const& what)
     }
     write(text, true);
     int const code = ::linkat(descriptor_, room_.c_str(), descriptor_, target.c_str(), 0);
-    int const reason = errno;
-    if (code != 0 && reason != EEXIST) {
-        cannot(folder_ / target, descriptor_, reason);
+    int const error = errno;
+    if (code != 0 && error != EEXIST) {
+        throw_write_error(folder_ / target, descriptor_, error);
     }
     ::unlinkat(descriptor_, room_.c_str(), 0);
     return (code == 0 || is_ours(target, text, there)) && linked_by_member(what);

@@ -19,10 +19,10 @@ namespace rheo::inline v0 {
 namespace {
 
 /// One write: lines of several ranks do not mix. The rank is the launcher's: MPI may not have said it yet.
-void say(std::string const& sentence)
+void say(std::string const& message)
 {
     char const* const rank = std::getenv("PMIX_RANK");
-    auto const line = fmt::format("rheo: {}{}\n", rank != nullptr ? fmt::format("rank {}: ", rank) : "", sentence);
+    auto const line = fmt::format("rheo: {}{}\n", rank != nullptr ? fmt::format("rank {}: ", rank) : "", message);
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
@@ -71,8 +71,8 @@ void time_limit::run()
         if (waited < what_.limit.count + grace) {
             continue;
         }
-        if (!what_.sentence.empty()) {
-            say(what_.sentence);
+        if (!what_.message.empty()) {
+            say(what_.message);
         }
         mpi::leave_segment_folder();
         ::_exit(what_.exit_code);
@@ -84,7 +84,7 @@ limited_wait limited_start(double start_s, bool losses_end_it, std::string const
     return {.limit = seconds{start_s},
             .exit_code = 5,
             .losses_end_it = losses_end_it,
-            .sentence = fmt::format("has waited {:.1f} s for {}: another rank was lost, is stopped or never began. The job ends (exit code 5); start it again. "
+            .message = fmt::format("has waited {:.1f} s for {}: another rank was lost, is stopped or never began. The job ends (exit code 5); start it again. "
                                     "run.watchdog.start_s is this limit",
                                     start_s, waits_for)};
 }

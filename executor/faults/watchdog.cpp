@@ -35,9 +35,9 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 namespace {
 
 /// One write, so that lines of several ranks do not mix and nothing is left in a buffer of a process that dies.
-void say(std::string const& sentence)
+void say(std::string const& message)
 {
-    auto const line = "rheo: " + sentence + "\n";
+    auto const line = "rheo: " + message + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
@@ -79,12 +79,12 @@ void watchdog::join_host(std::uint64_t launch, int ranks)
     if (file >= 0 && ::ftruncate(file, static_cast<off_t>(count * sizeof(slot))) == 0) {
         memory = ::mmap(nullptr, count * sizeof(slot), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
-    int const reason = errno;
+    int const error = errno;
     if (file >= 0) {
         ::close(file);
     }
     if (memory == MAP_FAILED) {
-        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", me_.value, std::strerror(reason)));
+        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", me_.value, std::strerror(error)));
         return;
     }
     slots_ = static_cast<slot*>(memory);

@@ -32,7 +32,7 @@ bool unless_peer_lost(Work&& work)
 
 /// An MPI call failed for another reason; exit code 5.
 struct error : std::runtime_error {
-    error(int error_code, std::string const& sentence) : std::runtime_error{sentence}, code{error_code} {}
+    error(int error_code, std::string const& message) : std::runtime_error{message}, code{error_code} {}
     int code;
 };
 

@@ -12,9 +12,9 @@
 
 namespace rheo::inline v0 {
 
-[[noreturn]] inline void exit_without_finalize(std::string const& sentence)
+[[noreturn]] inline void exit_without_finalize(std::string const& message)
 {
-    auto const line = "rheo: " + sentence + "\n";
+    auto const line = "rheo: " + message + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());  // one write: lines of several ranks do not mix
     for (;;) {
         ::kill(::getpid(), SIGKILL);
@@ -22,9 +22,9 @@ namespace rheo::inline v0 {
 }
 
 /// The same where the launcher ends all ranks with the first one that ends badly, and takes its exit code for the job's.
-[[noreturn]] inline void exit_without_finalize(std::string const& sentence, int exit_code)
+[[noreturn]] inline void exit_without_finalize(std::string const& message, int exit_code)
 {
-    auto const line = "rheo: " + sentence + "\n";
+    auto const line = "rheo: " + message + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
     ::_exit(exit_code);
 }

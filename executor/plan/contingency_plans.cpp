@@ -62,7 +62,7 @@ std::optional<plan> contingency_plans::after(std::vector<rank_id> const& gone) c
         return std::nullopt;
     }
     auto const planned = plan_membership(left, in_force_.pipelines, {}, known_, rules_);
-    if (!planned.cannot.empty() || !planned.salvage.lost.empty()) {
+    if (!planned.error.empty() || !planned.salvage.lost.empty()) {
         return std::nullopt;
     }
     auto p = like_;

@@ -61,7 +61,7 @@ pair_outcomes outcomes_of_pairs(plan const& p, std::span<rank_id const> ranks, r
             rank_id const lost[] = {ranks[a], ranks[b]};
             auto const outcome = outcome_of(lost, p, known, rules);
             ++all.pairs;
-            ++(outcome.only_copy ? all.state_lost : !outcome.next.cannot.empty() ? all.too_few : outcome.next.degraded ? all.fewer : all.as_wanted);
+            ++(outcome.only_copy ? all.state_lost : !outcome.next.error.empty() ? all.too_few : outcome.next.degraded ? all.fewer : all.as_wanted);
             all.most_copied = std::max(all.most_copied, outcome.next.moved);
         }
     }

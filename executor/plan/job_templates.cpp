@@ -15,7 +15,7 @@
 
 namespace rheo::inline v0 {
 
-std::string why_no_layers(model_description const& model, run_config const& config)
+std::string layer_profile_error(model_description const& model, run_config const& config)
 {
     auto const& path = config.plan.layer_profile;
     if (path.empty()) {
@@ -23,7 +23,7 @@ std::string why_no_layers(model_description const& model, run_config const& conf
     }
     auto const read = find_layer_profile(path, policy_of(config));
     if (!read) {
-        return read.reason;
+        return read.error;
     }
     return read.layers.size() == model.layers.size()
                ? std::string{}

@@ -25,11 +25,11 @@ inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 /// The layers as planning sees them, on nodes of so many devices. Times are those of plan.layer_profile, which all ranks read, or as modelled for processes of
 /// one machine, where only ratios count. No other measurement enters, or ranks could plan differently. Bytes are those that ranks allocate.
 /// @param pipelines that hold each layer, one or more
-/// @pre why_no_layers finds nothing
+/// @pre layer_profile_error finds nothing
 std::vector<layer_profile> planned_layers(model_description const& model, run_config const& config, int devices_per_node = 1, int pipelines = 2);
 
 /// Why plan.layer_profile is none of this model's layers; empty when it is, or when there is none.
-std::string why_no_layers(model_description const& model, run_config const& config);
+std::string layer_profile_error(model_description const& model, run_config const& config);
 
 /// plan.memory_mib; none when it is 0.
 std::optional<bytes> memory_limit(run_config const& config);

@@ -23,7 +23,7 @@ namespace {
 
 using json = nlohmann::json;
 
-[[noreturn]] void refuse(std::string const& path, std::string const& sentence) { throw config_error{fmt::format("{}: {}", path, sentence)}; }
+[[noreturn]] void refuse(std::string const& path, std::string const& message) { throw config_error{fmt::format("{}: {}", path, message)}; }
 
 json const& member(json const& object, char const* key, std::string const& path)
 {
@@ -158,7 +158,7 @@ plan read_plan_file(std::string const& path)
     auto const whole = [&] {
         try {
             return parse_strict(text.str(), 8);
-        } catch (json_refusal const&) {
+        } catch (json_error const&) {
             refuse(path, "no valid JSON; expected a plan as rheo plan --json prints it");
         }
     }();

@@ -28,7 +28,7 @@ json numbers_of(std::vector<Id> const& ids)
 json to_json(makespan_template const& one, char const* counted_in)
 {
     if (!one.split) {
-        return {{counted_in, one.nodes}, {"cannot", one.split.cannot}};
+        return {{counted_in, one.nodes}, {"error", one.split.error}};
     }
     json object{{counted_in, one.nodes},
                 {"cuts", numbers_of(one.split.cuts)},
@@ -58,7 +58,7 @@ json to_json(std::vector<makespan_template> const& templates, char const* counte
 json to_json(instantiation const& chosen, int ranks)
 {
     if (!chosen) {
-        return {{"ranks", ranks}, {"cannot", chosen.cannot}};
+        return {{"ranks", ranks}, {"error", chosen.error}};
     }
     return {{"ranks", ranks},
             {"pipelines", chosen.sizes},
@@ -75,8 +75,8 @@ json to_json(loss_outcome const& outcome)
         object["only_copy_of_layer"] = outcome.only_copy->value;
         return object;
     }
-    if (!outcome.next.cannot.empty()) {
-        object["cannot"] = outcome.next.cannot;
+    if (!outcome.next.error.empty()) {
+        object["error"] = outcome.next.error;
         return object;
     }
     auto pipelines = json::array();
@@ -89,7 +89,7 @@ json to_json(loss_outcome const& outcome)
     object["spares"] = numbers_of(outcome.next.spares);
     object["copied_bytes"] = outcome.next.moved.count;
     object["degraded"] = outcome.next.degraded;
-    object["sentence"] = outcome.next.sentence;
+    object["message"] = outcome.next.message;
     return object;
 }
 
@@ -137,7 +137,7 @@ json to_json(forecast const& what)
                             {"nodes", now.nodes},
                             {"only_ranks", numbers_of(now.only_ranks)},
                             {"only_nodes", numbers_of(now.only_nodes)},
-                            {"sentence", to_string(now)}};
+                            {"message", to_string(now)}};
     object["after_loss_of_rank"] = to_json(what.ranks);
     if (what.node_size > 1) {
         object["node_size"] = what.node_size;

@@ -126,7 +126,7 @@ std::string drawing_of(plan const& p)
             continue;
         }
         auto const schedule = schedule_of(p, i);
-        text += fmt::format("pipeline {}{}\n{}", i, schedule.reason.empty() ? "" : fmt::format(": {}", schedule.name), draw(schedule.compute));
+        text += fmt::format("pipeline {}{}\n{}", i, schedule.error.empty() ? "" : fmt::format(": {}", schedule.name), draw(schedule.compute));
     }
     return text;
 }
@@ -134,7 +134,7 @@ std::string drawing_of(plan const& p)
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
     auto const known = what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size()));
-    return sentence_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
+    return message_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
 }
 
 std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, forecast const& what)
@@ -163,8 +163,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
                         p.recompute && p.recomputed.empty() ? " with activations recomputed" : "", step_for_people(what.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
-        if (auto const schedule = schedule_of(p, i); !schedule.reason.empty()) {
-            text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.reason);
+        if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
+            text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.error);
         }
         if (p.recompute && !p.recomputed.empty()) {
             text += fmt::format("    activations are recomputed by {}\n", stages_for_people(recomputed_stages(p, i)));
@@ -192,7 +192,7 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     auto const verdict =
         deadlock_free<rendezvous>(programs_of(p, reduction_units(state, static_cast<int>(model.layers.size())), static_cast<int>(model.layers.size())));
     text += verdict ? "  checked: with all transfers and reductions, no rank waits for ever, even if every send waits for its receive\n"
-                    : fmt::format("  {}\n", verdict.sentence());
+                    : fmt::format("  {}\n", verdict.message());
 
     text += "\n" + drawing_of(p);
     text +=

@@ -41,7 +41,7 @@ std::string end_of(loss_outcome const& outcome)
     if (outcome.only_copy) {
         return fmt::format("the only copy of layer {} is lost; without a checkpoint the run ends with exit code 6", outcome.only_copy->value);
     }
-    return outcome.next.cannot;
+    return outcome.next.error;
 }
 
 /// "2 + 3"
@@ -109,7 +109,7 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
     std::vector<text_row> rows;
     for (auto const& one : made) {
         if (!one.split) {
-            rows.push_back({{fmt::format("{}", one.nodes)}, one.split.cannot});
+            rows.push_back({{fmt::format("{}", one.nodes)}, one.split.error});
             continue;
         }
         auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
@@ -132,7 +132,7 @@ std::string instantiations_for_people(forecast const& what)
     for (auto const& chosen : what.instantiations) {
         auto const number = fmt::format("{}", n--);
         if (!chosen) {
-            rows.push_back({{number}, chosen.cannot});
+            rows.push_back({{number}, chosen.error});
             continue;
         }
         std::vector<std::string> notes;
@@ -154,7 +154,7 @@ std::string instantiations_for_people(forecast const& what)
     return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
 }
 
-std::string sentence_of(loss_outcome const& outcome)
+std::string message_of(loss_outcome const& outcome)
 {
     if (auto end = end_of(outcome); !end.empty()) {
         return end;
@@ -162,7 +162,7 @@ std::string sentence_of(loss_outcome const& outcome)
     auto const& next = outcome.next;
     return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
                        step_for_people(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
-                       next.degraded ? "; " + next.sentence : "");
+                       next.degraded ? "; " + next.message : "");
 }
 
 std::string outcomes_for_people(forecast const& what)
@@ -175,7 +175,7 @@ std::string outcomes_for_people(forecast const& what)
         }
         auto const& next = outcome.next;
         auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
-        rest += next.degraded ? (rest.empty() ? "" : "; ") + next.sentence : "";
+        rest += next.degraded ? (rest.empty() ? "" : "; ") + next.message : "";
         rows.push_back({{std::move(lost), sum_for_people(next.pipelines), sum_for_people(next.shares), step_for_people(outcome.step),
                          fmt::format("{:.2f} MiB", in_mebibytes(next.moved))},
                         std::move(rest)});

@@ -31,7 +31,7 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
 std::string instantiations_for_people(forecast const& what);
 
 /// What goes on after a loss, or why nothing does.
-std::string sentence_of(loss_outcome const& outcome);
+std::string message_of(loss_outcome const& outcome);
 
 /// A line for the loss of each rank and of each node.
 std::string outcomes_for_people(forecast const& what);

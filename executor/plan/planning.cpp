@@ -57,7 +57,7 @@ std::string over_memory(plan const& p, model_description const& model, run_confi
             auto const recompute_levels = recompute_levels_at(p, place);
             memory_plan const as_planned{.parts = parts, .recompute_levels = {recompute_levels.begin(), recompute_levels.end()}, .available = *limit};
             if (!as_planned.fits()) {
-                return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", sentence_of(as_planned, fmt::format("rank {}", rank)),
+                return fmt::format("{} of state and activations; plan.memory_mib = {:g} cannot be kept", message_of(as_planned, fmt::format("rank {}", rank)),
                                    config.plan.memory_mib);
             }
             continue;
@@ -123,7 +123,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
                                .recompute = config.plan.recompute == recompute_policy::always,
                                .own = own_schedule(config.plan),
                                .slices = config.train.microbatch.slices}};
-    if (result.cannot = why_no_layers(model, config); !result) {
+    if (result.error = layer_profile_error(model, config); !result) {
         return result;
     }
     auto const layers = static_cast<int>(model.layers.size());
@@ -135,12 +135,12 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     if (sizes.empty()) {
         auto const chosen = instantiate(ready, {ranks - config.plan.spares, config.plan.failures, config.train.microbatches});
         if (!chosen) {
-            result.cannot =
+            result.error =
                 config.plan.min_ranks > layers
                     ? fmt::format("a pipeline of plan.min_ranks = {} ranks cannot be cut from a model of {} layers", config.plan.min_ranks, layers)
                 : ready.templates.empty() && memory_limit(config)
                     ? fmt::format("no pipeline of at most {} rank{} keeps within plan.memory_mib = {:g}", ranks, ranks == 1 ? "" : "s", config.plan.memory_mib)
-                    : chosen.cannot;
+                    : chosen.error;
             return result;
         }
         sizes = chosen.sizes;
@@ -151,11 +151,11 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     }
     for (auto const n : sizes) {
         if (n > layers) {
-            result.cannot = fmt::format("a pipeline of {} ranks cannot be cut from a model of {} layers", n, layers);
+            result.error = fmt::format("a pipeline of {} ranks cannot be cut from a model of {} layers", n, layers);
             return result;
         }
         if (auto const made = sizes_of(ready); std::find(made.begin(), made.end(), n) == made.end()) {
-            result.cannot = fmt::format("no pipeline of {} ranks keeps within plan.memory_mib = {:g}", n, config.plan.memory_mib);
+            result.error = fmt::format("no pipeline of {} ranks keeps within plan.memory_mib = {:g}", n, config.plan.memory_mib);
             return result;
         }
     }
@@ -170,8 +170,8 @@ first_plan make_first_plan(model_description const& model, run_config const& con
     }
     result.what.pipelines = pipelines_of_sizes(ready, sizes);
     if (!config.plan.layers.empty()) {
-        result.cannot = cut_by_hand(result.what.pipelines, config.plan.layers, layers);
-        if (!result.cannot.empty()) {
+        result.error = cut_by_hand(result.what.pipelines, config.plan.layers, layers);
+        if (!result.error.empty()) {
             return result;
         }
     }
@@ -190,7 +190,7 @@ first_plan make_first_plan(model_description const& model, run_config const& con
         }
     }
     choose_recomputation(result.what, model, config);
-    result.cannot = over_memory(result.what, model, config, ranks);
+    result.error = over_memory(result.what, model, config, ranks);
     return result;
 }
 
@@ -289,15 +289,15 @@ replanning what_ranks_know(model_description const& model, collection const& sta
             .slices = config.train.microbatch.slices};
 }
 
-std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks)
+std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const layers = static_cast<std::int32_t>(model.layers.size());
-    if (auto reason = why_no_layers(model, config); !reason.empty()) {
-        return reason;
+    if (auto error = layer_profile_error(model, config); !error.empty()) {
+        return error;
     }
     if (!p.own) {
-        if (auto reason = parse_schedule(p.schedule).reason; !reason.empty()) {
-            return reason;
+        if (auto error = parse_schedule(p.schedule).error; !error.empty()) {
+            return error;
         }
     }
     if (auto const slices = config.train.microbatch.slices; p.slices != slices) {

@@ -26,9 +26,9 @@ struct first_plan {
     plan what;
     seconds time{};         ///< modelled, of a step
     bool degraded = false;  ///< fewer than plan.failures + 1 pipelines
-    std::string cannot{};   ///< why there is no plan; exit code 3
+    std::string error{};   ///< why there is no plan; exit code 3
 
-    explicit operator bool() const { return cannot.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// The plan for ranks 0 .. ranks-1, the last plan.spares of them without a place. Where the loss of plan.failures nodes would lose state, pipelines of
@@ -53,6 +53,6 @@ membership_rules rules_of(run_config const& config);
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks);
 
 /// Why a plan, read from a file, cannot be run: wrong cuts, a rank twice or out of range, microbatches missing; else empty.
-std::string why_not(plan const& p, model_description const& model, run_config const& config, int ranks);
+std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks);
 
 }  // namespace rheo::inline v0

@@ -69,40 +69,40 @@ bool clock_setter::settled_within(seconds patience) const
     return true;
 }
 
-void clock_setter::report(std::string const& sentence)
+void clock_setter::report(std::string const& message)
 {
     if (config_.say) {
-        config_.say(sentence);
+        config_.say(message);
     }
 }
 
 void clock_setter::note_rung()
 {
-    auto const sentence = ladder_.sentence();
+    auto const message = ladder_.message();
     {
         std::lock_guard const lock{mutex_};
-        if (advises_ || (status_.ready && status_.sentence == sentence)) {
+        if (advises_ || (status_.ready && status_.message == message)) {
             return;
         }
         status_.ready = true;
         status_.rung = ladder_.rung();
-        status_.sentence = sentence;
+        status_.message = message;
     }
-    report(sentence);
+    report(message);
 }
 
 void clock_setter::advise(std::string const& why)
 {
     advises_ = true;
-    auto const sentence = "clocks are advised only: " + why;
+    auto const message = "clocks are advised only: " + why;
     {
         std::lock_guard const lock{mutex_};
         status_.ready = true;
         status_.rung = clock_rung::advise_only;
-        status_.sentence = sentence;
+        status_.message = message;
         status_.holds.reset();
     }
-    report(sentence);
+    report(message);
 }
 
 bool clock_setter::charge_guardian()
@@ -111,13 +111,13 @@ bool clock_setter::charge_guardian()
         return true;  // nothing is ever left behind
     }
     auto const program = guardian_program(config_.guardian);
-    auto started = program ? guardian::start(*program) : answer<guardian>{program.why()};
-    auto const armed = started ? started->arm(claim_->file(), back_) : answer<done>{started.why()};
+    auto started = program ? guardian::start(*program) : device_result<guardian>{program.error()};
+    auto const armed = started ? started->arm(claim_->file(), back_) : device_result<done>{started.error()};
     if (!armed) {
         if (started) {
             started->dismiss();
         }
-        advise(armed.why().sentence);
+        advise(armed.error().message);
         return false;
     }
     guardian_.emplace(std::move(*started));
@@ -132,7 +132,7 @@ bool clock_setter::begin()
     }
     auto claim = device_claim::join(config_.claims, ladder_.device().key());
     if (!claim) {
-        advise(claim.why().sentence);
+        advise(claim.error().message);
         return false;
     }
     claim_.emplace(std::move(*claim));
@@ -143,7 +143,7 @@ bool clock_setter::begin()
         return ladder_.original();
     });
     if (!back) {
-        advise(back.why().sentence);
+        advise(back.error().message);
         return false;
     }
     back_ = *back;
@@ -192,9 +192,9 @@ void clock_setter::follow_request()
     failed_ = result ? 0.0 : wished;
     if (result) {
         said_.reset();
-    } else if (ladder_.rung() != clock_rung::advise_only && said_ != result.why().cause) {
-        said_ = result.why().cause;
-        report("the clock is not set: " + result.why().sentence);
+    } else if (ladder_.rung() != clock_rung::advise_only && said_ != result.error().code) {
+        said_ = result.error().code;
+        report("the clock is not set: " + result.error().message);
     }
 }
 
@@ -237,7 +237,7 @@ void clock_setter::end()
         status_.holds.reset();
     }
     if (!left) {
-        report("the clock cannot be put back: " + left.why().sentence);
+        report("the clock cannot be put back: " + left.error().message);
     }
     if (guardian_) {
         if (left) {

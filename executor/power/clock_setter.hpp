@@ -27,14 +27,14 @@ struct setter_config {
     std::string guardian;                                 ///< the program; empty: rheo-guardian next to this one
     std::filesystem::path claims = default_claims();
     seconds look{0.5};                                    ///< how often the requests of other ranks are looked at
-    std::function<void(std::string const& sentence)> say; ///< called from the thread; each thing is said once
+    std::function<void(std::string const& message)> say; ///< called from the thread; each thing is said once
 };
 
 /// What the setter has done by now.
 struct setter_status {
     bool ready = false;             ///< it has begun: rung and sentence are known
     clock_rung rung = clock_rung::advise_only;
-    std::string sentence;           ///< on which rung it is, and why not higher
+    std::string message;           ///< on which rung it is, and why not higher
     std::optional<megahertz> holds; ///< what the device is locked to, as far as this rank knows; none: nothing
     std::int64_t switches = 0;      ///< that this rank has made
     std::int64_t failures = 0;
@@ -66,7 +66,7 @@ private:
     void advise(std::string const& why);
     void end();
     void wake() noexcept;
-    void report(std::string const& sentence);
+    void report(std::string const& message);
     void note_rung();
 
     setter_config config_;
@@ -76,7 +76,7 @@ private:
     std::optional<guardian> guardian_;
     bool advises_ = false;    ///< no clock is set any more, whatever the ladder says
     double failed_ = 0.0;     ///< the request that could not be met: not tried again until there is another one
-    std::optional<refusal_cause> said_; ///< of the last failure, until a success
+    std::optional<device_error_code> said_; ///< of the last failure, until a success
 
     std::atomic<double> requested_clock_{0.0};
     std::atomic<std::int64_t> requested_at_{0};      ///< in ns of the steady clock

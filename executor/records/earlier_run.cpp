@@ -39,7 +39,7 @@ std::optional<step_id> recorded_checkpoint(fs::path const& folder)
             if (kind == "checkpoint" || (kind == "start" && record->value("from_checkpoint", false))) {
                 newest = std::max(newest.value_or(step_id{0}), step_id{record->value("step", std::int64_t{0})});
             }
-        } catch (json_refusal const&) {
+        } catch (json_error const&) {
             // another program's line, which the report will name
         }
     }
@@ -72,10 +72,10 @@ earlier_state find_earlier_state(fs::path const& folder)
     result.skipped.insert(result.skipped.end(), found.skipped.begin(), found.skipped.end());
     result.newest = std::move(found.newest);
     if (!result.newest && !result.skipped.empty()) {
-        for (auto const& sentence : result.skipped) {
-            result.refusal += sentence + "; restore it from a copy, or wait until it can be read, and start the same command again\n";
+        for (auto const& message : result.skipped) {
+            result.error += message + "; restore it from a copy, or wait until it can be read, and start the same command again\n";
         }
-        result.refusal += fmt::format(
+        result.error += fmt::format(
             "run folder '{}': no checkpoint can be read, so the run neither goes on nor begins again, and nothing was changed: restore one of them, {}",
             folder.string(), begin_again(folder));
     }
@@ -119,7 +119,7 @@ steps_so_far steps_of_records(fs::path const& folder, step_id from)
             } else if (kind == "evaluation" && !std::isfinite(number_or_not_finite(*record, "loss"))) {
                 evaluations.insert(step);
             }
-        } catch (json_refusal const&) {
+        } catch (json_error const&) {
             // another program's line, which the report will name
         }
     }

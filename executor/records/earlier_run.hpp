@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 struct earlier_state {
     std::optional<checkpoint> newest{};
     std::vector<std::string> skipped{};  ///< a sentence for each newer checkpoint that cannot be read or is not there
-    std::string refusal{};               ///< not empty: there are checkpoints, or there were, and none can be read; a line for each
+    std::string error{};               ///< not empty: there are checkpoints, or there were, and none can be read; a line for each
 };
 
 /// Looks for the newest checkpoint that can be read, and for records of some that should be there. Cost: reads that checkpoint once.

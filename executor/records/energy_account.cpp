@@ -33,7 +33,7 @@ energy_so_far energy_of_records(std::string const& folder, step_id from)
             if (kind == "step" && step >= 0 && step < from.value && committed.insert(step).second) {
                 result.tokens += record->value("tokens", std::int64_t{0});
             }
-        } catch (json_refusal const&) {
+        } catch (json_error const&) {
             // somebody else's line, which the report will speak of; a training does not end for it
         }
     }

@@ -40,7 +40,7 @@ std::string key_of(Json const& record)
     if (kind == "start") {
         return fmt::format("{} {}", kind, number("generation"));
     }
-    return kind == "note" ? "note " + record.value("sentence", std::string{}) : kind;
+    return kind == "note" ? "note " + record.value("message", std::string{}) : kind;
 }
 
 /// A line of the file as a record that was undone; none when a start from this step does not repeat it.
@@ -148,8 +148,8 @@ metrics_log::tail metrics_log::read_tail()
                 result = {};
             }
             result.keys.push_back(key_of(*record));
-        } catch (json_refusal const& refusal) {
-            strange = fmt::format("'{}': the line \"{}\" {}, and is left as it is", path_, l.substr(0, 60), refusal.what());
+        } catch (json_error const& error) {
+            strange = fmt::format("'{}': the line \"{}\" {}, and is left as it is", path_, l.substr(0, 60), error.what());
         }
     }
     if (!strange.empty()) {

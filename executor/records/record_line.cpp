@@ -15,7 +15,7 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr std::string_view texts[] = {"kind", "was", "sentence", "host", "sample", "plan"};
+constexpr std::string_view texts[] = {"kind", "was", "message", "host", "sample", "plan"};
 constexpr std::string_view whole_numbers[] = {
     "step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps", "steps_skipped", "evaluations_not_finite"};
 constexpr std::string_view lists_of_ranks[] = {"lost", "left"};
@@ -34,20 +34,20 @@ constexpr integer_limits a_rank{0, INT32_MAX};
 void expect_member(std::string const& key, json const& value)
 {
     if (is_one_of(texts, key) && !value.is_string()) {
-        throw json_refusal{fmt::format("has a '{}' that is no text", key)};
+        throw json_error{fmt::format("has a '{}' that is no text", key)};
     }
     if ((key == "skipped" || key == "from_checkpoint") && !value.is_boolean()) {
-        throw json_refusal{fmt::format("has a '{}' that is neither true nor false", key)};
+        throw json_error{fmt::format("has a '{}' that is neither true nor false", key)};
     }
     if (key == "digest" && !value.is_string() && !value.is_null()) {
-        throw json_refusal{"has a 'digest' that is neither a text nor null"};
+        throw json_error{"has a 'digest' that is neither a text nor null"};
     }
     if (is_one_of(whole_numbers, key) || key.ends_with("_bytes") || key.starts_with("pairs_")) {
         integer_of(value, key.c_str(), key == "rank" || key == "attempt" ? a_rank : whole);
     }
     if (is_one_of(lists_of_ranks, key)) {
         if (!value.is_array()) {
-            throw json_refusal{fmt::format("has a '{}' that is no list", key)};
+            throw json_error{fmt::format("has a '{}' that is no list", key)};
         }
         for (auto const& rank : value) {
             integer_of(rank, key.c_str(), a_rank);
@@ -55,7 +55,7 @@ void expect_member(std::string const& key, json const& value)
     }
     bool const has_unit = key.ends_with("_s") || key.ends_with("_J") || key.find("_J_per_") != key.npos;
     if ((is_one_of(numbers, key) || has_unit) && !value.is_number() && !value.is_null()) {  // null: it was not finite
-        throw json_refusal{fmt::format("has a '{}' that is neither a number nor null", key)};
+        throw json_error{fmt::format("has a '{}' that is neither a number nor null", key)};
     }
 }
 
@@ -64,7 +64,7 @@ void expect_member(std::string const& key, json const& value)
 void expect_record(json const& object)
 {
     if (!object.is_object()) {
-        throw json_refusal{"is no object"};
+        throw json_error{"is no object"};
     }
     for (auto const& [key, value] : object.items()) {
         expect_member(key, value);

@@ -95,8 +95,8 @@ struct records::impl {
             metrics.stop_writing();
             return;
         }
-        for (auto const& sentence : metrics.begin_to_write()) {
-            say(sentence);
+        for (auto const& message : metrics.begin_to_write()) {
+            say(message);
         }
     }
 
@@ -212,16 +212,16 @@ void records::recovery(recovery_record const& record)
     impl_->write(to_json(record), recovery_line(record));
 }
 
-void records::note(std::string_view sentence) { impl_->write({{"kind", "note"}, {"sentence", sentence}}, std::string{sentence}); }
+void records::note(std::string_view message) { impl_->write({{"kind", "note"}, {"message", message}}, std::string{message}); }
 
 void records::checkpoint(checkpoint_record const& record) { impl_->write(to_json(record), checkpoint_line(record)); }
 
-void records::alone(std::string_view sentence)
+void records::alone(std::string_view message)
 {
     if (impl_->is_reporter) {
-        note(sentence);
+        note(message);
     } else {
-        fmt::print(stderr, "rheo: rank {}: {}\n", impl_->rank.value, sentence);
+        fmt::print(stderr, "rheo: rank {}: {}\n", impl_->rank.value, message);
     }
 }
 

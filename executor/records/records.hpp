@@ -81,7 +81,7 @@ struct recovery_record {
     std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
     std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be recomputed
     std::int64_t pairs_missing = 0;
-    std::string sentence{};              ///< what can be lost from now on
+    std::string message{};              ///< what can be lost from now on
     std::int64_t communicators = 0;      ///< that the reporter has open
     std::int64_t memory_bytes = 0;       ///< of the reporter's process, now
 };
@@ -95,7 +95,7 @@ struct checkpoint_record {
 
 struct final_record {
     int exit_code = 0;
-    std::string sentence{};      ///< why it ended
+    std::string message{};      ///< why it ended
     step_id steps{};             ///< committed
     std::optional<double> loss{};             ///< of the last committed step; NaN: not finite; none: not known
     std::optional<double> validation_loss{};  ///< of the last state; NaN: not finite; none: it was not evaluated
@@ -135,8 +135,8 @@ public:
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void checkpoint(checkpoint_record const& record);
-    void note(std::string_view sentence);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
-    void alone(std::string_view sentence);         ///< a note that only this rank was told; a rank that is not the reporter says it as an error
+    void note(std::string_view message);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
+    void alone(std::string_view message);         ///< a note that only this rank was told; a rank that is not the reporter says it as an error
     void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
     void finish(final_record const& record);       ///< flushes; reporter: report.json, the final table

@@ -99,7 +99,7 @@ double number_of(nlohmann::json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_number() && !value.is_null()) {
-        throw json_refusal{fmt::format("has a '{}' that is neither a number nor null", key)};
+        throw json_error{fmt::format("has a '{}' that is neither a number nor null", key)};
     }
     return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -137,7 +137,7 @@ recovery_record recovery_of(nlohmann::json const& object)
     r.pairs_total = integer_member(object, "pairs_total", {});
     r.pairs_salvaged = integer_member(object, "pairs_salvaged", {});
     r.pairs_missing = integer_member(object, "pairs_missing", {});
-    r.sentence = text_member(object, "sentence");
+    r.message = text_member(object, "message");
     r.communicators = integer_member(object, "communicators", {});
     r.memory_bytes = integer_member(object, "memory_bytes", {});
     return r;
@@ -152,7 +152,7 @@ ended_run ended_run_of(nlohmann::json const& report)
     ended_run run;
     auto& r = run.record;
     r.exit_code = static_cast<int>(integer_member(report, "exit_code", {0, 255}));
-    r.sentence = text_member(report, "sentence");
+    r.message = text_member(report, "message");
     r.steps = {integer_member(report, "steps", {})};
     r.loss = known_number(report, "loss");
     r.validation_loss = known_number(report, "validation_loss");
@@ -233,7 +233,7 @@ json to_json(recovery_record const& r)
     object["pairs_total"] = r.pairs_total;
     object["pairs_salvaged"] = r.pairs_salvaged;
     object["pairs_missing"] = r.pairs_missing;
-    object["sentence"] = r.sentence;
+    object["message"] = r.message;
     object["communicators"] = r.communicators;
     object["memory_bytes"] = r.memory_bytes;
     return object;
@@ -250,7 +250,7 @@ json to_json(checkpoint_record const& r)
 
 json to_json(final_record const& r, std::span<recovery_record const> recoveries)
 {
-    json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"sentence", r.sentence}, {"steps", r.steps.value}};
+    json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"message", r.message}, {"steps", r.steps.value}};
     if (r.loss) {
         object["loss"] = number(*r.loss);
     }
@@ -295,7 +295,7 @@ std::string recovery_line(recovery_record const& r)
                                         : fmt::format(", {} of {} gradient contributions kept ({:.0f} %)", r.pairs_salvaged, r.pairs_total,
                                                       share(r.pairs_salvaged, r.pairs_total));
     return fmt::format("{}: {} rank{} in {} pipeline{} went on after {:.1f} ms{}{}", change(r), r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines),
-                       in_milliseconds(total(r)), salvage, r.sentence.empty() ? "" : "; " + r.sentence);
+                       in_milliseconds(total(r)), salvage, r.message.empty() ? "" : "; " + r.message);
 }
 
 std::string checkpoint_line(checkpoint_record const& r)
@@ -350,7 +350,7 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         }
     }
     text += fmt::format("  {:<20}{}\n", "digest of the state", r.digest_known ? to_string(r.digest) : "not known");
-    text += fmt::format("  {:<20}{}\n", "ended", r.sentence.empty() ? fmt::format("exit code {}", r.exit_code) : r.sentence);
+    text += fmt::format("  {:<20}{}\n", "ended", r.message.empty() ? fmt::format("exit code {}", r.exit_code) : r.message);
     return text;
 }
 

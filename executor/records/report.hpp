@@ -20,7 +20,7 @@ nlohmann::ordered_json to_json(recovery_record const& record);
 nlohmann::ordered_json to_json(checkpoint_record const& record);
 nlohmann::ordered_json to_json(final_record const& record, std::span<recovery_record const> recoveries);
 
-/// The same read back, with what is known: numbers that are null were not finite, members that are missing were not known. @throws json_refusal
+/// The same read back, with what is known: numbers that are null were not finite, members that are missing were not known. @throws json_error
 ended_run ended_run_of(nlohmann::json const& report);
 
 /// "1.2345", or "not finite".

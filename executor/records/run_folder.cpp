@@ -43,8 +43,8 @@ nlohmann::json read_record(fs::path const& path)
         auto object = parse_strict(read_text(path), 8);
         expect_record(object);
         return object;
-    } catch (json_refusal const& refusal) {
-        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+    } catch (json_error const& error) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), error.what())};
     }
 }
 
@@ -58,8 +58,8 @@ std::vector<nlohmann::json> read_metrics(fs::path const& path)
             if (auto object = record_of(line)) {
                 metrics.push_back(std::move(*object));
             }
-        } catch (json_refusal const& refusal) {
-            throw unreadable_record{fmt::format("'{}', line {} {}", path.string(), number, refusal.what())};
+        } catch (json_error const& error) {
+            throw unreadable_record{fmt::format("'{}', line {} {}", path.string(), number, error.what())};
         }
     }
     return metrics;
@@ -79,7 +79,7 @@ void read_trace(fs::path const& path, run_folder& run)
     std::copy_if(read.events.begin(), read.events.end(), std::back_inserter(run.events),
                  [](trace_event const& e) { return std::isfinite(e.start.count) && std::isfinite(e.end.count); });  // what comes has to be in order
     if (!read) {
-        run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.reason));
+        run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.error));
     }
 }
 
@@ -142,8 +142,8 @@ ended_run read_report(std::string const& path)
 {
     try {
         return ended_run_of(read_record(path));
-    } catch (json_refusal const& refusal) {
-        throw unreadable_record{fmt::format("'{}' {}", path, refusal.what())};
+    } catch (json_error const& error) {
+        throw unreadable_record{fmt::format("'{}' {}", path, error.what())};
     }
 }
 
@@ -155,9 +155,9 @@ std::optional<run_end> how_it_ended(std::string const& folder)
     }
     auto const report = read_record(path);
     try {
-        return run_end{static_cast<int>(integer_member(report, "exit_code", {0, 255})), text_member(report, "sentence"), integer_member(report, "steps", {})};
-    } catch (json_refusal const& refusal) {
-        throw unreadable_record{fmt::format("'{}' {}", path.string(), refusal.what())};
+        return run_end{static_cast<int>(integer_member(report, "exit_code", {0, 255})), text_member(report, "message"), integer_member(report, "steps", {})};
+    } catch (json_error const& error) {
+        throw unreadable_record{fmt::format("'{}' {}", path.string(), error.what())};
     }
 }
 

@@ -46,7 +46,7 @@ ended_run read_report(std::string const& path);
 /// How a run ended, as its report says.
 struct run_end {
     int exit_code = 0;
-    std::string sentence;
+    std::string message;
     std::int64_t steps = 0;  ///< committed
 };
 

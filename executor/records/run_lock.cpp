@@ -43,7 +43,7 @@ int locked(int descriptor, short type)
     return code == 0 ? 0 : errno;
 }
 
-bool is_held_by_others(int reason) { return reason == EAGAIN || reason == EACCES; }
+bool is_held_by_others(int error) { return error == EAGAIN || error == EACCES; }
 
 std::string about_this_launch()
 {
@@ -67,9 +67,9 @@ std::string about_the_other(int descriptor)
     return line.empty() ? "" : fmt::format(", {}", line);
 }
 
-std::string no_locks(std::string const& folder, int reason)
+std::string no_locks(std::string const& folder, int error)
 {
-    return fmt::format("run folder {}: its file system has no locks ({}), so nothing keeps a second launch out of it", folder, std::strerror(reason));
+    return fmt::format("run folder {}: its file system has no locks ({}), so nothing keeps a second launch out of it", folder, std::strerror(error));
 }
 
 }  // namespace
@@ -79,21 +79,21 @@ lock_answer run_lock::take(std::string const& folder, seconds patience)
     release();
     descriptor_ = opened(folder);
     auto const end = std::chrono::steady_clock::now() + std::chrono::duration<double>{patience.count};
-    int reason = locked(descriptor_, F_WRLCK);
-    while (is_held_by_others(reason) && std::chrono::steady_clock::now() < end) {
+    int error = locked(descriptor_, F_WRLCK);
+    while (is_held_by_others(error) && std::chrono::steady_clock::now() < end) {
         std::this_thread::sleep_for(std::chrono::milliseconds{50});
-        reason = locked(descriptor_, F_WRLCK);
+        error = locked(descriptor_, F_WRLCK);
     }
-    if (is_held_by_others(reason)) {
+    if (is_held_by_others(error)) {
         auto const other = about_the_other(descriptor_);
         release();
         return {false, fmt::format("run folder {0}: another launch is at work in it{1}; {0}/ranks has the processes of its ranks. SIGTERM to one of them ends "
                                    "it after a step, with a checkpoint, and then the same command goes on",
                                    folder, other)};
     }
-    if (reason != 0) {
+    if (error != 0) {
         release();
-        return {true, no_locks(folder, reason)};
+        return {true, no_locks(folder, error)};
     }
     auto const text = about_this_launch();
     if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
@@ -110,13 +110,13 @@ lock_answer run_lock::join(std::string const& folder)
 {
     release();
     descriptor_ = opened(folder);
-    int const reason = locked(descriptor_, F_RDLCK);
-    if (is_held_by_others(reason)) {  // the rank that took it has died, and another launch came first
+    int const error = locked(descriptor_, F_RDLCK);
+    if (is_held_by_others(error)) {  // the rank that took it has died, and another launch came first
         auto const other = about_the_other(descriptor_);
         release();
         return {false, fmt::format("run folder {}: another launch has taken it{}", folder, other)};
     }
-    if (reason != 0) {
+    if (error != 0) {
         release();  // the rank that began has said so
     }
     return {true, {}};

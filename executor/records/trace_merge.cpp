@@ -95,8 +95,8 @@ std::string merge_traces(std::string const& folder)
     std::ofstream out{partial, std::ios::binary};
     chrome_trace_writer<> trace{out};
     for (auto const& [rank, file] : files_of(fs::path{folder} / "trace")) {
-        if (auto sentence = add(trace, file); !sentence.empty()) {
-            missing = std::move(sentence);
+        if (auto message = add(trace, file); !message.empty()) {
+            missing = std::move(message);
         }
     }
     trace.finish();

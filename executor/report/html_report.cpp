@@ -72,7 +72,7 @@ std::string summary(run_folder const& run)
     auto const steps = run.of_kind("step");
     std::string text = "<table>\n";
     if (r.is_object()) {
-        text += row("ended", fmt::format("{} (exit code {})", r.value("sentence", ""), count_of(r, "exit_code")));
+        text += row("ended", fmt::format("{} (exit code {})", r.value("message", ""), count_of(r, "exit_code")));
         text += row("loss", loss_of(r, "loss"));
         if (auto const digest = r.find("digest"); digest != r.end() && digest->is_string()) {
             text += row("validation loss", loss_of(r, "validation_loss"));
@@ -145,7 +145,7 @@ std::string curves(run_folder const& run)
 std::optional<model_description> model_of(run_folder const& run)
 {
     auto const model = running_model(run.config);
-    bool const fits = run.first && !run.first->pipelines.empty() && why_not(*run.first, model, run.config, static_cast<int>(run.ranks.size())).empty();
+    bool const fits = run.first && !run.first->pipelines.empty() && plan_error(*run.first, model, run.config, static_cast<int>(run.ranks.size())).empty();
     return fits ? std::optional{model} : std::nullopt;
 }
 

@@ -96,19 +96,19 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
     return result;
 }
 
-std::string step_sentence(chosen_step const& step) { return fmt::format("step {}, the median of the first generation.", step.events.front().step.value + 1); }
+std::string step_text(chosen_step const& step) { return fmt::format("step {}, the median of the first generation.", step.events.front().step.value + 1); }
 
 /// Both steps on axes of equal length: beside each other in a wide window, one below the other in a narrow one.
 std::string side_by_side(chosen_step planned, chosen_step measured)
 {
     auto const length = [](chosen_step const& step) { return step.lanes.end - step.lanes.begin; };
-    auto const one = [&](chosen_step& step, std::string const& sentence) {
+    auto const one = [&](chosen_step& step, std::string const& message) {
         step.lanes.width = {760};
-        return fmt::format("<div>\n<p class=\"note\">{}</p>\n", fmt::format(fmt::runtime(sentence), in_milliseconds(length(step))));
+        return fmt::format("<div>\n<p class=\"note\">{}</p>\n", fmt::format(fmt::runtime(message), in_milliseconds(length(step))));
     };
     auto const longest = std::max(length(planned), length(measured));
     auto const plan_says = one(planned, "Planned: {:.3g} ms at the speed of computing that the measured step shows.");
-    auto const step_says = one(measured, "Measured: {:.3g} ms, " + step_sentence(measured));
+    auto const step_says = one(measured, "Measured: {:.3g} ms, " + step_text(measured));
     planned.lanes.end = planned.lanes.begin + longest;
     measured.lanes.end = measured.lanes.begin + longest;
     return "<div class=\"pair\">\n" + plan_says + picture(draw_lanes(planned.events, planned.lanes)) + "</div>\n" + step_says +
@@ -142,8 +142,8 @@ std::string step_section(run_folder const& run, std::optional<model_description>
         }
     }
     auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
-    for (auto const& sentence : run.left_out) {
-        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(sentence));
+    for (auto const& message : run.left_out) {
+        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(message));
     }
     if (!measured) {
         return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
@@ -152,7 +152,7 @@ std::string step_section(run_folder const& run, std::optional<model_description>
         text += side_by_side(planned_step(*run.first, *model, run.config, *measured), *measured);
     } else {
         text += "<p class=\"note\">The plan that the run began with is not in the folder, or is for a model that a program brought along.</p>\n";
-        text += fmt::format("<p class=\"note\">Measured: {}</p>\n", step_sentence(*measured));
+        text += fmt::format("<p class=\"note\">Measured: {}</p>\n", step_text(*measured));
         text += picture(draw_lanes(measured->events, measured->lanes));
     }
     if (*last != *first) {

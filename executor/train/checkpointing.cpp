@@ -137,7 +137,7 @@ void checkpointing::publish()
 std::string checkpointing::no_checkpoint() const
 {
     bool const mine = writer_.state() == writer_state::failed;
-    return fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.sentence() : "another rank could not write");
+    return fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.message() : "another rank could not write");
 }
 
 void checkpointing::agreed(std::uint32_t consents)
@@ -234,11 +234,11 @@ void checkpointing::report(records& record)
     if (written_) {
         record.checkpoint(*std::exchange(written_, {}));
     }
-    for (auto const& sentence : std::exchange(news_, {})) {
-        record.note(sentence);
+    for (auto const& message : std::exchange(news_, {})) {
+        record.note(message);
     }
-    for (auto const& sentence : std::exchange(own_news_, {})) {
-        record.alone(sentence);
+    for (auto const& message : std::exchange(own_news_, {})) {
+        record.alone(message);
     }
 }
 

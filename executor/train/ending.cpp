@@ -123,12 +123,12 @@ int exit_code_of(std::exception const& error)
 
 run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, std::exception const& error, records* record, watchdog& watch)
 {
-    auto const sentence = members == nullptr ? std::string{error.what()} : fmt::format("rank {}: {}", members->me.value, error.what());
+    auto const message = members == nullptr ? std::string{error.what()} : fmt::format("rank {}: {}", members->me.value, error.what());
     bool const mpi_works = members != nullptr && members->recovery().handle() != MPI_COMM_NULL && dynamic_cast<mpi::error const*>(&error) == nullptr;
     bool all = false;
     bool lowest = false;
     if (!mpi::survives_losses()) {  // the launcher ends the others, with this code
-        exit_without_finalize(sentence, exit_code_of(error));
+        exit_without_finalize(message, exit_code_of(error));
     }
     if (mpi_works) {
         try {
@@ -144,12 +144,12 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
             record->note(error.what());
             record->flush();
         }
-        exit_without_finalize(sentence);
+        exit_without_finalize(message);
     }
     run_result result;
     result.exit_code = exit_code_of(error);
     result.record.exit_code = result.exit_code;
-    result.record.sentence = sentence;
+    result.record.message = message;
     result.is_reporter = lowest;
     if (lowest && record != nullptr) {
         try {

@@ -39,46 +39,46 @@ std::string longer_than_positions(model_description const& model, int tokens)
 job_setup prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
 {
     job_setup p;
-    auto const no = [&](int exit_code, std::string sentence) {
-        p.why = {exit_code, std::move(sentence)};
+    auto const no = [&](int exit_code, std::string message) {
+        p.error = {exit_code, std::move(message)};
         return p;
     };
     if (auto const fault = check(model); fault.what != model_fault::kind::none) {
         return no(2, "the model cannot be run: " + to_string(fault));
     }
-    if (auto sentence = longer_than_positions(model, given.train.microbatch.tokens); !sentence.empty()) {
-        return no(2, std::move(sentence));
+    if (auto message = longer_than_positions(model, given.train.microbatch.tokens); !message.empty()) {
+        return no(2, std::move(message));
     }
     for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
         if (fault) {
-            return no(2, fault->key + ": " + fault->sentence);
+            return no(2, fault->key + ": " + fault->message);
         }
     }
     for (auto const& text : given.run.inject) {
         auto const parsed = parse_fault(text);
         if (!parsed.what) {
-            return no(2, parsed.reason);
+            return no(2, parsed.error);
         }
         p.faults.push_back(*parsed.what);
     }
     p.runs = given.run.fuse ? fused(model) : model;
     p.state = state_of(p.runs);
     p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
-    if (auto reason = why_no_layers(p.runs, given); !reason.empty()) {
-        return no(4, std::move(reason));
+    if (auto error = layer_profile_error(p.runs, given); !error.empty()) {
+        return no(4, std::move(error));
     }
     if (options.first_plan) {
         p.first = *options.first_plan;
         if (!p.first.own && p.first.schedule == given.plan.schedule) {
             p.first.own = own_schedule(given.plan);
         }
-        if (auto const reason = why_not(p.first, p.runs, given, launched); !reason.empty()) {
-            return no(3, "the plan cannot be run: " + reason);
+        if (auto const error = plan_error(p.first, p.runs, given, launched); !error.empty()) {
+            return no(3, "the plan cannot be run: " + error);
         }
     } else {
         auto made = make_first_plan(p.runs, given, launched);
         if (!made) {
-            return no(3, made.cannot);
+            return no(3, made.error);
         }
         p.first = std::move(made.what);
     }

@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 
 /// What the arguments come to, alike on all ranks; or why no job begins with them.
 struct job_setup {
-    refusal why{};
+    startup_error error{};
     std::vector<fault> faults{};
     model_description runs{};
     collection state{};

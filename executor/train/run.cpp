@@ -65,12 +65,12 @@ std::function<bool(step_id)> leave_asker(run_options const& options, fault_injec
     return [faults = std::move(faults)](step_id step) { return leave_signal != 0 || faults.leaves(step); };
 }
 
-run_result refused(refusal const& why, bool is_reporter)
+run_result refused(startup_error const& error, bool is_reporter)
 {
     run_result result;
-    result.exit_code = why.exit_code;
-    result.record.exit_code = why.exit_code;
-    result.record.sentence = why.sentence;
+    result.exit_code = error.exit_code;
+    result.record.exit_code = error.exit_code;
+    result.record.message = error.message;
     result.is_reporter = is_reporter;
     return result;
 }
@@ -81,8 +81,8 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
-    for (auto const& sentence : notes) {
-        record.note(sentence);
+    for (auto const& message : notes) {
+        record.note(message);
     }
     if (members.members.front() != members.me) {
         return;
@@ -106,17 +106,17 @@ struct opened_power {
     watts blocking{};
 };
 
-opened_power open_power(run_config const& config, int layers, rank_id me, refusal& why)
+opened_power open_power(run_config const& config, int layers, rank_id me, startup_error& error)
 {
     opened_power power;
-    if (config.power.device == "none" || why.exit_code != 0) {
+    if (config.power.device == "none" || error.exit_code != 0) {
         return power;
     }
     profile measured;
     if (!config.power.profile.empty()) {
         auto read = read_clock_profile(config.power, layers);
         if (!read) {
-            why = {4, read.why().sentence};
+            error = {4, read.error().message};
             return power;
         }
         measured = *read;
@@ -127,7 +127,7 @@ opened_power open_power(run_config const& config, int layers, rank_id me, refusa
     if (device) {
         power.device = std::move(*device);
     } else {
-        why = {5, device.why().sentence};
+        error = {5, device.error().message};
     }
     return power;
 }
@@ -180,15 +180,15 @@ int vocabulary_of(model_description const& model)
 /// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: nobody leaves
 /// while others could take that for a loss.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
-refusal begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
-                  resume_mode mode, collection const& state, watchdog& watch, refusal& mine, startup& begun)
+startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
+                  resume_mode mode, collection const& state, watchdog& watch, startup_error& mine, startup& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
     time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
     watchdog::wait const waits{&watch};
     for (;;) {
         auto agreed = mine;
-        refusal bad;
+        startup_error bad;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*generation, &watch.heartbeat()};
             bad = start_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
@@ -222,12 +222,12 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
 }
 
 /// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
-std::unique_ptr<back_end> open_back_end(run_config const& given, refusal& why)
+std::unique_ptr<back_end> open_back_end(run_config const& given, startup_error& error)
 {
     try {
         return open_back_end(given);
     } catch (std::runtime_error const& error) {
-        why = {5, error.what()};
+        error = {5, error.what()};
         return std::make_unique<host_back_end>(given.run.threads);
     }
 }
@@ -249,29 +249,29 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 
     std::optional<dataset> data;
     std::vector<fingerprint_line> fingerprint;
-    refusal why;
-    auto const on = open_back_end(given, why);
+    startup_error error;
+    auto const on = open_back_end(given, error);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
         fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, on.get()});
     } catch (data_error const& error) {
-        why = {4, error.what()};
+        error = {4, error.what()};
     } catch (std::runtime_error const& error) {
-        why = {5, error.what()};
+        error = {5, error.what()};
     }
-    if (auto const free = on->free_memory(); free && why.exit_code == 0) {
-        if (auto sentence = over_device(first, runs, given, me, on->workspace_of_kernels(), *free); !sentence.empty()) {
-            why = {3, std::move(sentence)};
+    if (auto const free = on->free_memory(); free && error.exit_code == 0) {
+        if (auto message = over_device(first, runs, given, me, on->workspace_of_kernels(), *free); !message.empty()) {
+            error = {3, std::move(message)};
         }
     }
-    auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, why);
+    auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, error);
     auto config = given;
     config.power.blocking_w = power.blocking.count;  // in effect
     first.clocks.clear();
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
-        if (!chosen && why.exit_code == 0) {
-            why = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.profile, chosen.reason)};
+        if (!chosen && error.exit_code == 0) {
+            error = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.profile, chosen.error)};
         }
         first.clocks = std::move(chosen.clocks);
     }
@@ -279,11 +279,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
-    begun.device = power.device ? power.device->sentence() : std::string{};
+    begun.device = power.device ? power.device->message() : std::string{};
     watchdog watch{given.run.watchdog, me};
     try {
-        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, why, begun); bad.exit_code != 0) {
-            return refused(bad, why.exit_code != 0);
+        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, error, begun); bad.exit_code != 0) {
+            return refused(bad, error.exit_code != 0);
         }
     } catch (std::exception const& error) {
         return end_in_error(std::move(generation), false, error, nullptr, watch);

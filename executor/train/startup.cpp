@@ -23,7 +23,7 @@ namespace {
 std::filesystem::path nonce_of(std::filesystem::path const& folder, launch_id launch) { return folder / fmt::format(".launch-{}", launch.value); }
 
 /// All ranks compare what must be the same; a mixture is refused with the line that differs.
-refusal compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
+startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_line> const& lines)
 {
     std::vector<std::int64_t> hashes;
     for (auto const& line : lines) {
@@ -58,7 +58,7 @@ std::int64_t steady_clock_name()
 }
 
 /// The first member looks at the run folder and names the launch; the others check that they see the same folder.
-refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_info& launch)
+startup_error agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_info& launch)
 {
     bool const first = messages.members().members.front() == messages.members().me;
     std::vector<std::int64_t> words(4);
@@ -87,7 +87,7 @@ refusal agree_on_launch(mpi::messenger& messages, std::filesystem::path const& f
 }
 
 /// By whose permission clocks are set, all ranks in one sentence, the most frequent first; empty: they are left alone.
-std::string sentence_about_clocks(mpi::messenger& messages, std::string const& mine)
+std::string message_about_clocks(mpi::messenger& messages, std::string const& mine)
 {
     std::vector<std::pair<std::int64_t, std::string>> counts;
     for (auto const& word : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
@@ -96,21 +96,21 @@ std::string sentence_about_clocks(mpi::messenger& messages, std::string const& m
         ++(found != counts.end() ? *found : counts.emplace_back(0, text)).first;
     }
     std::stable_sort(counts.begin(), counts.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
-    std::string sentence;
+    std::string message;
     for (auto const& [count, word] : counts) {
-        sentence += fmt::format("{}{} on {} rank{}", sentence.empty() ? "clocks: " : ", ", word.empty() ? "left alone" : word, count, count == 1 ? "" : "s");
+        message += fmt::format("{}{} on {} rank{}", message.empty() ? "clocks: " : ", ", word.empty() ? "left alone" : word, count, count == 1 ? "" : "s");
     }
-    return counts.size() == 1 && counts.front().second.empty() ? std::string{} : sentence;
+    return counts.size() == 1 && counts.front().second.empty() ? std::string{} : message;
 }
 
 /// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
-refusal first_refusal(mpi::messenger& messages, refusal const& mine)
+startup_error first_refusal(mpi::messenger& messages, startup_error const& mine)
 {
     auto const all = all_gather(messages, std::vector<std::int64_t>{mine.exit_code});
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (all[r][0] != 0) {
             auto const culprit = messages.members().members[r];
-            return culprit == messages.members().me ? mine : refusal{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+            return culprit == messages.members().me ? mine : startup_error{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
         }
     }
     return {};
@@ -177,7 +177,7 @@ struct folder_start {
 };
 
 /// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
-refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
+startup_error go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
               std::vector<std::string>& notes)
 {
     auto const& folder = config.run.folder;
@@ -200,7 +200,7 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
     } else if (!differs.empty()) {
         return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
                                "--resume never sets the run aside and starts at step 0",
-                               start.step, folder, sentence_about(differs))};
+                               start.step, folder, message_about(differs))};
     }
     start.so_far = steps_of_records(folder, newest.step());
     // A newer checkpoint that cannot be read is written again, so that the last state is safe.
@@ -211,7 +211,7 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
     }
     notes.push_back(fmt::format("going on after {} steps, from {}", start.step, newest.folder().string()));
     for (auto const& difference : differs) {
-        notes.push_back(difference.sentence());
+        notes.push_back(difference.message());
     }
     for (auto const& key : changed_keys(newest.manifest().config, to_toml(config))) {
         notes.push_back(key);
@@ -224,7 +224,7 @@ refusal go_on(run_config const& config, std::vector<fingerprint_line>& fingerpri
 
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
 /// Where state is there that cannot be read, nothing but the lock is touched.
-refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
+startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
                      std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
@@ -233,20 +233,20 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
         auto const taken = [&](std::string const& which, seconds patience) {
             make_record_folder(which);
             auto answer = lock.take(which, patience);
-            if (answer.granted && !answer.sentence.empty()) {
-                notes.push_back(answer.sentence);
+            if (answer.granted && !answer.message.empty()) {
+                notes.push_back(answer.message);
             }
             return answer;
         };
         if (mode != resume_mode::fork) {
             if (auto const answer = taken(folder, patience_with_the_last_launch(config.run.watchdog)); !answer.granted) {
-                return {5, answer.sentence};
+                return {5, answer.message};
             }
         }
         if (mode != resume_mode::never) {
             auto const found = find_earlier_state(folder);
-            if (!found.refusal.empty()) {
-                return {4, found.refusal};
+            if (!found.error.empty()) {
+                return {4, found.error};
             }
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
@@ -260,7 +260,7 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
         config.run.folder = folder_of(folder, start.fork);
         if (mode == resume_mode::fork) {
             if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
-                return {5, answer.sentence};
+                return {5, answer.message};
             }
         }
         bool const goes_on = start.step >= 0 && start.fork == 0;
@@ -278,22 +278,22 @@ refusal begin_folder(run_config config, std::vector<fingerprint_line>& fingerpri
     return {};
 }
 
-refusal join_lock(std::string const& folder, run_lock& lock)
+startup_error join_lock(std::string const& folder, run_lock& lock)
 {
     try {
         auto const answer = lock.join(folder);
-        return answer.granted ? refusal{} : refusal{5, answer.sentence};
+        return answer.granted ? startup_error{} : startup_error{5, answer.message};
     } catch (records_error const& error) {
         return {5, error.what()};
     }
 }
 
-refusal open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
+startup_error open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
 {
     try {
         from.emplace(checkpoint_folder(folder, step));
-        if (auto const reason = from->why_not(state); !reason.empty()) {
-            return {2, reason};
+        if (auto const error = from->load_error(state); !error.empty()) {
+            return {2, error};
         }
     } catch (checkpoint_error const& error) {
         return {4, error.what()};
@@ -305,8 +305,8 @@ refusal open_checkpoint(std::string const& folder, step_id step, collection cons
 
 }  // namespace
 
-refusal start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
-                       collection const& state, refusal& mine, startup& begun)
+startup_error start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
+                       collection const& state, startup_error& mine, startup& begun)
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
@@ -318,7 +318,7 @@ refusal start_together(mpi::messenger& messages, run_config const& config, std::
     std::erase_if(same, [](auto const& line) { return line.what == algorithms_line; });
     same.push_back({"the plan (schedule files included)", to_string(planned)});
     if (auto const bad = compare_lines(messages, same); bad.exit_code != 0) {
-        mine = lowest ? bad : refusal{};
+        mine = lowest ? bad : startup_error{};
         return bad;
     }
     folder_start start;
@@ -336,15 +336,15 @@ refusal start_together(mpi::messenger& messages, run_config const& config, std::
     begun.drawn = start.drawn;
     begun.so_far = start.so_far;
     begun.ended.reset();
-    auto const clocks = sentence_about_clocks(messages, begun.clocks_are_set);
+    auto const clocks = message_about_clocks(messages, begun.clocks_are_set);
     if (lowest && !start.ended) {
-        for (auto const& sentence : {clocks, begun.device}) {
-            begun.notes.insert(begun.notes.end(), sentence.empty() ? 0 : 1, sentence);
+        for (auto const& message : {clocks, begun.device}) {
+            begun.notes.insert(begun.notes.end(), message.empty() ? 0 : 1, message);
         }
     }
     share_notes(messages, begun.notes);
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
-        mine = lowest ? bad : refusal{};
+        mine = lowest ? bad : startup_error{};
         return bad;
     }
     if (!lowest) {
@@ -356,8 +356,8 @@ refusal start_together(mpi::messenger& messages, run_config const& config, std::
     }
     if (start.ended && mine.exit_code == 0) {
         begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
-        mine = begun.ended ? refusal{}
-                           : refusal{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
+        mine = begun.ended ? startup_error{}
+                           : startup_error{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);
 }

@@ -76,7 +76,7 @@ training_end trainer::run()
             }
             if (end->reason == leave_reason::drained) {
                 checkpoints_.depart(generation_->members);
-                end_ = {.sentence = fmt::format("rank {} left after step {}", me_.value, state_.now.step.value), .steps = state_.now.step};
+                end_ = {.message = fmt::format("rank {} left after step {}", me_.value, state_.now.step.value), .steps = state_.now.step};
             }
             return {end->reason, end_, goes_on_from_, goes_on_with_};
         }
@@ -176,10 +176,10 @@ plan trainer::plan_in_force(section_work work) const
 void trainer::report_other_schedules() const
 {
     for (std::size_t i = 0; i < plan_.pipelines.size(); ++i) {
-        if (auto const runs = schedule_of(plan_, i); !runs.reason.empty()) {
+        if (auto const runs = schedule_of(plan_, i); !runs.error.empty()) {
             auto const ranks = ranks_of(plan_.pipelines[i]).size();
             job_->record->note(fmt::format("pipeline {} of {} rank{} runs {}: {}", i, ranks, ranks == 1 ? "" : "s",
-                                           runs.name == "list" ? "an order by list scheduling" : runs.name, runs.reason));
+                                           runs.name == "list" ? "an order by list scheduling" : runs.name, runs.error));
         }
     }
 }
@@ -190,7 +190,7 @@ std::vector<program> const& trainer::programs_for(section_work work)
         plan_ = plan_in_force(work);
         programs_ = programs_of(plan_, job_->units, job_->layers());
         if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{programs_}); !proof) {
-            throw std::logic_error{"the plan cannot be run: " + proof.sentence()};
+            throw std::logic_error{"the plan cannot be run: " + proof.message()};
         }
         programs_are_for_ = work;
         if (work == section_work::whole) {

@@ -45,22 +45,22 @@ void trainer::choose_clocks()
         auto const& clocks = chosen_.clocks[at(place.pipeline)][position];
         carried_ = highest_clocks(schedule_of(whole, at(place.pipeline)).compute.rows[position], clocks, stage_count(whole.pipelines[at(place.pipeline)].cuts));
     }
-    auto sentence = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
+    auto message = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
                                           chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
-                            : "all clocks are the highest: " + chosen_.reason;
+                            : "all clocks are the highest: " + chosen_.error;
     for (auto const& s : slow) {
-        sentence += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
+        message += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
     }
-    if (sentence != reported_clocks_ && !sweeps()) {
-        job_->record->note(sentence);
-        reported_clocks_ = std::move(sentence);
+    if (message != reported_clocks_ && !sweeps()) {
+        job_->record->note(message);
+        reported_clocks_ = std::move(message);
     }
 }
 
 /// Begins to make the clocks of all plans to which losses may lead.
 void trainer::precompute_clocks()
 {
-    if (job_->clocks == nullptr || !state_.plan.cannot.empty()) {
+    if (job_->clocks == nullptr || !state_.plan.error.empty()) {
         return;
     }
     auto plans = std::make_shared<contingency_plans>(whole_step(state_.plan), state_.plan, known_, rules_);

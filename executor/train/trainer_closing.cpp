@@ -82,14 +82,14 @@ void trainer::end_finished()
     end_.digest = digest_of_state();
     end_.digest_known = true;
     end_.sample = from_whom_has_it(sample());
-    end_.sentence = fmt::format("all {} steps are committed", state_.now.step.value);
+    end_.message = fmt::format("all {} steps are committed", state_.now.step.value);
     if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(validation_loss_)) {
         end_.exit_code = exit_code(leave_reason::not_finite);
-        end_.sentence += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
+        end_.message += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
                               : ", but the validation loss of the last state is not finite: nothing finite was learned";
     }
     if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
-        end_.sentence += ", but the last state could not be saved";
+        end_.message += ", but the last state could not be saved";
         end_.exit_code = end_.exit_code == 0 ? 5 : end_.exit_code;
     }
     step_scalars pairs{{}, {pairs_by_me_ + worker_->contributions()}};
@@ -121,27 +121,27 @@ void trainer::close()
         end_finished();
         break;
     case leave_reason::stopped:
-        end_.sentence = fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value);
+        end_.message = fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value);
         if (!save(holders_of(job_->state, state_.plan.pipelines))) {
-            end_.sentence = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
+            end_.message = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
             end_.exit_code = 5;
         }
         break;
     case leave_reason::not_finite:
-        end_.sentence = not_finite_;
+        end_.message = not_finite_;
         break;
     case leave_reason::bad_data:
-        end_.sentence = data_changed_;
+        end_.message = data_changed_;
         break;
     case leave_reason::state_lost: {
-        end_.sentence = "state lost: no survivor holds a copy of";
+        end_.message = "state lost: no survivor holds a copy of";
         for (auto const layer : state_.plan.salvage.lost) {
-            end_.sentence +=
+            end_.message +=
                 fmt::format("{} layer {} ({})", layer == state_.plan.salvage.lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
         }
         if (error_of_lost_ != 0) {  // that is what has to change before the job can go on
             end_.exit_code = error_of_lost_;
-            end_.sentence += "; ranks ended in errors of their own, see above";
+            end_.message += "; ranks ended in errors of their own, see above";
         }
         // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
         std::vector<std::int64_t> words(1 + steps_so_far::word_count, -1);
@@ -153,7 +153,7 @@ void trainer::close()
         if (words.front() >= 0) {
             goes_on_from_ = step_id{words.front()};
             goes_on_with_ = steps_so_far::of(words, 1);
-            job_->record->note(end_.sentence + fmt::format("; going on from the checkpoint of step {}", words.front()));
+            job_->record->note(end_.message + fmt::format("; going on from the checkpoint of step {}", words.front()));
         }
         break;
     }
@@ -164,7 +164,7 @@ void trainer::close()
             then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
             end_.exit_code = 5;
         }
-        end_.sentence = fmt::format("no plan: {}; {}", state_.plan.cannot, then);
+        end_.message = fmt::format("no plan: {}; {}", state_.plan.error, then);
         break;
     }
     case leave_reason::drained:
@@ -180,8 +180,8 @@ void trainer::look_for_checkpoint(std::vector<std::int64_t>& words)
 {
     try {
         auto const found = find_earlier_state(job_->config.run.folder);
-        for (auto const& sentence : found.skipped) {
-            job_->record->alone(sentence);
+        for (auto const& message : found.skipped) {
+            job_->record->alone(message);
         }
         if (found.newest) {
             words = steps_of_records(job_->config.run.folder, found.newest->step()).words();

@@ -229,7 +229,7 @@ protocol_event trainer::perform(merge_staging const&)
         r.pipelines = static_cast<int>(next.pipelines.size());
         r.copied_bytes = next.moved.count + copied_for_departing_;
         copied_for_departing_ = state_.departing.empty() ? 0 : r.copied_bytes;
-        r.sentence = next.sentence;
+        r.message = next.message;
         r.moved_bytes = 0;  // a record begun before an earlier merge that came to nothing has its numbers
         for (auto const& move : next.salvage.moves) {
             r.moved_bytes += resident_.accumulator_bytes(job_->state.uses[at(move.use)].tensor);

@@ -207,7 +207,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     if (changed != 0) {
         auto const piece = static_cast<std::size_t>(changed) - 1;
         data_changed_ = changed_here && changed_here->piece == piece
-                            ? changed_here->sentence
+                            ? changed_here->message
                             : fmt::format("data: '{}' was changed in place while the run reads it, as the host of another rank shows", job_->data->path(piece));
     }
     bool const first = action.stamp.step.value == 0 && action.stamp.attempt.value == 0;
@@ -306,8 +306,8 @@ protocol_event trainer::perform(update_state const& action)
     }
     checkpoints_.report(*job_->record);
     if (job_->device != nullptr) {
-        for (auto const& sentence : job_->device->news()) {
-            job_->record->alone(sentence);
+        for (auto const& message : job_->device->news()) {
+            job_->record->alone(message);
         }
     }
     report_precomputed_clocks();

@@ -12,7 +12,7 @@ namespace rheo::inline v0::cuda {
 
 /// A CUDA call failed; exit code 5.
 struct error : std::runtime_error {
-    error(int error_code, std::string const& sentence) : std::runtime_error{sentence}, code{error_code} {}
+    error(int error_code, std::string const& message) : std::runtime_error{message}, code{error_code} {}
     int code;
 };
 

@@ -34,7 +34,7 @@ int hand_over()
     std::error_code error;
     auto const program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "rheo-ranks";
     ::execv(program.c_str(), arguments.data());
-    throw refusal{
+    throw command_error{
         5, fmt::format("{} cannot be started: {}; it runs train, profile and info, and is installed beside rheo", program.string(), std::strerror(errno))};
 }
 

@@ -70,7 +70,7 @@ std::string power_lines(power::found_devices const& found)
 {
     std::string lines;
     for (auto const& one : found.devices) {
-        lines += fmt::format("clocks    {} ({}): {}; energy {}\n", one.name, one.key, one.sentence, one.energy.empty() ? "is read" : "is not: " + one.energy);
+        lines += fmt::format("clocks    {} ({}): {}; energy {}\n", one.name, one.key, one.message, one.energy.empty() ? "is read" : "is not: " + one.energy);
     }
     return found.devices.empty() ? fmt::format("clocks    no device: {}\n", fmt::join(found.missing, "; ")) : lines;
 }
@@ -80,7 +80,7 @@ nlohmann::ordered_json power_json(power::found_devices const& found)
     nlohmann::ordered_json devices = nlohmann::json::array();
     for (auto const& one : found.devices) {
         devices.push_back(
-            {{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"sentence", one.sentence}, {"energy", one.energy.empty()}});
+            {{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"message", one.message}, {"energy", one.energy.empty()}});
     }
     return {{"devices", devices}, {"missing", found.missing}};
 }
@@ -133,8 +133,8 @@ int info(info_options const& options)
                 "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n",
                 RHEO_VERSION, mpi_version(), active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"),
                 std::thread::hardware_concurrency(), fmt::join(flags, " "),
-                gpus.names.empty() ? "none: " + gpus.why_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
-                cudnn.version.empty() ? "none: " + cudnn.why_none : cudnn.version, power_lines(found),
+                gpus.names.empty() ? "none: " + gpus.error_if_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
+                cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, power_lines(found),
                 data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }

@@ -35,7 +35,7 @@ int write(std::vector<layer_profile> const& layers, run_config const& config, st
     std::ofstream file{out, std::ios::binary};
     file << to_csv(layers, policy_of(config));
     if (!file.flush()) {
-        throw refusal{5, fmt::format("{}: this profile cannot be written", out)};
+        throw command_error{5, fmt::format("{}: this profile cannot be written", out)};
     }
     seconds forward{0.0};
     seconds backward{0.0};

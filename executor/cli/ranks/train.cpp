@@ -49,7 +49,7 @@ read_config_result read(train_options const& options)
         read.config.run.folder = "runs/" + std::filesystem::path(options.config).stem().string();
     }
     if (auto const fault = check(read.config)) {
-        throw refusal{2, read.sentence(*fault)};
+        throw command_error{2, read.message(*fault)};
     }
     return read;
 }
@@ -65,14 +65,14 @@ int say_how_it_ended(run_config const& config)
                        steps.empty() ? 0 : std::max_element(steps.begin(), steps.end())->value);
             return 1;
         }
-        fmt::print("{}: {} (exit code {})\n", config.run.folder, end->sentence, end->exit_code);
+        fmt::print("{}: {} (exit code {})\n", config.run.folder, end->message, end->exit_code);
         if (end->exit_code == 0 && end->steps < config.train.steps) {
             fmt::print("{}: has {} steps of {} now\n", config.run.folder, end->steps, config.train.steps);
             return 1;
         }
         return end->exit_code;
     } catch (unreadable_record const& error) {
-        throw refusal{4, error.what()};
+        throw command_error{4, error.what()};
     }
 }
 
@@ -94,18 +94,18 @@ int train(train_options const& options)
     if (!options.plan.empty()) {
         how.first_plan = read_plan_file(options.plan);
     }
-    if (auto const reason = why_no_layers(model, config); !reason.empty()) {
-        throw refusal{4, reason};
+    if (auto const error = layer_profile_error(model, config); !error.empty()) {
+        throw command_error{4, error};
     }
     if (auto const ranks = launched_ranks()) {
         if (how.first_plan) {
-            if (auto const reason = why_not(*how.first_plan, model, config, *ranks); !reason.empty()) {
-                throw refusal{3, fmt::format("{}: {}", options.plan, reason)};
+            if (auto const error = plan_error(*how.first_plan, model, config, *ranks); !error.empty()) {
+                throw command_error{3, fmt::format("{}: {}", options.plan, error)};
             }
         } else if (auto const fault = check_ranks(config, *ranks)) {
-            throw refusal{2, read.sentence(*fault)};
+            throw command_error{2, read.message(*fault)};
         } else if (auto const first = make_first_plan(model, config, *ranks); !first) {
-            throw refusal{3, fmt::format("{}: {}", options.config, first.cannot)};
+            throw command_error{3, fmt::format("{}: {}", options.config, first.error)};
         }
     }
 
@@ -123,7 +123,7 @@ int train(train_options const& options)
         fmt::print("{}", text.str());
     }
     if (result.is_reporter && result.exit_code != 0) {
-        std::istringstream lines{result.record.sentence};
+        std::istringstream lines{result.record.message};
         for (std::string line; std::getline(lines, line);) {
             fmt::print(stderr, "rheo: {}\n", line);
         }

@@ -42,13 +42,13 @@ std::vector<std::pair<int, std::string>> numbered(std::string const& folder, std
 }
 
 /// Sets both limits without ever asking for a least above the most, which the kernel refuses.
-answer<done> set_limits(std::string const& folder, long least, long most)
+device_result<done> set_limits(std::string const& folder, long least, long most)
 {
     auto const min = folder + "/scaling_min_freq";
     auto const max = folder + "/scaling_max_freq";
     auto const before = read_number_file(max);
     if (!before) {
-        return before.why();
+        return before.error();
     }
     bool const up = static_cast<double>(most) >= *before;
     auto const first = up ? write_small_file(max, std::to_string(most)) : write_small_file(min, std::to_string(least));
@@ -60,12 +60,12 @@ answer<done> set_limits(std::string const& folder, long least, long most)
 
 }  // namespace
 
-answer<cpu_device> cpu_device::open(int package, std::string const& root)
+device_result<cpu_device> cpu_device::open(int package, std::string const& root)
 {
     cpu_device device;
     device.key_ = package < 0 ? "cpu" : "cpu-package-" + std::to_string(package);
-    device.no_zones_ = {refusal_cause::not_found, "there is no RAPL package in " + root + "/class/powercap"};
-    device.no_policies_ = {refusal_cause::not_found, "there is no cpufreq in " + root + "/devices/system/cpu"};
+    device.no_zones_ = {device_error_code::not_found, "there is no RAPL package in " + root + "/class/powercap"};
+    device.no_policies_ = {device_error_code::not_found, "there is no cpufreq in " + root + "/devices/system/cpu"};
     for (auto const& [number, zone] : numbered(root + "/class/powercap", "intel-rapl:")) {
         auto const name = read_small_file(zone + "/name");
         int const its = name ? number_after(*name, "package-") : -1;
@@ -92,13 +92,13 @@ answer<cpu_device> cpu_device::open(int package, std::string const& root)
         auto const least = read_number_file(folder.string() + "/scaling_min_freq");
         auto const most = read_number_file(folder.string() + "/scaling_max_freq");
         if (!least || !most) {
-            device.no_policies_ = !least ? least.why() : most.why();
+            device.no_policies_ = !least ? least.error() : most.error();
             continue;
         }
         device.policies_.push_back({folder.string(), static_cast<long>(*least), static_cast<long>(*most)});
     }
     if (device.zones_.empty() && device.policies_.empty()) {
-        return refusal{refusal_cause::not_found, device.no_zones_.sentence + ", and " + device.no_policies_.sentence};
+        return device_error{device_error_code::not_found, device.no_zones_.message + ", and " + device.no_policies_.message};
     }
     (void)device.throttled();  // what was before does not count
     return device;
@@ -109,7 +109,7 @@ std::string cpu_device::name() const
     return key_ + ": " + std::to_string(zones_.size()) + " RAPL packages, " + std::to_string(policies_.size()) + " clock domains";
 }
 
-answer<std::vector<megahertz>> cpu_device::clocks() const
+device_result<std::vector<megahertz>> cpu_device::clocks() const
 {
     if (policies_.empty()) {
         return no_policies_;
@@ -126,7 +126,7 @@ answer<std::vector<megahertz>> cpu_device::clocks() const
         auto const least = read_number_file(folder + "/cpuinfo_min_freq");
         auto const most = read_number_file(folder + "/cpuinfo_max_freq");
         if (!least || !most) {
-            return !least ? least.why() : most.why();
+            return !least ? least.error() : most.error();
         }
         for (double kilohertz = *most; kilohertz >= *least; kilohertz -= 1e5) {
             clocks.push_back({kilohertz * 1e-3});
@@ -136,7 +136,7 @@ answer<std::vector<megahertz>> cpu_device::clocks() const
     return clocks;
 }
 
-answer<done> cpu_device::may_lock() const
+device_result<done> cpu_device::may_lock() const
 {
     if (policies_.empty()) {
         return no_policies_;
@@ -144,14 +144,14 @@ answer<done> cpu_device::may_lock() const
     for (auto const& one : policies_) {
         for (auto const* file : {"/scaling_min_freq", "/scaling_max_freq"}) {
             if (::access((one.folder + file).c_str(), W_OK) != 0) {
-                return refusal{refusal_cause::no_permission, one.folder + file + " may not be written by this user"};
+                return device_error{device_error_code::no_permission, one.folder + file + " may not be written by this user"};
             }
         }
     }
     return done{};
 }
 
-answer<done> cpu_device::lock(megahertz clock)
+device_result<done> cpu_device::lock(megahertz clock)
 {
     if (policies_.empty()) {
         return no_policies_;
@@ -166,7 +166,7 @@ answer<done> cpu_device::lock(megahertz clock)
     return done{};
 }
 
-answer<done> cpu_device::put_back() { return perform(original()); }
+device_result<done> cpu_device::put_back() { return perform(original()); }
 
 restoration cpu_device::original() const
 {
@@ -182,7 +182,7 @@ restoration cpu_device::original() const
     return way.empty() ? restoration{} : restoration{{way}};
 }
 
-answer<megahertz> cpu_device::clock_now() const
+device_result<megahertz> cpu_device::clock_now() const
 {
     if (policies_.empty()) {
         return no_policies_;
@@ -191,14 +191,14 @@ answer<megahertz> cpu_device::clock_now() const
     for (auto const& one : policies_) {
         auto const now = read_number_file(one.folder + "/scaling_cur_freq");
         if (!now) {
-            return now.why();
+            return now.error();
         }
         highest = std::max(highest, *now);
     }
     return megahertz{highest * 1e-3};
 }
 
-answer<joules> cpu_device::energy()
+device_result<joules> cpu_device::energy()
 {
     if (zones_.empty()) {
         return no_zones_;
@@ -207,17 +207,17 @@ answer<joules> cpu_device::energy()
     for (auto& one : zones_) {
         auto const count = read_number_file(one.file);
         if (!count) {
-            return count.why();
+            return count.error();
         }
         microjoules += one.count.take(*count);
     }
     return joules{microjoules * 1e-6};
 }
 
-answer<throttling> cpu_device::throttled()
+device_result<throttling> cpu_device::throttled()
 {
     if (throttle_files_.empty()) {
-        return refusal{refusal_cause::not_supported, "this kernel does not count how often cores were too hot"};
+        return device_error{device_error_code::not_supported, "this kernel does not count how often cores were too hot"};
     }
     double counts = 0.0;
     for (auto const& file : throttle_files_) {

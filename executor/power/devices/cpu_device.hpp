@@ -16,18 +16,18 @@ namespace rheo::inline v0::power {
 class cpu_device {
 public:
     /// @param package one package of the machine; -1: all of them  @param root of the files, /sys but in tests
-    static answer<cpu_device> open(int package = -1, std::string const& root = "/sys");
+    static device_result<cpu_device> open(int package = -1, std::string const& root = "/sys");
 
     std::string name() const;
     std::string key() const { return key_; }
-    answer<std::vector<megahertz>> clocks() const;  ///< what cpufreq lists, else steps of 100 MHz
-    answer<done> may_lock() const;
-    answer<done> lock(megahertz clock);
-    answer<done> put_back();
+    device_result<std::vector<megahertz>> clocks() const;  ///< what cpufreq lists, else steps of 100 MHz
+    device_result<done> may_lock() const;
+    device_result<done> lock(megahertz clock);
+    device_result<done> put_back();
     restoration original() const;
-    answer<megahertz> clock_now() const;  ///< the highest of all cores
-    answer<joules> energy();              ///< of all packages together
-    answer<throttling> throttled();       ///< since the last time it was asked
+    device_result<megahertz> clock_now() const;  ///< the highest of all cores
+    device_result<joules> energy();              ///< of all packages together
+    device_result<throttling> throttled();       ///< since the last time it was asked
 
 private:
     struct policy {
@@ -45,8 +45,8 @@ private:
     std::vector<zone> zones_;
     std::vector<std::string> throttle_files_;
     double throttled_ = 0.0;
-    refusal no_zones_;
-    refusal no_policies_;
+    device_error no_zones_;
+    device_error no_policies_;
 };
 static_assert(PowerDevice<cpu_device>);
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/guardian/restoration.hpp"
 #include "rheo/units/units.hpp"
 
@@ -33,14 +33,14 @@ template <class Device>
 concept PowerDevice = std::movable<Device> && requires(Device& device, megahertz clock) {
     { device.name() } -> std::convertible_to<std::string>;                        ///< for people
     { device.key() } -> std::convertible_to<std::string>;                         ///< the same in all processes of the host, and of no other device
-    { device.clocks() } -> std::same_as<answer<std::vector<megahertz>>>;          ///< that can be locked, highest first
-    { device.may_lock() } -> std::same_as<answer<done>>;                          ///< permission as far as it shows without touching a clock
-    { device.lock(clock) } -> std::same_as<answer<done>>;                         ///< one of clocks()
-    { device.put_back() } -> std::same_as<answer<done>>;                          ///< to what was there when the device was opened, or the driver's default
+    { device.clocks() } -> std::same_as<device_result<std::vector<megahertz>>>;          ///< that can be locked, highest first
+    { device.may_lock() } -> std::same_as<device_result<done>>;                          ///< permission as far as it shows without touching a clock
+    { device.lock(clock) } -> std::same_as<device_result<done>>;                         ///< one of clocks()
+    { device.put_back() } -> std::same_as<device_result<done>>;                          ///< to what was there when the device was opened, or the driver's default
     { device.original() } -> std::same_as<restoration>;                           ///< the same as a value; empty: nothing is left behind
-    { device.clock_now() } -> std::same_as<answer<megahertz>>;
-    { device.energy() } -> std::same_as<answer<joules>>;                          ///< since some moment in the past; never falls
-    { device.throttled() } -> std::same_as<answer<throttling>>;
+    { device.clock_now() } -> std::same_as<device_result<megahertz>>;
+    { device.energy() } -> std::same_as<device_result<joules>>;                          ///< since some moment in the past; never falls
+    { device.throttled() } -> std::same_as<device_result<throttling>>;
 };
 
 /// Any PowerDevice. Not to be used after it was moved from.
@@ -54,28 +54,28 @@ public:
 
     std::string name() { return is_->name(); }
     std::string key() { return is_->key(); }
-    answer<std::vector<megahertz>> clocks() { return is_->clocks(); }
-    answer<done> may_lock() { return is_->may_lock(); }
-    answer<done> lock(megahertz clock) { return is_->lock(clock); }
-    answer<done> put_back() { return is_->put_back(); }
+    device_result<std::vector<megahertz>> clocks() { return is_->clocks(); }
+    device_result<done> may_lock() { return is_->may_lock(); }
+    device_result<done> lock(megahertz clock) { return is_->lock(clock); }
+    device_result<done> put_back() { return is_->put_back(); }
     restoration original() { return is_->original(); }
-    answer<megahertz> clock_now() { return is_->clock_now(); }
-    answer<joules> energy() { return is_->energy(); }
-    answer<throttling> throttled() { return is_->throttled(); }
+    device_result<megahertz> clock_now() { return is_->clock_now(); }
+    device_result<joules> energy() { return is_->energy(); }
+    device_result<throttling> throttled() { return is_->throttled(); }
 
 private:
     struct interface {
         virtual ~interface() = default;
         virtual std::string name() = 0;
         virtual std::string key() = 0;
-        virtual answer<std::vector<megahertz>> clocks() = 0;
-        virtual answer<done> may_lock() = 0;
-        virtual answer<done> lock(megahertz clock) = 0;
-        virtual answer<done> put_back() = 0;
+        virtual device_result<std::vector<megahertz>> clocks() = 0;
+        virtual device_result<done> may_lock() = 0;
+        virtual device_result<done> lock(megahertz clock) = 0;
+        virtual device_result<done> put_back() = 0;
         virtual restoration original() = 0;
-        virtual answer<megahertz> clock_now() = 0;
-        virtual answer<joules> energy() = 0;
-        virtual answer<throttling> throttled() = 0;
+        virtual device_result<megahertz> clock_now() = 0;
+        virtual device_result<joules> energy() = 0;
+        virtual device_result<throttling> throttled() = 0;
     };
 
     template <class Device>
@@ -83,14 +83,14 @@ private:
         explicit held(Device device) : is{std::move(device)} {}
         std::string name() override { return is.name(); }
         std::string key() override { return is.key(); }
-        answer<std::vector<megahertz>> clocks() override { return is.clocks(); }
-        answer<done> may_lock() override { return is.may_lock(); }
-        answer<done> lock(megahertz clock) override { return is.lock(clock); }
-        answer<done> put_back() override { return is.put_back(); }
+        device_result<std::vector<megahertz>> clocks() override { return is.clocks(); }
+        device_result<done> may_lock() override { return is.may_lock(); }
+        device_result<done> lock(megahertz clock) override { return is.lock(clock); }
+        device_result<done> put_back() override { return is.put_back(); }
         restoration original() override { return is.original(); }
-        answer<megahertz> clock_now() override { return is.clock_now(); }
-        answer<joules> energy() override { return is.energy(); }
-        answer<throttling> throttled() override { return is.throttled(); }
+        device_result<megahertz> clock_now() override { return is.clock_now(); }
+        device_result<joules> energy() override { return is.energy(); }
+        device_result<throttling> throttled() override { return is.throttled(); }
         Device is;
     };
 

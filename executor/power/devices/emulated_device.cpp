@@ -68,13 +68,13 @@ std::string emulated_device::name() const { return "emulated from a profile of "
 
 std::string emulated_device::key() const { return "emulated-" + std::to_string(::getpid()) + "-" + std::to_string(state_->options.rank.value); }
 
-answer<std::vector<megahertz>> emulated_device::clocks() const { return state_->clocks; }
+device_result<std::vector<megahertz>> emulated_device::clocks() const { return state_->clocks; }
 
-answer<done> emulated_device::lock(megahertz clock)
+device_result<done> emulated_device::lock(megahertz clock)
 {
     auto& s = *state_;
     if (std::find(s.clocks.begin(), s.clocks.end(), clock) == s.clocks.end()) {
-        return refusal{refusal_cause::failed, std::to_string(clock.count) + " MHz is no clock of the profile"};
+        return device_error{device_error_code::failed, std::to_string(clock.count) + " MHz is no clock of the profile"};
     }
     std::lock_guard const lock{s.mutex};
     auto const now = s.options.now();
@@ -84,15 +84,15 @@ answer<done> emulated_device::lock(megahertz clock)
     return done{};
 }
 
-answer<done> emulated_device::put_back() { return lock(state_->clocks.front()); }
+device_result<done> emulated_device::put_back() { return lock(state_->clocks.front()); }
 
-answer<megahertz> emulated_device::clock_now() const
+device_result<megahertz> emulated_device::clock_now() const
 {
     std::lock_guard const lock{state_->mutex};
     return state_->at(state_->options.now());
 }
 
-answer<joules> emulated_device::energy() const
+device_result<joules> emulated_device::energy() const
 {
     auto& s = *state_;
     std::lock_guard const lock{s.mutex};

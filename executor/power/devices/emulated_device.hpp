@@ -48,14 +48,14 @@ public:
 
     std::string name() const;
     std::string key() const;
-    answer<std::vector<megahertz>> clocks() const;
-    answer<done> may_lock() const { return done{}; }
-    answer<done> lock(megahertz clock);  ///< refused: none of clocks()
-    answer<done> put_back();             ///< to the highest
+    device_result<std::vector<megahertz>> clocks() const;
+    device_result<done> may_lock() const { return done{}; }
+    device_result<done> lock(megahertz clock);  ///< refused: none of clocks()
+    device_result<done> put_back();             ///< to the highest
     restoration original() const { return {}; }
-    answer<megahertz> clock_now() const;
-    answer<joules> energy() const;
-    answer<throttling> throttled() const { return throttling{}; }
+    device_result<megahertz> clock_now() const;
+    device_result<joules> energy() const;
+    device_result<throttling> throttled() const { return throttling{}; }
 
     /// From now on it computes what this profile holds, which is by stage as the first one was. Its clocks stay.
     void computes(profile const& measured);

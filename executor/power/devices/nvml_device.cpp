@@ -42,7 +42,7 @@ std::optional<std::uint64_t> capabilities()
 
 /// A list that NVML tells the size of when it is asked with too little room.
 template <class Ask>
-answer<std::vector<unsigned>> list_of(nvml_library const& library, std::string_view what, Ask const& ask)
+device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::string_view what, Ask const& ask)
 {
     unsigned count = 0;
     auto code = ask(&count, nullptr);
@@ -58,14 +58,14 @@ answer<std::vector<unsigned>> list_of(nvml_library const& library, std::string_v
     std::sort(values.begin(), values.end(), std::greater<>{});
     values.erase(std::unique(values.begin(), values.end()), values.end());
     if (values.empty()) {
-        return refusal{refusal_cause::not_supported, "NVML knows no values for " + std::string{what}};
+        return device_error{device_error_code::not_supported, "NVML knows no values for " + std::string{what}};
     }
     return values;
 }
 
 }  // namespace
 
-answer<nvml_device> nvml_device::open(std::shared_ptr<nvml_library const> library, std::string const& which)
+device_result<nvml_device> nvml_device::open(std::shared_ptr<nvml_library const> library, std::string const& which)
 {
     auto const& call = library->call();
     nvml_device device;
@@ -93,7 +93,7 @@ answer<nvml_device> nvml_device::open(std::shared_ptr<nvml_library const> librar
     return device;
 }
 
-answer<std::vector<megahertz>> nvml_device::clocks() const
+device_result<std::vector<megahertz>> nvml_device::clocks() const
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceGetSupportedMemoryClocks == nullptr || call.nvmlDeviceGetSupportedGraphicsClocks == nullptr) {
@@ -102,13 +102,13 @@ answer<std::vector<megahertz>> nvml_device::clocks() const
     auto const memory = list_of(*library_, "the memory clocks of " + uuid_,
                                 [&](unsigned* count, unsigned* values) { return call.nvmlDeviceGetSupportedMemoryClocks(handle_, count, values); });
     if (!memory) {
-        return memory.why();
+        return memory.error();
     }
     auto const graphics = list_of(*library_, "the clocks of " + uuid_, [&](unsigned* count, unsigned* values) {
         return call.nvmlDeviceGetSupportedGraphicsClocks(handle_, memory->front(), count, values);
     });
     if (!graphics) {
-        return graphics.why();
+        return graphics.error();
     }
     std::vector<megahertz> clocks;
     for (auto const value : *graphics) {
@@ -117,7 +117,7 @@ answer<std::vector<megahertz>> nvml_device::clocks() const
     return clocks;
 }
 
-answer<done> nvml_device::may_lock() const
+device_result<done> nvml_device::may_lock() const
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceSetGpuLockedClocks == nullptr || call.nvmlDeviceResetGpuLockedClocks == nullptr) {
@@ -125,12 +125,12 @@ answer<done> nvml_device::may_lock() const
     }
     constexpr std::uint64_t sys_admin = std::uint64_t{1} << 21;
     if (auto const mask = capabilities(); mask && (*mask & sys_admin) == 0) {
-        return refusal{refusal_cause::no_permission, "NVML lets only a process with the capability SYS_ADMIN lock the clock of " + uuid_};
+        return device_error{device_error_code::no_permission, "NVML lets only a process with the capability SYS_ADMIN lock the clock of " + uuid_};
     }
     return done{};
 }
 
-answer<done> nvml_device::lock(megahertz clock)
+device_result<done> nvml_device::lock(megahertz clock)
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceSetGpuLockedClocks == nullptr) {
@@ -143,7 +143,7 @@ answer<done> nvml_device::lock(megahertz clock)
     return done{};
 }
 
-answer<done> nvml_device::put_back()
+device_result<done> nvml_device::put_back()
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceResetGpuLockedClocks == nullptr) {
@@ -157,7 +157,7 @@ answer<done> nvml_device::put_back()
 
 restoration nvml_device::original() const { return {{{{restoration_kind::nvml, library_->name(), uuid_}}}}; }
 
-answer<megahertz> nvml_device::clock_now() const
+device_result<megahertz> nvml_device::clock_now() const
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceGetClockInfo == nullptr) {
@@ -170,7 +170,7 @@ answer<megahertz> nvml_device::clock_now() const
     return megahertz{static_cast<double>(clock)};
 }
 
-answer<joules> nvml_device::energy() const
+device_result<joules> nvml_device::energy() const
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceGetTotalEnergyConsumption == nullptr) {
@@ -183,7 +183,7 @@ answer<joules> nvml_device::energy() const
     return joules{static_cast<double>(millijoules) * 1e-3};
 }
 
-answer<throttling> nvml_device::throttled() const
+device_result<throttling> nvml_device::throttled() const
 {
     auto const& call = library_->call();
     auto* const ask =

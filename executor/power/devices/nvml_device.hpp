@@ -15,20 +15,20 @@ namespace rheo::inline v0::power {
 class nvml_device {
 public:
     /// @param which its number, its UUID (GPU-...) or its PCI bus id (0000:01:00.0)
-    static answer<nvml_device> open(std::shared_ptr<nvml_library const> library, std::string const& which);
+    static device_result<nvml_device> open(std::shared_ptr<nvml_library const> library, std::string const& which);
 
     std::string name() const { return name_; }
     std::string key() const { return uuid_; }
     std::string pci_address() const { return pci_address_; }  ///< domain:bus:device.function as `lspci -D` writes it; empty: not known
 
-    answer<std::vector<megahertz>> clocks() const;  ///< at the highest memory clock
-    answer<done> may_lock() const;                  ///< NVML asks for the capability SYS_ADMIN; a container may refuse all the same
-    answer<done> lock(megahertz clock);
-    answer<done> put_back();
+    device_result<std::vector<megahertz>> clocks() const;  ///< at the highest memory clock
+    device_result<done> may_lock() const;                  ///< NVML asks for the capability SYS_ADMIN; a container may refuse all the same
+    device_result<done> lock(megahertz clock);
+    device_result<done> put_back();
     restoration original() const;
-    answer<megahertz> clock_now() const;
-    answer<joules> energy() const;
-    answer<throttling> throttled() const;
+    device_result<megahertz> clock_now() const;
+    device_result<joules> energy() const;
+    device_result<throttling> throttled() const;
 
 private:
     std::shared_ptr<nvml_library const> library_;

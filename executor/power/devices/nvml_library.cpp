@@ -45,33 +45,33 @@ char const* take_all(void* handle, nvml::functions& f)
     return missing;
 }
 
-refusal_cause cause_of(nvml::result code)
+device_error_code cause_of(nvml::result code)
 {
     switch (code) {
     case nvml::error_no_permission:
-        return refusal_cause::no_permission;
+        return device_error_code::no_permission;
     case nvml::error_not_supported:
-        return refusal_cause::not_supported;
+        return device_error_code::not_supported;
     case nvml::error_not_found:
     case nvml::error_driver_not_loaded:
-        return refusal_cause::not_found;
+        return device_error_code::not_found;
     case nvml::error_gpu_is_lost:
-        return refusal_cause::lost;
+        return device_error_code::lost;
     default:
-        return refusal_cause::failed;
+        return device_error_code::failed;
     }
 }
 
 }  // namespace
 
-answer<std::shared_ptr<nvml_library const>> nvml_library::load(std::string const& name)
+device_result<std::shared_ptr<nvml_library const>> nvml_library::load(std::string const& name)
 {
     std::shared_ptr<nvml_library> library{new nvml_library};
     library->name_ = name;
     library->handle_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library->handle_ == nullptr) {
         char const* const why = ::dlerror();
-        return refusal{refusal_cause::not_found, "NVML cannot be loaded: " + std::string{why != nullptr ? why : name}};
+        return device_error{device_error_code::not_found, "NVML cannot be loaded: " + std::string{why != nullptr ? why : name}};
     }
     if (char const* const missing = take_all(library->handle_, library->call_)) {
         return library->missing(missing);
@@ -93,7 +93,7 @@ nvml_library::~nvml_library()
     }
 }
 
-answer<unsigned> nvml_library::devices() const
+device_result<unsigned> nvml_library::devices() const
 {
     unsigned count = 0;
     if (auto const code = call_.nvmlDeviceGetCount_v2(&count); code != nvml::success) {
@@ -102,13 +102,13 @@ answer<unsigned> nvml_library::devices() const
     return count;
 }
 
-refusal nvml_library::refused(nvml::result code, std::string_view what) const
+device_error nvml_library::refused(nvml::result code, std::string_view what) const
 {
     char const* const text = call_.nvmlErrorString(code);
     return {cause_of(code),
             "NVML refuses " + std::string{what} + ": " + (text != nullptr ? text : "an error without a name") + " (" + std::to_string(code) + ")"};
 }
 
-refusal nvml_library::missing(std::string_view function) const { return {refusal_cause::not_supported, name_ + " has no " + std::string{function}}; }
+device_error nvml_library::missing(std::string_view function) const { return {device_error_code::not_supported, name_ + " has no " + std::string{function}}; }
 
 }  // namespace rheo::inline v0::power

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/devices/nvml_abi.hpp"
 
 namespace rheo::inline v0::power {
@@ -18,7 +18,7 @@ public:
     static constexpr char const* default_name = "libnvidia-ml.so.1";
 
     /// Loads and initialises it. A relative name without a slash is looked up as the loader does.
-    static answer<std::shared_ptr<nvml_library const>> load(std::string const& name = default_name);
+    static device_result<std::shared_ptr<nvml_library const>> load(std::string const& name = default_name);
     ~nvml_library();
     nvml_library(nvml_library const&) = delete;
     nvml_library& operator=(nvml_library const&) = delete;
@@ -27,13 +27,13 @@ public:
     nvml::functions const& call() const { return call_; }
 
     /// How many devices it sees.
-    answer<unsigned> devices() const;
+    device_result<unsigned> devices() const;
 
     /// The sentence for a code that is not success. @param what was tried, e.g. "locking the clock of GPU-1"
-    refusal refused(nvml::result code, std::string_view what) const;
+    device_error refused(nvml::result code, std::string_view what) const;
 
     /// The sentence for a function that the library does not have.
-    refusal missing(std::string_view function) const;
+    device_error missing(std::string_view function) const;
 
 private:
     nvml_library() = default;

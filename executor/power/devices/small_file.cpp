@@ -15,17 +15,17 @@ namespace rheo::inline v0::power {
 
 namespace {
 
-refusal refused(std::string const& path, char const* verb, int error)
+device_error refused(std::string const& path, char const* verb, int error)
 {
-    auto const cause = error == EACCES || error == EPERM || error == EROFS ? refusal_cause::no_permission
-                       : error == ENOENT || error == ENOTDIR               ? refusal_cause::not_found
-                                                                           : refusal_cause::failed;
+    auto const cause = error == EACCES || error == EPERM || error == EROFS ? device_error_code::no_permission
+                       : error == ENOENT || error == ENOTDIR               ? device_error_code::not_found
+                                                                           : device_error_code::failed;
     return {cause, path + " cannot be " + verb + ": " + std::strerror(error)};
 }
 
 }  // namespace
 
-answer<std::string> read_small_file(std::string const& path)
+device_result<std::string> read_small_file(std::string const& path)
 {
     descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) {
@@ -45,20 +45,20 @@ answer<std::string> read_small_file(std::string const& path)
     return text;
 }
 
-answer<double> read_number_file(std::string const& path)
+device_result<double> read_number_file(std::string const& path)
 {
     auto const text = read_small_file(path);
     if (!text) {
-        return text.why();
+        return text.error();
     }
     double value = 0.0;
     if (!read_number(*text, value)) {
-        return refusal{refusal_cause::not_supported, path + " holds '" + text->substr(0, 40) + "' and no number"};
+        return device_error{device_error_code::not_supported, path + " holds '" + text->substr(0, 40) + "' and no number"};
     }
     return value;
 }
 
-answer<done> write_small_file(std::string const& path, std::string const& text)
+device_result<done> write_small_file(std::string const& path, std::string const& text)
 {
     descriptor const file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC)};
     if (!file) {

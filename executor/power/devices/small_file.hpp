@@ -7,17 +7,17 @@
 #include <optional>
 #include <string>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 
 namespace rheo::inline v0::power {
 
 /// The text of the file without the line feed at its end.
-answer<std::string> read_small_file(std::string const& path);
+device_result<std::string> read_small_file(std::string const& path);
 
 /// The same as a number.
-answer<double> read_number_file(std::string const& path);
+device_result<double> read_number_file(std::string const& path);
 
 /// Writes the text into a file that exists.
-answer<done> write_small_file(std::string const& path, std::string const& text);
+device_result<done> write_small_file(std::string const& path, std::string const& text);
 
 }  // namespace rheo::inline v0::power

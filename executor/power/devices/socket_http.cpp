@@ -37,14 +37,14 @@ bool ready(int file, short events, clock::time_point deadline)
     }
 }
 
-refusal_cause cause_of(int error)
+device_error_code cause_of(int error)
 {
-    return error == EACCES || error == EPERM          ? refusal_cause::no_permission
-           : error == ENOENT || error == ECONNREFUSED ? refusal_cause::not_found
-                                                      : refusal_cause::failed;
+    return error == EACCES || error == EPERM          ? device_error_code::no_permission
+           : error == ENOENT || error == ECONNREFUSED ? device_error_code::not_found
+                                                      : device_error_code::failed;
 }
 
-answer<http_reply> parse(std::string const& text, std::string const& path)
+device_result<http_reply> parse(std::string const& text, std::string const& path)
 {
     std::string_view const all = text;
     auto const end = all.find("\r\n\r\n");
@@ -52,7 +52,7 @@ answer<http_reply> parse(std::string const& text, std::string const& path)
     bool good = all.starts_with("HTTP/1.") && all.size() > 12 && all[8] == ' ' && end != all.npos;
     good = good && std::from_chars(all.data() + 9, all.data() + 12, reply.status).ptr == all.data() + 12;
     if (!good) {
-        return refusal{refusal_cause::failed, "what answers at " + path + " does not speak HTTP"};
+        return device_error{device_error_code::failed, "what answers at " + path + " does not speak HTTP"};
     }
     reply.body = all.substr(end + 4);
     return reply;
@@ -60,15 +60,15 @@ answer<http_reply> parse(std::string const& text, std::string const& path)
 
 }  // namespace
 
-answer<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience)
+device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience)
 {
     auto const refused = [&](char const* doing, int error) {
-        return refusal{cause_of(error), std::string{doing} + " " + socket_path + ": " + std::strerror(error)};
+        return device_error{cause_of(error), std::string{doing} + " " + socket_path + ": " + std::strerror(error)};
     };
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) {
-        return refusal{refusal_cause::not_found, "'" + socket_path + "' cannot be the path of a socket"};
+        return device_error{device_error_code::not_found, "'" + socket_path + "' cannot be the path of a socket"};
     }
     std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
     descriptor const connection{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};

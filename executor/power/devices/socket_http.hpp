@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0::power {
@@ -23,6 +23,6 @@ struct http_reply {
 };
 
 /// Sends it and reads the whole reply, at most a mebibyte of it. @param patience for all of it together
-answer<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience = {2.0});
+device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience = {2.0});
 
 }  // namespace rheo::inline v0::power

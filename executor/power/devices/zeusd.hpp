@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0::power {
@@ -18,12 +18,12 @@ namespace rheo::inline v0::power {
 std::string zeusd_socket();
 
 /// The daemon's number of the device with this PCI address, when it may set clocks. @return or why not
-answer<int> zeusd_device(std::string const& socket, std::string const& pci_address);
+device_result<int> zeusd_device(std::string const& socket, std::string const& pci_address);
 
 /// Locks the clock of a device of the daemon, and waits until it is.
-answer<done> zeusd_lock(std::string const& socket, int device, megahertz clock);
+device_result<done> zeusd_lock(std::string const& socket, int device, megahertz clock);
 
 /// Undoes that.
-answer<done> zeusd_put_back(std::string const& socket, int device);
+device_result<done> zeusd_put_back(std::string const& socket, int device);
 
 }  // namespace rheo::inline v0::power

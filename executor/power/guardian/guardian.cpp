@@ -59,21 +59,21 @@ std::string line_from(int socket)
 
 }  // namespace
 
-answer<std::string> guardian_program(std::string const& configured)
+device_result<std::string> guardian_program(std::string const& configured)
 {
     std::error_code error;
     auto const program = configured.empty() ? (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "rheo-guardian").string() : configured;
     if (::access(program.c_str(), X_OK) != 0) {
-        return refusal{refusal_cause::not_found, "there is no guardian to put clocks back: " + program + ": " + std::strerror(errno)};
+        return device_error{device_error_code::not_found, "there is no guardian to put clocks back: " + program + ": " + std::strerror(errno)};
     }
     return program;
 }
 
-answer<guardian> guardian::start(std::string const& program)
+device_result<guardian> guardian::start(std::string const& program)
 {
     int ends[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-        return refusal{refusal_cause::failed, std::string{"no guardian: no socket: "} + std::strerror(errno)};
+        return device_error{device_error_code::failed, std::string{"no guardian: no socket: "} + std::strerror(errno)};
     }
     guardian result;
     result.socket_ = descriptor{ends[0]};
@@ -95,7 +95,7 @@ answer<guardian> guardian::start(std::string const& program)
     posix_spawn_file_actions_destroy(&files);
     if (code != 0) {
         result.process_ = -1;
-        return refusal{refusal_cause::failed, "the guardian " + program + " cannot be started: " + std::strerror(code)};
+        return device_error{device_error_code::failed, "the guardian " + program + " cannot be started: " + std::strerror(code)};
     }
     return result;
 }
@@ -109,11 +109,11 @@ guardian& guardian::operator=(guardian&& other) noexcept
 
 guardian::~guardian() { end("now\n"); }
 
-answer<done> guardian::arm(std::string const& claim, restoration const& how)
+device_result<done> guardian::arm(std::string const& claim, restoration const& how)
 {
     auto const said = send_all(socket_.get(), "claim\t" + claim + "\n" + to_text(how) + "end\n") ? line_from(socket_.get()) : std::string{};
     if (said != "armed") {
-        return refusal{refusal_cause::failed, "the guardian does not answer" + (said.empty() ? "" : " as it should: " + said)};
+        return device_error{device_error_code::failed, "the guardian does not answer" + (said.empty() ? "" : " as it should: " + said)};
     }
     return done{};
 }

@@ -11,24 +11,24 @@
 
 #include <sys/types.h>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/descriptor.hpp"
 #include "executor/power/guardian/restoration.hpp"
 
 namespace rheo::inline v0::power {
 
 /// Where the program is: as configured, else `rheo-guardian` next to the running program.
-answer<std::string> guardian_program(std::string const& configured);
+device_result<std::string> guardian_program(std::string const& configured);
 
 class guardian {
 public:
-    static answer<guardian> start(std::string const& program);
+    static device_result<guardian> start(std::string const& program);
     guardian(guardian&&) noexcept = default;
     guardian& operator=(guardian&& other) noexcept;
     ~guardian();  ///< one that is still in charge puts the clocks back at once
 
     /// From its answer on, it is in charge. @param claim the device's file (device_claim::file())
-    answer<done> arm(std::string const& claim, restoration const& how);
+    device_result<done> arm(std::string const& claim, restoration const& how);
 
     /// The rank has put the clocks back itself: the guardian ends and does nothing.
     void dismiss();

@@ -19,34 +19,34 @@ namespace {
 
 constexpr std::string_view names[] = {"nvml", "zeusd", "command", "write"};
 
-answer<done> perform(restoration_step const& step)
+device_result<done> perform(restoration_step const& step)
 {
     switch (step.kind) {
     case restoration_kind::nvml: {
         auto const library = nvml_library::load(step.subject);
         if (!library) {
-            return library.why();
+            return library.error();
         }
         auto device = nvml_device::open(*library, step.text);
-        return device ? device->put_back() : device.why();
+        return device ? device->put_back() : device.error();
     }
     case restoration_kind::zeusd: {
         int device = 0;
         return read_number(step.text, device) ? zeusd_put_back(step.subject, device)
-                                              : refusal{refusal_cause::failed, "'" + step.text + "' is no number of a device"};
+                                              : device_error{device_error_code::failed, "'" + step.text + "' is no number of a device"};
     }
     case restoration_kind::command:
         return run_shell_line(step.subject);
     case restoration_kind::write:
         return write_small_file(step.subject, step.text);
     }
-    return refusal{refusal_cause::not_supported, "an unknown way to put clocks back"};
+    return device_error{device_error_code::not_supported, "an unknown way to put clocks back"};
 }
 
 /// All steps, even after one that failed: what can be put back is. @return the first failure
-answer<done> perform(way_back const& way)
+device_result<done> perform(way_back const& way)
 {
-    answer<done> result{done{}};
+    device_result<done> result{done{}};
     for (auto const& step : way) {
         if (auto const one = perform(step); !one && result) {
             result = one;
@@ -102,19 +102,19 @@ std::optional<restoration> restoration_of(std::string_view text)
     return result;
 }
 
-answer<done> perform(restoration const& what)
+device_result<done> perform(restoration const& what)
 {
-    std::string sentences;
-    auto cause = refusal_cause::failed;
+    std::string messages;
+    auto code = device_error_code::failed;
     for (auto const& way : what.ways) {
         auto const one = perform(way);
         if (one) {
             return done{};
         }
-        cause = sentences.empty() ? one.why().cause : cause;
-        sentences += (sentences.empty() ? "" : "; ") + one.why().sentence;
+        code = messages.empty() ? one.error().code : code;
+        messages += (messages.empty() ? "" : "; ") + one.error().message;
     }
-    return what.empty() ? answer<done>{done{}} : refusal{cause, sentences};
+    return what.empty() ? device_result<done>{done{}} : device_error{code, messages};
 }
 
 }  // namespace rheo::inline v0::power

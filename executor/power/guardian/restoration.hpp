@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 
 namespace rheo::inline v0::power {
 
@@ -46,6 +46,6 @@ std::optional<restoration> restoration_of(std::string_view text);
 
 /// Tries the ways in their order until all steps of one were done; of a way that fails all steps are tried. @return why
 /// none of them worked: the sentence of the first failure of each
-answer<done> perform(restoration const& what);
+device_result<done> perform(restoration const& what);
 
 }  // namespace rheo::inline v0::power

@@ -48,18 +48,18 @@ int start(std::string const& line, int complaints, pid_t& pid)
 
 }  // namespace
 
-answer<done> run_shell_line(std::string const& line, seconds patience)
+device_result<done> run_shell_line(std::string const& line, seconds patience)
 {
     using clock = std::chrono::steady_clock;
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-        return refusal{refusal_cause::failed, "'" + line + "' cannot be run: " + std::strerror(errno)};
+        return device_error{device_error_code::failed, "'" + line + "' cannot be run: " + std::strerror(errno)};
     }
     descriptor const reading{ends[0]};
     descriptor writing{ends[1]};
     pid_t pid = -1;
     if (int const code = start(line, writing.get(), pid); code != 0) {
-        return refusal{refusal_cause::failed, "'" + line + "' cannot be run: " + std::strerror(code)};
+        return device_error{device_error_code::failed, "'" + line + "' cannot be run: " + std::strerror(code)};
     }
     writing.reset();
     std::string said;
@@ -86,7 +86,7 @@ answer<done> run_shell_line(std::string const& line, seconds patience)
     }
     listen();
     if (late) {
-        return refusal{refusal_cause::failed, "'" + line + "' did not end in time and was killed"};
+        return device_error{device_error_code::failed, "'" + line + "' did not end in time and was killed"};
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return done{};
@@ -95,7 +95,7 @@ answer<done> run_shell_line(std::string const& line, seconds patience)
         said.pop_back();
     }
     auto const how = WIFEXITED(status) ? "ended with " + std::to_string(WEXITSTATUS(status)) : "was ended by signal " + std::to_string(WTERMSIG(status));
-    return refusal{WIFEXITED(status) && WEXITSTATUS(status) == 127 ? refusal_cause::not_found : refusal_cause::failed,
+    return device_error{WIFEXITED(status) && WEXITSTATUS(status) == 127 ? device_error_code::not_found : device_error_code::failed,
                    "'" + line + "' " + how + (said.empty() ? "" : ": " + said.substr(0, said.find('\n')))};
 }
 

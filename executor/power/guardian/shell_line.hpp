@@ -5,13 +5,13 @@
 
 #include <string>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0::power {
 
 /// Runs `/bin/sh -c line` and waits for its end. Done: it ended with 0. At the end of the patience it is killed, with all
 /// that it started and that did not leave its process group.
-answer<done> run_shell_line(std::string const& line, seconds patience = {10.0});
+device_result<done> run_shell_line(std::string const& line, seconds patience = {10.0});
 
 }  // namespace rheo::inline v0::power

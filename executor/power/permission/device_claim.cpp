@@ -52,9 +52,9 @@ bool locked_by_another(int file, off_t byte)
     return ::fcntl(file, F_OFD_GETLK, &what) == 0 && what.l_type != F_UNLCK;
 }
 
-refusal refused(std::string const& path, char const* what, int error)
+device_error refused(std::string const& path, char const* what, int error)
 {
-    return {error == EACCES || error == EPERM ? refusal_cause::no_permission : refusal_cause::failed, path + " " + what + ": " + std::strerror(error)};
+    return {error == EACCES || error == EPERM ? device_error_code::no_permission : device_error_code::failed, path + " " + what + ": " + std::strerror(error)};
 }
 
 /// Holds the file while it lives; nobody holds it for longer than a change of the clock takes.
@@ -147,7 +147,7 @@ std::filesystem::path default_claims()
     return std::filesystem::is_directory(memory, error) && ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path(error);
 }
 
-answer<device_claim> device_claim::join(std::filesystem::path const& folder, std::string const& key)
+device_result<device_claim> device_claim::join(std::filesystem::path const& folder, std::string const& key)
 {
     device_claim claim;
     auto name = "rheo-clock-" + std::to_string(::geteuid()) + "-" + key;
@@ -159,7 +159,7 @@ answer<device_claim> device_claim::join(std::filesystem::path const& folder, std
             return refused(claim.path_, "cannot be opened", errno);
         }
         if (!ours_alone(claim.file_.get())) {
-            return refusal{refusal_cause::no_permission, claim.path_ + " belongs to somebody else, or others may write it"};
+            return device_error{device_error_code::no_permission, claim.path_ + " belongs to somebody else, or others may write it"};
         }
         hold const held{claim.file_.get()};
         if (held.error() != 0) {
@@ -172,7 +172,7 @@ answer<device_claim> device_claim::join(std::filesystem::path const& folder, std
             claim.place_ = lock_byte(claim.file_.get(), lock_of_place + k, F_WRLCK) == 0 ? k : -1;
         }
         if (claim.place_ < 0) {
-            return refusal{refusal_cause::not_supported, claim.path_ + " has no place for another rank"};
+            return device_error{device_error_code::not_supported, claim.path_ + " has no place for another rank"};
         }
         auto now = read_page(claim.file_.get());
         now.requests[static_cast<std::size_t>(claim.place_)] = 0.0;
@@ -181,10 +181,10 @@ answer<device_claim> device_claim::join(std::filesystem::path const& folder, std
         }
         return claim;
     }
-    return refusal{refusal_cause::failed, claim.path_ + " is removed again and again"};
+    return device_error{device_error_code::failed, claim.path_ + " is removed again and again"};
 }
 
-answer<restoration> device_claim::begin(std::function<restoration(bool untouched)> const& choose)
+device_result<restoration> device_claim::begin(std::function<restoration(bool untouched)> const& choose)
 {
     hold const held{file_.get()};
     if (held.error() != 0) {
@@ -203,7 +203,7 @@ answer<restoration> device_claim::begin(std::function<restoration(bool untouched
     return how;
 }
 
-answer<device_claim::outcome> device_claim::request(megahertz clock, std::function<answer<done>(megahertz)> const& set)
+device_result<device_claim::outcome> device_claim::request(megahertz clock, std::function<device_result<done>(megahertz)> const& set)
 {
     hold const held{file_.get()};
     if (held.error() != 0) {
@@ -224,14 +224,14 @@ answer<device_claim::outcome> device_claim::request(megahertz clock, std::functi
     now.set = not_known;
     write_page(file_.get(), now);
     if (auto const result = set({highest}); !result) {
-        return result.why();
+        return result.error();
     }
     now.set = highest;
     write_page(file_.get(), now);
     return outcome{{highest}, true};
 }
 
-answer<done> device_claim::leave(std::function<answer<done>()> const& put_back)
+device_result<done> device_claim::leave(std::function<device_result<done>()> const& put_back)
 {
     hold const held{file_.get()};
     if (held.error() != 0) {
@@ -240,9 +240,9 @@ answer<done> device_claim::leave(std::function<answer<done>()> const& put_back)
     auto now = read_page(file_.get());
     now.requests[static_cast<std::size_t>(place_)] = 0.0;
     write_page(file_.get(), now);
-    answer<done> result{done{}};
+    device_result<done> result{done{}};
     if (living(file_.get()) == 0) {
-        result = now.set == nothing_set ? answer<done>{done{}} : put_back();
+        result = now.set == nothing_set ? device_result<done>{done{}} : put_back();
         if (result) {
             ::unlink(path_.c_str());
         }
@@ -253,7 +253,7 @@ answer<done> device_claim::leave(std::function<answer<done>()> const& put_back)
 
 int device_claim::others() const { return living(file_.get()); }
 
-answer<bool> put_back_when_nobody_lives(std::string const& path, restoration const& how)
+device_result<bool> put_back_when_nobody_lives(std::string const& path, restoration const& how)
 {
     descriptor const file{::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
     if (!file && errno == ENOENT) {
@@ -271,7 +271,7 @@ answer<bool> put_back_when_nobody_lives(std::string const& path, restoration con
     }
     if (read_page(file.get()).set != nothing_set) {
         if (auto const result = perform(how); !result) {
-            return result.why();
+            return result.error();
         }
     }
     ::unlink(path.c_str());

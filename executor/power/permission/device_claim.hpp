@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/power/answer.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/descriptor.hpp"
 #include "executor/power/guardian/restoration.hpp"
 #include "rheo/units/units.hpp"
@@ -28,11 +28,11 @@ public:
     static constexpr int most_ranks = 64;
 
     /// Takes a place in the device's file. @param key of the device (PowerDevice)
-    static answer<device_claim> join(std::filesystem::path const& folder, std::string const& key);
+    static device_result<device_claim> join(std::filesystem::path const& folder, std::string const& key);
 
     /// What a rank does first, while no other can: `choose` says how it would put the clocks back, and is told whether nobody
     /// else has a clock set. @return how they are put back in truth: whoever set a clock first knows what was there before
-    answer<restoration> begin(std::function<restoration(bool untouched)> const& choose);
+    device_result<restoration> begin(std::function<restoration(bool untouched)> const& choose);
 
     struct outcome {
         megahertz holds;       ///< the highest request, which is set now
@@ -40,10 +40,10 @@ public:
     };
 
     /// Notes the request of this rank; when the highest one is not what is set, `set` is called with it.
-    answer<outcome> request(megahertz clock, std::function<answer<done>(megahertz)> const& set);
+    device_result<outcome> request(megahertz clock, std::function<device_result<done>(megahertz)> const& set);
 
     /// Gives the place back, and calls `put_back` when nobody else lives. The claim is of no use after that.
-    answer<done> leave(std::function<answer<done>()> const& put_back);
+    device_result<done> leave(std::function<device_result<done>()> const& put_back);
 
     int others() const;  ///< ranks that live, without this one
     std::string const& file() const { return path_; }
@@ -56,6 +56,6 @@ private:
 
 /// For a process that has outlived a rank: puts the clocks back when nobody lives who has a place in the file.
 /// @return whether it did
-answer<bool> put_back_when_nobody_lives(std::string const& file, restoration const& how);
+device_result<bool> put_back_when_nobody_lives(std::string const& file, restoration const& how);
 
 }  // namespace rheo::inline v0::power

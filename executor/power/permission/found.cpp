@@ -14,11 +14,11 @@ found_device described(any_power_device device, ladder_config const& config)
     is.name = device.name();
     is.key = device.key();
     if (auto const energy = device.energy(); !energy) {
-        is.energy = energy.why().sentence;
+        is.energy = energy.error().message;
     }
     auto const ladder = choose_rung(std::move(device), config, probing::look);
     is.rung = ladder.rung();
-    is.sentence = ladder.sentence();
+    is.message = ladder.message();
     return is;
 }
 
@@ -33,12 +33,12 @@ found_devices find_devices(places const& where)
             all.devices.push_back(described(any_power_device{std::move(gpu)}, config));
         }
     } else {
-        all.missing.push_back(library.why().sentence);
+        all.missing.push_back(library.error().message);
     }
     if (auto cpu = cpu_device::open(-1, where.sysfs)) {
         all.devices.push_back(described(any_power_device{std::move(*cpu)}, {}));
     } else {
-        all.missing.push_back(cpu.why().sentence);
+        all.missing.push_back(cpu.error().message);
     }
     return all;
 }

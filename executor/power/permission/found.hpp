@@ -17,7 +17,7 @@ struct found_device {
     std::string name;
     std::string key;
     clock_rung rung = clock_rung::advise_only;
-    std::string sentence;  ///< on which rung it is, and why not higher
+    std::string message;  ///< on which rung it is, and why not higher
     std::string energy;    ///< empty: it can be read; else why not
 };
 

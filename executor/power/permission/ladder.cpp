@@ -35,26 +35,26 @@ std::string fault_of(ladder_config const& config, std::string const& device)
             return "a line of the site command has a tab or a line feed";
         }
         if (auto const filled = filled_in(line, device, {}); !filled) {
-            return filled.why().sentence;
+            return filled.error().message;
         }
     }
     return {};
 }
 
 /// Whether another rung may have what this one has not.
-bool goes_down(refusal_cause cause)
+bool goes_down(device_error_code code)
 {
-    return cause == refusal_cause::no_permission || cause == refusal_cause::not_supported || cause == refusal_cause::not_found;
+    return code == device_error_code::no_permission || code == device_error_code::not_supported || code == device_error_code::not_found;
 }
 
 }  // namespace
 
-answer<std::string> filled_in(std::string const& line, std::string const& device, megahertz clock)
+device_result<std::string> filled_in(std::string const& line, std::string const& device, megahertz clock)
 {
     for (char const c : device) {
         bool const plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == ':';
         if (!plain) {
-            return refusal{refusal_cause::not_supported, "the device '" + device + "' cannot be a word of a site command"};
+            return device_error{device_error_code::not_supported, "the device '" + device + "' cannot be a word of a site command"};
         }
     }
     auto text = line;
@@ -72,7 +72,7 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
         }
     };
 
-    auto may = config.direct ? ladder.device_.may_lock() : answer<done>{refusal{refusal_cause::no_permission, "clocks are not to be set directly"}};
+    auto may = config.direct ? ladder.device_.may_lock() : device_result<done>{device_error{device_error_code::no_permission, "clocks are not to be set directly"}};
     if (may && how == probing::touch) {
         may = ladder.device_.put_back();
     }
@@ -80,7 +80,7 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
         ladder.steps_.push_back({clock_rung::direct, "clocks are set directly", [](any_power_device& which, megahertz clock) { return which.lock(clock); },
                                  ladder.device_.original()});
     } else {
-        without(may.why().sentence);
+        without(may.error().message);
     }
 
     if (config.zeusd.empty()) {
@@ -88,7 +88,7 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
     } else if (config.pci_address.empty()) {
         without("zeusd sets the clocks of GPUs only");
     } else if (auto const number = zeusd_device(config.zeusd, config.pci_address); !number) {
-        without(number.why().sentence);
+        without(number.error().message);
     } else {
         ladder.steps_.push_back({clock_rung::zeusd,
                                  "clocks are set through zeusd at " + config.zeusd,
@@ -110,7 +110,7 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
 
 clock_rung clock_ladder::rung() const { return at_ < steps_.size() ? steps_[at_].rung : clock_rung::advise_only; }
 
-std::string clock_ladder::sentence() const
+std::string clock_ladder::message() const
 {
     std::string text = at_ < steps_.size() ? steps_[at_].description : "clocks are advised only";
     for (std::size_t k = 0; k < above_.size(); ++k) {
@@ -119,17 +119,17 @@ std::string clock_ladder::sentence() const
     return text;
 }
 
-answer<done> clock_ladder::lock(megahertz clock)
+device_result<done> clock_ladder::lock(megahertz clock)
 {
     while (at_ < steps_.size()) {
         auto const result = steps_[at_].lock(device_, clock);
-        if (result || !goes_down(result.why().cause)) {
+        if (result || !goes_down(result.error().code)) {
             return result;
         }
-        above_.push_back(result.why().sentence);
+        above_.push_back(result.error().message);
         ++at_;
     }
-    return refusal{refusal_cause::no_permission, sentence()};
+    return device_error{device_error_code::no_permission, message()};
 }
 
 restoration clock_ladder::original() const

@@ -38,10 +38,10 @@ enum class probing { look, touch };
 class clock_ladder {
 public:
     clock_rung rung() const;
-    std::string sentence() const;  ///< on which rung it is, and why not higher
+    std::string message() const;  ///< on which rung it is, and why not higher
 
     /// Locks the clock on the present rung; when that has no permission any more it goes down, as far as it must.
-    answer<done> lock(megahertz clock);
+    device_result<done> lock(megahertz clock);
 
     /// How the clock is put back: a way for every rung that there was at the start. Empty: no clock is ever touched.
     restoration original() const;
@@ -53,7 +53,7 @@ private:
     struct step {
         clock_rung rung;
         std::string description;
-        std::function<answer<done>(any_power_device&, megahertz)> lock;
+        std::function<device_result<done>(any_power_device&, megahertz)> lock;
         restoration back;
     };
     explicit clock_ladder(any_power_device device) : device_{std::move(device)} {}
@@ -68,6 +68,6 @@ private:
 clock_ladder choose_rung(any_power_device device, ladder_config const& config, probing how);
 
 /// The line with the names in braces replaced. Refused: a device's name that a shell would not take as one plain word.
-answer<std::string> filled_in(std::string const& line, std::string const& device, megahertz clock);
+device_result<std::string> filled_in(std::string const& line, std::string const& device, megahertz clock);
 
 }  // namespace rheo::inline v0::power

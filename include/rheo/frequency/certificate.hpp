@@ -30,9 +30,9 @@ struct certificate {
 struct proof {
     nanojoules cost;     ///< of the plan
     nanojoules bound;    ///< no plan at its time costs less, by this flow
-    std::string reason;  ///< why this proves nothing; empty when cost and bound are equal
+    std::string error;  ///< why this proves nothing; empty when cost and bound are equal
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -87,7 +87,7 @@ constexpr proof verify(activity_network const& p, certificate const& claim)
     }
     result.bound.count -= balance.front() * (claim.events.back() - claim.events.front());
     if (result.cost != result.bound) {
-        result.reason = "the plan costs " + std::to_string((result.cost - result.bound).count) + " nJ more than the flow proves necessary";
+        result.error = "the plan costs " + std::to_string((result.cost - result.bound).count) + " nJ more than the flow proves necessary";
     }
     return result;
 }

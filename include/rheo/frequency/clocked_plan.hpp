@@ -31,9 +31,9 @@ struct clocked_plan {
 /// The answer of round_to_clocks: a plan, or the reason why there is none.
 struct rounded_plan {
     clocked_plan plan;
-    std::string reason;  ///< empty when there is a plan
+    std::string error;  ///< empty when there is a plan
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// The plan in which operation k runs at `option_of(k)`, an option of its own. Cost: a pass over the network.

@@ -147,13 +147,13 @@ constexpr continued_plan continued_with(steady_state const& s, frontier const& c
         events.back() = wanted.count;
         auto flows = flow_for(p, events, most);
         if (flows.empty()) {
-            result.checked.reason = "the plan that was carried over is not of least cost";
+            result.checked.error = "the plan that was carried over is not of least cost";
             return result;
         }
         result.claim = {std::move(events), std::move(flows)};
         result.checked = verify(p, result.claim);
         if (result.checked && result.checked.cost != cost_at(curve, wanted)) {
-            result.checked.reason = "the curve of the longer program is another one";
+            result.checked.error = "the curve of the longer program is another one";
         }
     }
     return result;

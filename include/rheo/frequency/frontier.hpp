@@ -101,9 +101,9 @@ struct timed_plan {
 /// The answer of at: the plan, or the reason why there is none.
 struct frontier_answer {
     timed_plan plan;
-    std::string reason;  ///< empty when there is a plan
+    std::string error;  ///< empty when there is a plan
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {

@@ -36,9 +36,9 @@ struct frontier_request {
 struct made_network {
     activity_network what;
     std::vector<std::vector<clock_option>> options;  ///< curve -> the options behind it, fastest first
-    std::string reason;                              ///< empty when there is an activity network
+    std::string error;                              ///< empty when there is an activity network
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// The times of a program's transfers as the profile has them (rows send_activation and send_gradient); others take none.
@@ -86,7 +86,7 @@ constexpr made_network make_activity_network(event_network network, profile cons
         if (k == known.size()) {
             auto options = options_of(measured, rank_id{wanted.row}, stage_id{wanted.stage}, o.what.kind);
             if (options.empty()) {
-                made.reason = "the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row);
+                made.error = "the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row);
                 return made;
             }
             known.push_back(wanted);

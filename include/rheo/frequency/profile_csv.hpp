@@ -23,9 +23,9 @@ namespace rheo::inline v0 {
 /// The answer of parse_profile: a profile, or the sentence why not.
 struct parsed_profile {
     profile what;
-    std::string reason;  ///< empty when there is a profile
+    std::string error;  ///< empty when there is a profile
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// More rows than any table of clocks has: a file with more is something else.

@@ -18,9 +18,9 @@ namespace rheo::inline v0 {
 /// The answer of profile_of_stages: a profile, or the reason why there is none.
 struct stage_profile {
     profile what;
-    std::string reason;  ///< empty when there is a profile
+    std::string error;  ///< empty when there is a profile
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {

@@ -27,9 +27,9 @@ struct steady_state {
     int period = 1;        ///< microbatches more in the longer one
     frontier shorter;
     frontier longer;
-    std::string reason;  ///< empty when there are two
+    std::string error;  ///< empty when there are two
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// Where to look for it: from so many microbatches, doubled until they are more than `to`.

@@ -23,9 +23,9 @@ namespace rheo::inline v0 {
 /// The answer of parse_layer_profile: the layers, or the sentence why not.
 struct parsed_layer_profile {
     std::vector<layer_profile> layers;
-    std::string reason;  ///< empty when there is a profile
+    std::string error;  ///< empty when there is a profile
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// No model has more: a file with more rows is something else.

@@ -39,10 +39,10 @@ struct makespan_split {
     seconds makespan{};
     seconds bound{};             ///< no cuts take less: proven
     int explored = 0;            ///< partial cuts whose makespan was computed
-    std::string cannot{};        ///< why there are no cuts; empty when there are
+    std::string error{};        ///< why there are no cuts; empty when there are
 
     friend constexpr bool operator==(makespan_split const&, makespan_split const&) = default;
-    constexpr explicit operator bool() const { return cannot.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
     constexpr bool is_optimal() const { return bound == makespan; }
 };
 
@@ -64,7 +64,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
     for (int ranks = request.nodes; ranks <= devices; ++ranks) {
         auto const shape = on_slices(request.schedule, {.ranks = ranks, .microbatches = request.microbatches}, request.slices);
         if (auto const fault = fault_of(request.schedule, shape); fault != shape_fault::none) {
-            answer.cannot = sentence_of(fault);
+            answer.error = message_of(fault);
             continue;
         }
         auto const program = make_program(request.schedule, shape);
@@ -73,7 +73,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
             continue;
         }
         if (stages_per_copy(program) > prices.layers()) {
-            answer.cannot = "there are more stages than layers";
+            answer.error = "there are more stages than layers";
             continue;
         }
         auto held = program;
@@ -87,9 +87,9 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
         }
     }
     if (best.makespan == detail::no_partition) {
-        if (possible || answer.cannot.empty()) {
-            answer.cannot = "no cuts found whose stages fit into the memory of their devices";
-            answer.cannot += request.recompute ? ", not even when all activations are recomputed" : "";
+        if (possible || answer.error.empty()) {
+            answer.error = "no cuts found whose stages fit into the memory of their devices";
+            answer.error += request.recompute ? ", not even when all activations are recomputed" : "";
         }
         return answer;
     }

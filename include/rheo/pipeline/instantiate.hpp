@@ -31,17 +31,17 @@ struct instantiation {
     int spares = 0;             ///< ranks left over
     bool degraded = false;      ///< fewer than f + 1 pipelines fit, so fewer than f losses are survivable for sure
     seconds time{};             ///< estimate of an iteration
-    std::string cannot{};       ///< why it cannot be planned; empty when it can
+    std::string error{};       ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(instantiation const&, instantiation const&) = default;
-    constexpr explicit operator bool() const { return cannot.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
 
 /// Why so many ranks make no pipeline; empty when they make one.
 template <class = void>
-constexpr std::string why_no_pipeline(template_set_value const& ready, int ranks)
+constexpr std::string too_few_ranks(template_set_value const& ready, int ranks)
 {
     if (ready.templates.empty()) {
         return "there is no pipeline template: no partition of the model is allowed";
@@ -72,14 +72,14 @@ constexpr instantiation instantiate(template_set_value const& ready, instantiati
     expects(request.ranks >= 0, "a number of ranks cannot be negative");
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
-    instantiation answer{.spares = request.ranks, .cannot = detail::why_no_pipeline(ready, request.ranks)};
+    instantiation answer{.spares = request.ranks, .error = detail::too_few_ranks(ready, request.ranks)};
     if (!answer) {
         return answer;
     }
     auto const problem = detail::make_size_problem(ready, request.ranks, request.failures, request.microbatches);
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.cannot = detail::no_room_for(request.microbatches);
+        answer.error = detail::no_room_for(request.microbatches);
         return answer;
     }
     std::vector<std::size_t> order;

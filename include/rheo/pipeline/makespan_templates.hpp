@@ -114,7 +114,7 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
         made.most_microbatches = microbatches_that_fit(prices, schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
                                                        request.most_microbatches, request.recompute, request.slices);
         if (made.most_microbatches < microbatches) {  // orders of some families hold more of fewer
-            made.split = {.cannot = "no cuts found whose stages fit into the memory of their devices with any fewer microbatches, too"};
+            made.split = {.error = "no cuts found whose stages fit into the memory of their devices with any fewer microbatches, too"};
             return made;
         }
         if (made.most_microbatches < request.most_microbatches) {
@@ -141,7 +141,7 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
         bool const replaced = !form || !is_one_each(form->where);
         if (!made.split && replaced && request.otherwise && !(*request.otherwise == request.schedule)) {
             auto other = detail::make_makespan_template(prices, request, *request.otherwise, nodes);
-            other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.cannot;
+            other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.error;
             made = std::move(other);
         }
         result.push_back(std::move(made));

@@ -46,7 +46,7 @@ struct membership_decision {
     bool replay;                       ///< something of the step is lost and done again
     survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
     std::vector<safety_copy> copies;   ///< kept up to date at every commit, while one node alone holds something
-    std::string sentence;              ///< for people
+    std::string message;              ///< for people
 
     friend constexpr bool operator==(membership_decision const&, membership_decision const&) = default;
 };
@@ -146,7 +146,7 @@ membership_decision decide_membership(membership_request const& of)
     next = repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.step_again = lost, .kept_waiting = of.kept_waiting});
     if (!next) {
         decision.action = membership_action::stop;
-        decision.sentence = next.cannot + "; the job writes a checkpoint and ends with exit code 75";
+        decision.message = next.error + "; the job writes a checkpoint and ends with exit code 75";
         return decision;
     }
     auto after = holdings_in(next, staying);
@@ -158,13 +158,13 @@ membership_decision decide_membership(membership_request const& of)
             decision.afterwards = survivability_of(after, of.tensors, nodes);
         }
     }
-    decision.sentence = to_string(decision.afterwards);
+    decision.message = to_string(decision.afterwards);
     if (of.wanted.failures > 0 && decision.afterwards.nodes == 0) {
         decision.copies = safety_copies(after, of.tensors, nodes);
-        decision.sentence += decision.copies.empty() ? "" : " until its copies are made";
+        decision.message += decision.copies.empty() ? "" : " until its copies are made";
     }
     if (next.degraded) {
-        decision.sentence = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.sentence;
+        decision.message = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.message;
     }
     return decision;
 }

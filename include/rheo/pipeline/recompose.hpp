@@ -99,7 +99,7 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
     auto const by_rank = detail::ascending(survivors);
     auto const ranks = static_cast<int>(by_rank.size());
-    recomposition answer{.anew = true, .cannot = detail::why_no_pipeline(ready, ranks)};
+    recomposition answer{.anew = true, .error = detail::too_few_ranks(ready, ranks)};
     auto const nothing = [&] {
         for (auto const* survivor : by_rank) {
             answer.spares.push_back(survivor->rank);
@@ -113,7 +113,7 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
     auto const problem = detail::make_size_problem(ready, ranks, request.failures, request.microbatches);
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.cannot = detail::no_room_for(request.microbatches);
+        answer.error = detail::no_room_for(request.microbatches);
         return nothing();
     }
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);

@@ -129,7 +129,7 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
         }
     };
     if (problem.sizes.empty() || problem.fewest < 1) {
-        answer.cannot = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
+        answer.error = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
                                               : detail::decimal(static_cast<std::int64_t>(nodes.size())) +
                                                     " whole nodes are too few: the smallest pipeline template takes " + detail::decimal(problem.sizes.front());
         close();
@@ -137,7 +137,7 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
     }
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.cannot = detail::no_room_for(request.microbatches);
+        answer.error = detail::no_room_for(request.microbatches);
         close();
         return answer;
     }

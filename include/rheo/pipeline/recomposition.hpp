@@ -29,10 +29,10 @@ struct recomposition {
     bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
     seconds time{};                              ///< estimate of an iteration
     bool anew = false;                           ///< all pipelines were made anew, not only those that were hit
-    std::string cannot{};                        ///< why it cannot be planned; empty when it can
+    std::string error{};                        ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(recomposition const&, recomposition const&) = default;
-    constexpr explicit operator bool() const { return cannot.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 }  // namespace rheo::inline v0

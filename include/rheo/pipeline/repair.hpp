@@ -123,7 +123,7 @@ constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instan
                                                       template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
                                                       repair_terms terms = {})
 {
-    if (!detail::why_no_pipeline(ready, static_cast<int>(survivors.size())).empty()) {
+    if (!detail::too_few_ranks(ready, static_cast<int>(survivors.size())).empty()) {
         return std::nullopt;
     }
     auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);
@@ -143,7 +143,7 @@ constexpr recomposition repair(array_view<pipeline_instance const> before, array
                                array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
 {
     auto const ranks = static_cast<int>(survivors.size());
-    if (!detail::why_no_pipeline(ready, ranks).empty()) {
+    if (!detail::too_few_ranks(ready, ranks).empty()) {
         return recompose(survivors, ready, tensors, request);  // which says why
     }
     auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);

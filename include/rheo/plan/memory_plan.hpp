@@ -196,7 +196,7 @@ constexpr int layers_at_level(memory_plan const& plan, recompute_level how)
 
 /// The refusal in one sentence: the device, what is needed, what is there, the largest part. @pre it does not fit
 template <class = void>
-std::string sentence_of(memory_plan const& plan, std::string_view device)
+std::string message_of(memory_plan const& plan, std::string_view device)
 {
     expects(!plan.fits(), "only what does not fit is refused");
     auto const size = [](bytes count) {  // in GiB, or MiB below one, with two digits

@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 
 struct pipeline_schedule {
     std::string name;    ///< of the family, or "list"
-    std::string reason;  ///< why it is not the one that the plan names; empty when it is
+    std::string error;  ///< why it is not the one that the plan names; empty when it is
     program compute;     ///< of the pipeline's work on the plan's slices, not lowered
 
     friend bool operator==(pipeline_schedule const&, pipeline_schedule const&) = default;
@@ -31,14 +31,14 @@ namespace detail {
 
 /// Why a pipeline with these stages is none of the family. @pre it is none
 template <class = void>
-std::string why_other_stages(any_schedule wanted, stage_placement const& where)
+std::string stage_mismatch(any_schedule wanted, stage_placement const& where)
 {
     auto const ranks = position_count(where);
     auto const form = form_of(wanted, ranks);
     auto const name = std::string{name_of(wanted)};
     if (!form) {
         return name + " cannot be made for " + std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ") +
-               sentence_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
+               message_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
     }
     return name + " has " + std::to_string(stages_per_copy(form->where)) + (form->where.copies > 1 ? " stages in each of two copies of the model" : " stages") +
            " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", this pipeline has " + std::to_string(stages_per_copy(where));
@@ -67,14 +67,14 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
             return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
         form->slices = p.slices;
-        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + sentence_of(fault),
+        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + message_of(fault),
                 listed_program(*form, work)};
     }
-    auto reason = detail::why_other_stages(wanted, where);
+    auto error = detail::stage_mismatch(wanted, where);
     if (is_one_each(where)) {
-        return {std::string{one_f_one_b::name}, std::move(reason), with_slices(make_program(one_f_one_b{}, ranks, work), p.slices)};
+        return {std::string{one_f_one_b::name}, std::move(error), with_slices(make_program(one_f_one_b{}, ranks, work), p.slices)};
     }
-    return {"list", std::move(reason), listed_program({where, false, p.slices}, work)};
+    return {"list", std::move(error), listed_program({where, false, p.slices}, work)};
 }
 
 }  // namespace rheo::inline v0

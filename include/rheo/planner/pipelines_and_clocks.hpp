@@ -45,10 +45,10 @@ struct joint_choice {
     std::vector<pipeline_choice> pipelines;
     seconds time;
     joules energy;       ///< of all ranks over a step, waiting included
-    std::string reason;  ///< empty when there is a choice
+    std::string error;  ///< empty when there is a choice
 
     friend constexpr bool operator==(joint_choice const&, joint_choice const&) = default;
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// Ranks that no pipeline of the choice takes.

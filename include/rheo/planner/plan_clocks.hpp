@@ -56,9 +56,9 @@ struct pipeline_frontier_key {
 struct pipeline_frontier {
     frontier curve;
     std::vector<std::vector<clock_option>> options;  ///< curve -> what is behind it
-    std::string reason;
+    std::string error;
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// The answer of choose_clocks: clocks for a plan, or the reason why there are none.
@@ -68,9 +68,9 @@ struct chosen_clocks {
     joules at_highest;   ///< that all ranks with a place draw in a step with all at the highest clock, until that one ends
     seconds time;        ///< of a step at these clocks
     joules energy;       ///< that all ranks with a place draw in it, waiting included
-    std::string reason;
+    std::string error;
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -172,12 +172,12 @@ pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, pr
     auto const compute = detail::program_of_pipeline(p, pipeline);
     auto stages = profile_of_stages(layers, key.cuts);
     if (!stages) {
-        return {{}, {}, stages.reason};
+        return {{}, {}, stages.error};
     }
     auto const measured = detail::with_slow_positions(std::move(stages.what), key.factors, compute, request.costs.blocking);
     auto made = make_activity_network(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
-        return {{}, {}, made.reason};
+        return {{}, {}, made.error};
     }
     auto const waiting = request.costs.blocking * static_cast<double>(compute.rows.size());
     return {make_frontier(std::move(made.what), waiting, frontier_begin::slowest), std::move(made.options), {}};
@@ -191,7 +191,7 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
     chosen_clocks result{};
     for (auto const* p : pipelines) {
         if (!*p) {
-            result.reason = p->reason;
+            result.error = p->error;
             return result;
         }
         result.fastest = std::max(result.fastest, fastest_time(p->curve));
@@ -208,7 +208,7 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
     for (auto const* p : pipelines) {
         auto const real = round_to_clocks(p->curve, p->options, request.costs.blocking, wanted, request.switching, waits);
         if (!real) {
-            result.reason = real.reason;
+            result.error = real.error;
             return result;
         }
         result.time = std::max(result.time, real.plan.time);

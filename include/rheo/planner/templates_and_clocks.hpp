@@ -45,11 +45,11 @@ public:
     }
 
     /// Why there are no frontiers; empty when there are.
-    std::string reason() const
+    std::string error() const
     {
         for (auto const& each : sizes_) {
             if (!each.stages) {
-                return each.stages.reason;
+                return each.stages.error;
             }
         }
         return {};
@@ -146,7 +146,7 @@ survivors_choice choose_for_survivors(template_set_value const& ready, instantia
     survivors_choice result{request.ranks, {}, {}};
     auto const chosen = instantiate(ready, request);
     if (!chosen) {
-        result.apart.reason = result.together.reason = chosen.cannot;
+        result.apart.error = result.together.error = chosen.error;
         return result;
     }
     auto const sizes = sizes_of(ready);

@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 struct membership_plan : recovery_plan {
     std::vector<safety_copy> kept;  ///< layers that second ranks keep up to date, because one node alone holds them
-    std::string sentence;           ///< what can be lost now, for people
+    std::string message;           ///< what can be lost now, for people
 
     friend bool operator==(membership_plan const&, membership_plan const&) = default;
 };
@@ -69,9 +69,9 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
 {
     auto decision = detail::decision_of(holdings, before, leaving, known, rules);
     membership_plan plan{replan(holdings, known, std::move(decision.next)), {}, {}};
-    if (plan.cannot.empty() && plan.salvage.lost.empty()) {
+    if (plan.error.empty() && plan.salvage.lost.empty()) {
         plan.kept = std::move(decision.copies);
-        plan.sentence = std::move(decision.sentence);
+        plan.message = std::move(decision.message);
     }
     return plan;
 }
@@ -88,7 +88,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
     if (known.wanted.failures > 0 && afterwards.nodes == 0) {
         plan.kept = safety_copies(after, tensors, nodes);
     }
-    plan.sentence = to_string(afterwards);
+    plan.message = to_string(afterwards);
     return plan;
 }
 
@@ -97,7 +97,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
 template <class = void>
 bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
 {
-    if (in_force.spares.empty() || !in_force.cannot.empty()) {
+    if (in_force.spares.empty() || !in_force.error.empty()) {
         return false;
     }
     auto const& members = in_force.salvage.after;

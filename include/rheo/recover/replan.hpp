@@ -28,7 +28,7 @@ struct recovery_plan {
     std::vector<std::vector<copy>> rounds;  ///< copies of state; a round begins when the one before it has ended
     bytes moved;                            ///< by the copies
     salvage_plan salvage;
-    std::string cannot;  ///< why there are no pipelines
+    std::string error;  ///< why there are no pipelines
 
     friend bool operator==(recovery_plan const&, recovery_plan const&) = default;
 };
@@ -51,8 +51,8 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
     recovery_plan plan;
     auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
     plan.salvage = salvage(request);
-    plan.cannot = std::move(chosen.cannot);
-    if (!plan.salvage.lost.empty() || !plan.cannot.empty()) {
+    plan.error = std::move(chosen.error);
+    if (!plan.salvage.lost.empty() || !plan.error.empty()) {
         return plan;
     }
     plan.pipelines = std::move(chosen.pipelines);

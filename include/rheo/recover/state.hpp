@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 template <class P>
 concept RecoveryPlan = std::copyable<P> && std::default_initializable<P> && requires(P const& plan) {
     { plan.salvage } -> std::convertible_to<salvage_plan const&>;
-    { plan.cannot.empty() } -> std::convertible_to<bool>;
+    { plan.error.empty() } -> std::convertible_to<bool>;
 };
 
 /// A pure function to a plan, from the holdings of all members, the plan in force (the default one at the start) and the members that are to

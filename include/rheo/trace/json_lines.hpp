@@ -149,9 +149,9 @@ void write_json_lines(std::ostream& out, array_view<trace_event const> events)
 struct trace_record {
     std::vector<trace_event> events;
     bool torn = false;   ///< the last line has no end and was left out
-    std::string reason;  ///< why reading stopped, with the line's number; empty when all is well
+    std::string error;  ///< why reading stopped, with the line's number; empty when all is well
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// Reads the event of one line, given without its end. @returns empty, or at which column something else was expected
@@ -194,7 +194,7 @@ trace_record read_json_lines(std::istream& in)
         }
         trace_event e{};
         if (auto const wrong = read_json_line(line, e); !wrong.empty()) {
-            record.reason = "line " + std::to_string(number) + ", " + wrong;
+            record.error = "line " + std::to_string(number) + ", " + wrong;
             break;
         }
         record.events.push_back(e);

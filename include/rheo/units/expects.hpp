@@ -15,10 +15,10 @@ struct precondition_error : std::logic_error {
 };
 
 /// Throws precondition_error with the sentence unless the condition holds.
-constexpr void expects(bool condition, char const* sentence)
+constexpr void expects(bool condition, char const* message)
 {
     if (!condition) {
-        throw precondition_error{sentence};
+        throw precondition_error{message};
     }
 }
 

@@ -54,10 +54,10 @@ template <std::size_t Length>
 struct stated {
     char words[Length + 1]{};
 
-    constexpr explicit stated(char const* sentence)
+    constexpr explicit stated(char const* message)
     {
         for (std::size_t k = 0; k < Length; ++k) {
-            words[k] = sentence[k];
+            words[k] = message[k];
         }
     }
 };

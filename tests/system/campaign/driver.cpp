@@ -72,8 +72,8 @@ bool trial::judged(std::vector<std::string> const& wrong) const
     static std::mutex one_at_a_time;
     std::lock_guard const lock{one_at_a_time};
     std::printf("FAILED  %s\n        kept in %s\n", name_of(what_).c_str(), folder_.c_str());
-    for (auto const& sentence : wrong) {
-        std::printf("        %s\n", sentence.c_str());
+    for (auto const& message : wrong) {
+        std::printf("        %s\n", message.c_str());
     }
     std::fflush(stdout);
     return false;

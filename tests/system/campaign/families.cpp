@@ -23,12 +23,12 @@ bool all_equal(driver& drive, std::vector<job_case> const& cases, std::string co
         auto run = drive.start(cases[i]);
         auto const found = run.finish();
         auto wrong = faults_of(cases[i], found, expected);
-        for (auto& sentence : missed(cases[i], found)) {
-            wrong.push_back(std::move(sentence));
+        for (auto& message : missed(cases[i], found)) {
+            wrong.push_back(std::move(message));
         }
         if (cases[i].faults.empty()) {
-            for (auto& sentence : faults_of_memory(run.run_folder(), cases[i].where.ranks)) {
-                wrong.push_back(std::move(sentence));
+            for (auto& message : faults_of_memory(run.run_folder(), cases[i].where.ranks)) {
+                wrong.push_back(std::move(message));
             }
         }
         for (auto const& r : found.recoveries) {

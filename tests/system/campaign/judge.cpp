@@ -59,7 +59,7 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
             auto const result = json::parse(text_of(folder / "result.json"));
             found.has_result = true;
             found.digest = result.at("digest");
-            found.sentence = result.at("sentence");
+            found.message = result.at("message");
             found.exit_code = result.at("exit_code");
             found.pairs_by_survivors = result.at("pairs_by_survivors");
         }
@@ -113,11 +113,11 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
         return wrong;
     }
     if (found.exit_code != code) {
-        wrong.push_back(words("the job says exit code ", found.exit_code, " ('", found.sentence, "'), expected ", code));
+        wrong.push_back(words("the job says exit code ", found.exit_code, " ('", found.message, "'), expected ", code));
     }
     if (!what.survives) {
-        if (!found.sentence.starts_with("state lost: no survivor holds a copy of layer ")) {
-            wrong.push_back("the sentence of a lost state is: " + found.sentence);
+        if (!found.message.starts_with("state lost: no survivor holds a copy of layer ")) {
+            wrong.push_back("the sentence of a lost state is: " + found.message);
         }
         return wrong;
     }

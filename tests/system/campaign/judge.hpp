@@ -43,7 +43,7 @@ struct evidence {
     bool has_result = false;
     std::string digest{};
     std::string validation{};             ///< the validation loss of report.json, as it stands there
-    std::string sentence{};
+    std::string message{};
     int exit_code = -1;                   ///< as the job wrote it
     std::int64_t pairs_by_survivors = 0;  ///< by all survivors, in the whole run
     std::vector<death> deaths{};

@@ -14,13 +14,13 @@ bool no_replica(driver& drive)
         auto run = drive.start(cases[i]);
         auto const found = run.finish();
         auto wrong = faults_of(cases[i], found, {});
-        for (auto& sentence : missed(cases[i], found)) {
-            wrong.push_back(std::move(sentence));
+        for (auto& message : missed(cases[i], found)) {
+            wrong.push_back(std::move(message));
         }
         if (wrong.empty()) {
             static std::mutex one_at_a_time;
             std::lock_guard const lock{one_at_a_time};
-            std::printf("exit code 6  %-44s %s\n", name_of(cases[i]).c_str(), found.sentence.c_str());
+            std::printf("exit code 6  %-44s %s\n", name_of(cases[i]).c_str(), found.message.c_str());
         }
         return run.judged(wrong);
     });

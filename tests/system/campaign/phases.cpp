@@ -62,8 +62,8 @@ bool phases_hit(driver& drive)
         auto run = drive.start(what);
         auto const found = run.finish();
         auto wrong = faults_of(what, found, expected);
-        for (auto& sentence : missed(what, found)) {
-            wrong.push_back(std::move(sentence));
+        for (auto& message : missed(what, found)) {
+            wrong.push_back(std::move(message));
         }
         std::lock_guard const lock{counting};
         auto const where = name_of(what.where);

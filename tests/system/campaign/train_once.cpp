@@ -126,7 +126,7 @@ int main(int argc, char** argv)
             MPI_Comm_size(result.survivors, &survivors);
         }
         nlohmann::ordered_json const what{{"exit_code", result.exit_code},
-                                          {"sentence", result.record.sentence},
+                                          {"message", result.record.message},
                                           {"steps", result.record.steps.value},
                                           {"digest", to_string(result.record.digest)},
                                           {"pairs_by_survivors", result.record.pairs_by_survivors},

@@ -15,9 +15,9 @@ extern "C" int fcntl(int descriptor, int command, ...)
     va_start(arguments, command);
     void* const argument = va_arg(arguments, void*);
     va_end(arguments);
-    char const* const reason = std::getenv("RHEO_NO_LOCKS");
-    if (reason != nullptr && (command == F_OFD_SETLK || command == F_OFD_SETLKW)) {
-        errno = std::atoi(reason);
+    char const* const error = std::getenv("RHEO_NO_LOCKS");
+    if (error != nullptr && (command == F_OFD_SETLK || command == F_OFD_SETLKW)) {
+        errno = std::atoi(error);
         return -1;
     }
     return static_cast<int>(::syscall(SYS_fcntl, descriptor, command, argument));

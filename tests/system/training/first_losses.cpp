@@ -123,7 +123,7 @@ int main(int argc, char** argv)
     auto result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, {.quiet = true});
     if (result.is_reporter) {
         if (result.exit_code != 0) {
-            std::cout << result.record.sentence << '\n';
+            std::cout << result.record.message << '\n';
         } else {
             result.exit_code = compare(recorded_losses(config.run.folder + "/metrics.jsonl"), reference_losses(config));
         }

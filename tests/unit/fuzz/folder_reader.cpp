@@ -51,11 +51,11 @@ void records(std::span<std::uint8_t const> bytes)
         try {
             promise(rheo::html_report(run.path.string()).ends_with("</html>\n"), "a folder that was read has a whole page");
         } catch (rheo::unreadable_record const& error) {
-            auto const sentence = std::string_view{error.what()};
+            auto const message = std::string_view{error.what()};
             bool const lines = name == std::string_view{"metrics.jsonl"};
-            promise(sentence.starts_with("'" + (run.path / name).string() + (lines ? "', line " : "' ")),
+            promise(message.starts_with("'" + (run.path / name).string() + (lines ? "', line " : "' ")),
                     "a refusal names the file, and the line where there are several");
-            promise(sentence.find("json.exception") == sentence.npos, "a refusal is a sentence");
+            promise(message.find("json.exception") == message.npos, "a refusal is a sentence");
         }
         run.write(name, "");
         if (name != std::string_view{"metrics.jsonl"}) {

@@ -70,7 +70,7 @@ void plan_file(std::span<std::uint8_t const> bytes)
     run_config about;
     about.train.microbatches = 3;
     try {
-        (void)why_not(read_plan_file(as_file(bytes, ".json")), model, about, 3);
+        (void)plan_error(read_plan_file(as_file(bytes, ".json")), model, about, 3);
     } catch (config_error const&) {
     }
     // Any plan at all, not only those whose digest is right: the bytes are its numbers, 255 ends a list.
@@ -92,7 +92,7 @@ void plan_file(std::span<std::uint8_t const> bytes)
         any.pipelines.push_back(instance);
         any.work.push_back(work);
     }
-    (void)why_not(any, model, about, 3);
+    (void)plan_error(any, model, about, 3);
 }
 
 void manifest(std::span<std::uint8_t const> bytes)
@@ -116,7 +116,7 @@ void manifest(std::span<std::uint8_t const> bytes)
         auto const inner = parse_strict(text_of(bytes), 9);
         take(seal("checkpoint", inner.is_object() && inner.contains("checkpoint") ? inner["checkpoint"] : inner));
         take(seal("part", inner.is_object() && inner.contains("part") ? inner["part"] : inner));
-    } catch (json_refusal const&) {
+    } catch (json_error const&) {
     }
 }
 

@@ -22,7 +22,7 @@ void schedule(std::span<std::uint8_t const> bytes)
     }
     for (int const slices : {1, 2}) {
         auto const read = parse_schedule_text(text, slices);
-        promise(read.reason.empty() == (read.microbatches > 0), "a schedule has microbatches, or a reason why it is none");
+        promise(read.error.empty() == (read.microbatches > 0), "a schedule has microbatches, or a reason why it is none");
         if (read) {
             auto const again = parse_schedule_text(to_text(read.what), slices);
             promise(again && again.what == read.what, "a schedule that was read is written so that it reads the same");
@@ -37,7 +37,7 @@ void layer_profile(std::span<std::uint8_t const> bytes)
         promise(parse_layer_profile(to_csv(read.layers), "again").layers == read.layers,
                 "a profile of layers that was read is written so that it reads the same");
     } else {
-        promise(read.reason.starts_with("layers.csv, line "), "a reason names the file and the line");
+        promise(read.error.starts_with("layers.csv, line "), "a reason names the file and the line");
     }
 }
 
@@ -47,7 +47,7 @@ void clock_profile(std::span<std::uint8_t const> bytes)
     if (read) {
         promise(parse_profile(to_csv(read.what), "again").what == read.what, "a profile that was read is written so that it reads the same");
     } else {
-        promise(read.reason.starts_with("clocks.csv, line "), "a reason names the file and the line");
+        promise(read.error.starts_with("clocks.csv, line "), "a reason names the file and the line");
     }
 }
 

@@ -24,9 +24,9 @@ namespace {
 
 using namespace rheo::power;
 
-void say(std::string const& sentence)
+void say(std::string const& message)
 {
-    auto const line = "rheo-guardian: " + sentence + "\n";
+    auto const line = "rheo-guardian: " + message + "\n";
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
@@ -100,7 +100,7 @@ int put_back(charge const& what)
     }
     auto const result = put_back_when_nobody_lives(what.claim, what.how);
     if (!result) {
-        say("the clock cannot be put back: " + result.why().sentence);
+        say("the clock cannot be put back: " + result.error().message);
         return 1;
     }
     return 0;

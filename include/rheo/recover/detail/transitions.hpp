@@ -53,7 +53,7 @@ constexpr std::optional<leave_reason> end_of(Plan const& plan)
     if (!plan.salvage.lost.empty()) {
         return leave_reason::state_lost;
     }
-    return plan.cannot.empty() ? std::nullopt : std::optional{leave_reason::no_plan};
+    return plan.error.empty() ? std::nullopt : std::optional{leave_reason::no_plan};
 }
 
 template <RecoveryPlan Plan>

@@ -33,7 +33,7 @@ enum class shape_fault : std::uint8_t {
 
 namespace detail {
 
-inline constexpr std::array fault_sentences{
+inline constexpr std::array fault_messages{
     "the schedule can be made",
     "a schedule needs at least one rank",
     "a step has no negative number of microbatches",
@@ -52,8 +52,8 @@ inline constexpr std::array fault_sentences{
 template <std::size_t Fault>
 constexpr auto stated_fault()
 {
-    constexpr std::string_view sentence = fault_sentences[Fault];
-    return stated<sentence.size()>{sentence.data()};
+    constexpr std::string_view message = fault_messages[Fault];
+    return stated<message.size()>{message.data()};
 }
 
 template <stated Sentence>
@@ -72,12 +72,12 @@ constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
 template <class = void>
 constexpr void expect_none(shape_fault fault)
 {
-    expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<fault_sentences.size() - 1>{});
+    expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<fault_messages.size() - 1>{});
 }
 
 }  // namespace detail
 
 /// The sentence of a fault.
-constexpr char const* sentence_of(shape_fault fault) { return detail::fault_sentences[static_cast<std::size_t>(fault)]; }
+constexpr char const* message_of(shape_fault fault) { return detail::fault_messages[static_cast<std::size_t>(fault)]; }
 
 }  // namespace rheo::inline v0

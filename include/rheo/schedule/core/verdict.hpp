@@ -44,7 +44,7 @@ struct verdict {
     constexpr explicit operator bool() const { return ok; }
 
     /// The verdict for people.
-    std::string sentence() const
+    std::string message() const
     {
         static constexpr char const* beginnings[] = {
             "the programs are sound",

@@ -61,9 +61,9 @@ std::optional<parameter_cell> parameters_of_cell(std::string_view cell, std::siz
 /// The answer of parse_grid: a grid, or the sentence why not.
 struct parsed_grid {
     program_grid grid;
-    std::string reason;  ///< empty when all is well
+    std::string error;  ///< empty when all is well
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 /// Reads a text of one line per rank.
@@ -87,7 +87,7 @@ parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
             if (cell.empty()) {
                 row.push_back(std::nullopt);
             } else if (read.empty()) {
-                result.reason =
+                result.error =
                     "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell) + " is not an instruction like 2F0";
                 return result;
             }

@@ -26,9 +26,9 @@ namespace rheo::inline v0 {
 struct parsed_program {
     program what;
     int microbatches = 0;
-    std::string reason;  ///< empty when all is well; begins with row and cell where one is to blame
+    std::string error;  ///< empty when all is well; begins with row and cell where one is to blame
 
-    explicit operator bool() const { return reason.empty(); }
+    explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -140,7 +140,7 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
     expects(slices >= 1, "chunks, group and slices count from one");
     auto read = parse_grid(text, {});
     if (!read) {
-        return {{}, 0, read.reason};
+        return {{}, 0, read.error};
     }
     while (!read.grid.rows.empty() && std::none_of(read.grid.rows.back().begin(), read.grid.rows.back().end(), [](auto const& c) { return c.has_value(); })) {
         read.grid.rows.pop_back();
@@ -200,7 +200,7 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
             auto const& c = verdict.culprits.front();
             auto const place = verdict.fault == program_fault::missing ? "row " + std::to_string(c.position + 1) + ": "
                                                                        : detail::place_in(read.grid, static_cast<std::size_t>(c.position), c.what);
-            return {{}, 0, place + verdict.sentence()};
+            return {{}, 0, place + verdict.message()};
         }
     }
     return {p, microbatches, {}};

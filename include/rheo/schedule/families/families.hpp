@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, schedule_family_count> schedule_names()
 /// The answer of parse_schedule: a schedule, or the sentence why not.
 struct parsed_schedule {
     std::optional<any_schedule> schedule;
-    std::string reason;  ///< empty when there is a schedule
+    std::string error;  ///< empty when there is a schedule
 
     constexpr explicit operator bool() const { return schedule.has_value(); }
 };
@@ -72,9 +72,9 @@ parsed_schedule parse_schedule(std::string_view name)
             return {schedule, {}};
         }
     }
-    std::string reason = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
-    reason += nearest_name(name, schedule_names());
-    return {std::nullopt, reason + "'"};
+    std::string error = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
+    error += nearest_name(name, schedule_names());
+    return {std::nullopt, error + "'"};
 }
 
 }  // namespace rheo::inline v0

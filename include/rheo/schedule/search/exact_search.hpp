@@ -33,9 +33,9 @@ struct exact_answer {
     seconds lower_bound;  ///< of every order; equal to the makespan when the search came to its end
     bool is_optimal;
     long nodes;           ///< branches looked at
-    std::string reason = {};  ///< why there is no order; empty when there is one
+    std::string error = {};  ///< why there is no order; empty when there is one
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -312,12 +312,12 @@ constexpr exact_answer exact_schedule(list_request const& request, long most_nod
         return detail::branch_and_bound{request, most_nodes}.run(known.what, makespan(known.what, request.costs));
     }
     if (request.copies == 1) {  // no order does with less: all stages hold a whole microbatch when its first backward begins
-        return {{}, {}, {}, false, 0, known.reason};
+        return {{}, {}, {}, false, 0, known.error};
     }
     detail::branch_and_bound search{request, most_nodes};
     auto found = search.run({}, search.whole_work());
     if (found.what.rows.empty()) {
-        found.reason = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
+        found.error = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
     }
     return found;
 }

@@ -42,9 +42,9 @@ struct list_request {
 struct list_answer {
     program what;
     seconds makespan;    ///< at the request's costs
-    std::string reason;  ///< empty when there is a program
+    std::string error;  ///< empty when there is a program
 
-    constexpr explicit operator bool() const { return reason.empty(); }
+    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {

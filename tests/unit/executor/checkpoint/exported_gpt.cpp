@@ -53,7 +53,7 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     writer.wait();
     writer.publish({step_id{1}, generation_id{1}, {rank_id{0}}, tensors_for_manifest(state), {}, to_toml(config), {}, 1});
     if (writer.wait() != writer_state::published) {
-        std::cerr << writer.sentence() << '\n';
+        std::cerr << writer.message() << '\n';
         return 1;
     }
     export_huggingface(checkpoint{folder / "step-1"}, folder / "exported");

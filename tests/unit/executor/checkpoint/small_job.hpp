@@ -85,7 +85,7 @@ inline checkpoint_publication publication(resident_state const& state, step_id s
 
 struct written {
     writer_state state;
-    std::string sentence;
+    std::string message;
 };
 
 /// Writes and publishes a checkpoint with as many writers as ranks. @param at for the first one, which publishes
@@ -101,7 +101,7 @@ inline written write(std::filesystem::path const& run, step_id step, int ranks, 
     }
     for (auto& writer : all) {
         if (writer->wait() != writer_state::ready) {
-            return {writer->state(), writer->sentence()};
+            return {writer->state(), writer->message()};
         }
     }
     for (std::size_t r = 1; r < all.size(); ++r) {
@@ -109,7 +109,7 @@ inline written write(std::filesystem::path const& run, step_id step, int ranks, 
     }
     all.front()->publish(publication(*state, step, generation, ranks, keep_last));
     auto const end = all.front()->wait();
-    return {end, all.front()->sentence()};
+    return {end, all.front()->message()};
 }
 
 /// The checkpoint has all bits of that state.
@@ -118,7 +118,7 @@ inline bool same(checkpoint const& from, resident_state const& state)
     resident_state read{info(), state.on()};
     std::fill(read.scales.begin(), read.scales.end(), 1000);
     from.read_scales(read, 1);
-    if (from.manifest().digest() != digest(state) || !from.why_not(info()).empty() || read.scales != state.scales) {
+    if (from.manifest().digest() != digest(state) || !from.load_error(info()).empty() || read.scales != state.scales) {
         return false;
     }
     for (tensor_id t{0}; at(t) < info().tensors.size(); ++t) {

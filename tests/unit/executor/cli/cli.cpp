@@ -30,10 +30,10 @@ void write_config(temporary_folder const& folder, std::string const& more = "")
                      more);
 }
 
-void refused(outcome const& result, int exit_code, std::string const& sentence)
+void refused(outcome const& result, int exit_code, std::string const& message)
 {
     CHECK(result.exit_code == exit_code);
-    CHECK(result.err == "rheo: " + sentence + "\n");
+    CHECK(result.err == "rheo: " + message + "\n");
     CHECK(result.out.empty());
 }
 

@@ -35,7 +35,7 @@ TEST_CASE("the layers of a model are measured, and a plan is made from the file"
     INFO(printed.err);
     REQUIRE(printed.exit_code == 0);
     auto const layers = parse_layer_profile(printed.out, "standard output");
-    INFO(layers.reason);
+    INFO(layers.error);
     REQUIRE(layers);
     gpt_shape const shape{.vocabulary = 61, .context = 16, .width = 24, .heads = 3, .blocks = 3};
     auto const model = fused(gpt_model(shape));

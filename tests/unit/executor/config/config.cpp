@@ -103,9 +103,9 @@ TEST_CASE("every key is known to the reader and can be set to what it is")
     run_config const defaults;
     for_each_field(defaults, [](std::string_view key, auto const&, field_limits const&, std::string_view) {
         // A date fits no key: the refusal must be one about the type, not about the name.
-        auto const sentence = refusal("schema = 1\n" + std::string{key} + " = 2020-01-01\n");
-        CHECK(sentence.find("c.toml:2: " + std::string{key} + " must be ") == 0);
-        CHECK(sentence.find("not a date or time") != std::string::npos);
+        auto const message = refusal("schema = 1\n" + std::string{key} + " = 2020-01-01\n");
+        CHECK(message.find("c.toml:2: " + std::string{key} + " must be ") == 0);
+        CHECK(message.find("not a date or time") != std::string::npos);
     });
 }
 
@@ -208,15 +208,15 @@ TEST_CASE("the keys of the plan may not contradict each other")
     auto read = read_config("schema = 1\n[plan]\npipelines = [2, 3]", "c.toml");
     CHECK_FALSE(check_ranks(read.config, 5));
     REQUIRE(check_ranks(read.config, 4));
-    CHECK(read.sentence(*check_ranks(read.config, 4)) == "c.toml:3: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
+    CHECK(read.message(*check_ranks(read.config, 4)) == "c.toml:3: plan.pipelines = [2, 3] asks for 5 ranks, but 4 are started");
     CHECK_FALSE(check_ranks(run_config{}, 4));
     read.config.plan.spares = 2;
     CHECK_FALSE(check_ranks(read.config, 7));
-    CHECK(check_ranks(read.config, 5)->sentence == "plan.pipelines = [2, 3] with plan.spares = 2 asks for 7 ranks, but 5 are started");
+    CHECK(check_ranks(read.config, 5)->message == "plan.pipelines = [2, 3] with plan.spares = 2 asks for 7 ranks, but 5 are started");
     run_config waiting;
     waiting.plan.spares = 2;
     CHECK_FALSE(check_ranks(waiting, 3));
-    CHECK(check_ranks(waiting, 2)->sentence == "plan.spares = 2 leaves none of the 2 ranks that are started a place");
+    CHECK(check_ranks(waiting, 2)->message == "plan.spares = 2 leaves none of the 2 ranks that are started a place");
 }
 
 TEST_CASE("a fault to inject names rank, step and phase")
@@ -226,9 +226,9 @@ TEST_CASE("a fault to inject names rank, step and phase")
     }
     for (auto const* bad : {"", "kill", "kill:1", "kill:@3", "kill:1@", "kill:1@2:", "kill:1@2:late", "kill:1@2.", "kill:1@2.x:idle", "kill:1@.1", "halt:1@2",
                             "kill:-1@2", "kill:1@2 ", "kill:99999999999@1"}) {
-        auto const sentence = setting_refusal("run.inject=[\"" + std::string{bad} + "\"]");
-        INFO(sentence);
-        CHECK(sentence.starts_with("--set run.inject=[\"" + std::string{bad} + "\"]: the fault '" + std::string{bad} + "' "));
+        auto const message = setting_refusal("run.inject=[\"" + std::string{bad} + "\"]");
+        INFO(message);
+        CHECK(message.starts_with("--set run.inject=[\"" + std::string{bad} + "\"]: the fault '" + std::string{bad} + "' "));
     }
 }
 

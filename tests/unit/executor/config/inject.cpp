@@ -19,15 +19,15 @@ TEST_CASE("a fault names what, who, when and where")
         CHECK_FALSE(parse_fault(text).what);
     }
     CHECK(parse_fault("drain:3@5").what == fault{.rank = rank_id{3}, .step = step_id{5}, .phase = fault_phase::forward, .kind = fault_kind::drain});
-    CHECK(parse_fault("drain:3@5:copy").reason == "the fault 'drain:3@5:copy' is not of the form drain:rank@step: a rank leaves between two steps");
+    CHECK(parse_fault("drain:3@5:copy").error == "the fault 'drain:3@5:copy' is not of the form drain:rank@step: a rank leaves between two steps");
     CHECK(parse_fault("slow:3@5-9:1.25").what ==
           fault{.rank = rank_id{3}, .step = step_id{5}, .phase = fault_phase::forward, .kind = fault_kind::slow, .until = step_id{9}, .factor = 1.25});
     for (auto const* text :
          {"slow:3@5", "slow:3@5-9", "slow:3@9-5:2", "slow:3@5-9:0.5", "slow:3@5-9:nan", "slow:3@5-9:2x", "slow:3@5-9:2000", "slow:3@5:forward"}) {
         CAPTURE(text);
-        CHECK(parse_fault(text).reason.find("is not of the form slow:rank@from-to:factor") != std::string::npos);
+        CHECK(parse_fault(text).error.find("is not of the form slow:rank@from-to:factor") != std::string::npos);
     }
-    CHECK(parse_fault("stop:1@2:comit").reason == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
+    CHECK(parse_fault("stop:1@2:comit").error == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
 }
 
 TEST_CASE("a rank that is to leave wants it from its step on, others never")

@@ -257,9 +257,9 @@ TEST_CASE("without paths the C++ standard library headers are the text")
 TEST_CASE("bad data is refused in one sentence that names the file")
 {
     temporary_folder folder;
-    auto const starts = [](std::string const& sentence, std::string const& with) {
-        INFO(sentence);
-        CHECK(sentence.starts_with(with));
+    auto const starts = [](std::string const& message, std::string const& with) {
+        INFO(message);
+        CHECK(message.starts_with(with));
     };
     auto const at = [&](char const* name) { return (folder.path / name).string(); };
     CHECK(refusal({"/nowhere/x"}) == "data: '/nowhere/x' does not exist");
@@ -321,7 +321,7 @@ TEST_CASE("a mapped file that is changed in place is found, by its name and what
         std::fclose(file);
         std::filesystem::last_write_time(which, std::filesystem::last_write_time(which) + std::chrono::seconds{2});
     };
-    auto const found = [](dataset const& data) { return data.change() ? data.change()->sentence : "unchanged"; };
+    auto const found = [](dataset const& data) { return data.change() ? data.change()->message : "unchanged"; };
 
     auto const overwritten = open();
     CHECK(found(overwritten) == "unchanged");

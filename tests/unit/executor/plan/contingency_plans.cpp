@@ -63,7 +63,7 @@ struct job_in_force {
     std::optional<plan> after(std::vector<rank_id> const& lost) const
     {
         auto const outcome = outcome_of(lost, first, known, rules);
-        if (outcome.only_copy || !outcome.next.cannot.empty()) {
+        if (outcome.only_copy || !outcome.next.error.empty()) {
             return std::nullopt;
         }
         auto p = first;

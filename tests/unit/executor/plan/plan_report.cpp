@@ -133,7 +133,7 @@ TEST_CASE("the same as JSON, in the file that training reads")
     CHECK(told["instantiations"][0]["pipelines"] == std::vector{2, 3});
     CHECK(told["instantiations"][0]["microbatches"] == what.instantiations[0].shares);
     CHECK(told["instantiations"][3]["degraded"] == true);
-    CHECK(told["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"cannot", what.instantiations[4].cannot}});
+    CHECK(told["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"error", what.instantiations[4].error}});
     REQUIRE(told["memory"].size() == 5);
     for (int r = 0; r < 5; ++r) {
         auto const& memory = told["memory"][static_cast<std::size_t>(r)];
@@ -147,7 +147,7 @@ TEST_CASE("the same as JSON, in the file that training reads")
         CHECK(memory["workspace_bytes"] > 0);
     }
     CHECK(told["survivable"]["ranks"] == 1);
-    CHECK(told["survivable"]["sentence"] == to_string(what.as_it_stands));
+    CHECK(told["survivable"]["message"] == to_string(what.as_it_stands));
     REQUIRE(told["after_loss_of_rank"].size() == 5);
     for (int r = 0; r < 5; ++r) {
         auto const& loss = told["after_loss_of_rank"][static_cast<std::size_t>(r)];
@@ -342,8 +342,8 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
     CHECK(nlohmann::json::parse(plan_as_json(profiled.what, what))["forecast"]["times"] == config.plan.layer_profile);
     // What is no profile of this model is refused before anything is planned by it.
     config.plan.layer_profile = folder.write("short.csv", "layer,forward,backward,parameters,activations,boundary\n0,1,1,0,0,0\n");
-    CHECK(make_first_plan(model, config, 9).cannot == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
-    CHECK(why_not(profiled.what, model, config, 9) == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
+    CHECK(make_first_plan(model, config, 9).error == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
+    CHECK(plan_error(profiled.what, model, config, 9) == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
 }
 
 TEST_CASE("columns of a plan do not run together, whatever their magnitude")

@@ -51,7 +51,7 @@ TEST_CASE("every first plan can be run: each rank once, each microbatch once, f 
                 config.plan.min_ranks = least;
                 auto const first = first_of(config, ranks);
                 REQUIRE(first);
-                CHECK(why_not(first.what, gpt_model(config.model), config, ranks).empty());
+                CHECK(plan_error(first.what, gpt_model(config.model), config, ranks).empty());
                 CHECK(first.degraded == (ranks / least < failures + 1));
                 for (auto const& pipeline : first.what.pipelines) {
                     CHECK(static_cast<int>(pipeline.stages.size()) >= least);
@@ -147,7 +147,7 @@ TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more m
                         } else {
                             ++refused;
                             CHECK(cut == 0);
-                            CHECK(first.cannot.starts_with("no pipeline of "));  // and nothing about what a rank would hold
+                            CHECK(first.error.starts_with("no pipeline of "));  // and nothing about what a rank would hold
                         }
                     }
                     CHECK(refused > 0);
@@ -165,7 +165,7 @@ TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies
     config.plan.node_size = 3;
     auto const arranged = first_of(config, 6).what;
     CHECK(missing_nodes(arranged.pipelines, 3, 2) < missing_nodes(in_order.pipelines, 3, 2));  // a stage that both nodes have a part of stays
-    CHECK(why_not(arranged, gpt_model(config.model), config, 6).empty());
+    CHECK(plan_error(arranged, gpt_model(config.model), config, 6).empty());
     CHECK(arranged.work == in_order.work);
     for (std::size_t p = 0; p < 2; ++p) {
         CHECK(arranged.pipelines[p].cuts == in_order.pipelines[p].cuts);
@@ -173,9 +173,9 @@ TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies
     config.plan.pipelines = {1, 3};  // a half of a node beside a half of the other: no arrangement helps
     config.plan.node_size = 2;
     config.plan.min_ranks = 1;
-    auto const cannot = first_of(config, 4);
-    REQUIRE(cannot);
-    CHECK(missing_nodes(cannot.what.pipelines, 2, 2) > 0);
+    auto const error = first_of(config, 4);
+    REQUIRE(error);
+    CHECK(missing_nodes(error.what.pipelines, 2, 2) > 0);
 }
 
 TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's choice survive the loss of f nodes where they can")
@@ -200,7 +200,7 @@ TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's cho
                 auto const ranks = nodes * node_size;
                 auto const made = first_of(of_nodes, ranks);
                 REQUIRE(made);
-                CHECK(why_not(made.what, model, of_nodes, ranks).empty());
+                CHECK(plan_error(made.what, model, of_nodes, ranks).empty());
                 auto const lost_at = [&](plan const& p) {
                     std::vector<rank_holdings> members;
                     for (rank_id r{0}; r.value < ranks; ++r) {
@@ -242,11 +242,11 @@ TEST_CASE("cuts by hand are taken, or refused with what is wrong")
     REQUIRE(first);
     CHECK(first.what.pipelines[0].cuts == std::vector{layer_id{0}, layer_id{1}, layer_id{8}});
     CHECK(first.what.pipelines[1].cuts == std::vector{layer_id{0}, layer_id{3}, layer_id{7}, layer_id{8}});
-    CHECK(why_not(first.what, gpt_model(config.model), config, 5).empty());
+    CHECK(plan_error(first.what, gpt_model(config.model), config, 5).empty());
     config.plan.layers = {1, 7, 3, 5};
-    CHECK(first_of(config, 5).cannot == "plan.layers = [1, 7, 3, 5] must name the layers of 5 stages, not of 4");
+    CHECK(first_of(config, 5).error == "plan.layers = [1, 7, 3, 5] must name the layers of 5 stages, not of 4");
     config.plan.layers = {1, 7, 3, 4, 2};
-    CHECK(first_of(config, 5).cannot == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
+    CHECK(first_of(config, 5).error == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
     config = config_of({2}, {8});
     config.plan.schedule = "zb-v";
     config.plan.layers = {1, 3, 3, 1};
@@ -264,7 +264,7 @@ TEST_CASE("first plans of every schedule can be run, and their file holds them w
             INFO(name << " on " << ranks);
             auto const first = first_of(config, ranks);
             REQUIRE(first);
-            REQUIRE(why_not(first.what, gpt_model(config.model), config, ranks).empty());
+            REQUIRE(plan_error(first.what, gpt_model(config.model), config, ranks).empty());
             REQUIRE(read_plan_file(folder.write("plan.json", json_of(first.what))) == first.what);
         }
     }
@@ -274,12 +274,12 @@ TEST_CASE("a plan that does not fit into a rank's memory is refused")
 {
     auto config = config_of({2}, {8});
     config.plan.memory_mib = 0.5;
-    CHECK(first_of(config, 2).cannot == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
+    CHECK(first_of(config, 2).error == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
     config.plan.memory_mib = 1000;
     auto const first = first_of(config, 2);
     REQUIRE(first);
     config.plan.memory_mib = 0.5;
-    CHECK(why_not(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
+    CHECK(plan_error(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
           std::string::npos);
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
                 auto const chosen = first_of(config, ranks);
                 if (!chosen) {
                     CHECK(part <= 0);
-                    CHECK(chosen.cannot.find("plan.memory_mib") != std::string::npos);
+                    CHECK(chosen.error.find("plan.memory_mib") != std::string::npos);
                     ++refused;
                     continue;
                 }
@@ -337,7 +337,7 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
                 CHECK(static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true)) == fewest);
                 CHECK(chosen.what.recompute == (fewest > 0));
                 some += fewest > 0 && fewest < stages ? 1 : 0;
-                CHECK(why_not(chosen.what, model, config, ranks).empty());
+                CHECK(plan_error(chosen.what, model, config, ranks).empty());
                 CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
             }
         }
@@ -383,13 +383,13 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
                         some += how == recompute_level::cheap ? 1 : 0;
                     }
                 }
-                CHECK(why_not(chosen.what, model, config, 2).empty());
+                CHECK(plan_error(chosen.what, model, config, 2).empty());
                 CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
             }
             CHECK_FALSE(fits);
-            auto const cannot = first_of(config, 2).cannot;
-            INFO(cannot);
-            CHECK(cannot.find("plan.memory_mib") != std::string::npos);
+            auto const error = first_of(config, 2).error;
+            INFO(error);
+            CHECK(error.find("plan.memory_mib") != std::string::npos);
         }
     }
     CHECK(some > 0);
@@ -401,20 +401,20 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
     config.plan.recompute = recompute_policy::selective;
     config.plan.memory_mib = in_mebibytes(state_bytes_of(p, model, config, rank_id{0})) + 0.01;
     choose_recomputation(p, model, config);
-    auto const sentence = why_not(p, model, config, 1);
-    INFO(sentence);
-    CHECK(sentence.find("rank 0 has ") == 0);
-    CHECK(sentence.find(" are needed with full recomputation; the largest part is ") != std::string::npos);
+    auto const message = plan_error(p, model, config, 1);
+    INFO(message);
+    CHECK(message.find("rank 0 has ") == 0);
+    CHECK(message.find(" are needed with full recomputation; the largest part is ") != std::string::npos);
 }
 
 TEST_CASE("what cannot be planned is answered with the reason")
 {
-    CHECK(first_of(config_of({9}), 9).cannot == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
+    CHECK(first_of(config_of({9}), 9).error == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
     auto config = config_of({});
     config.plan.min_ranks = 3;
-    CHECK(first_of(config, 2).cannot == "2 ranks are too few: the smallest pipeline template takes 3");
+    CHECK(first_of(config, 2).error == "2 ranks are too few: the smallest pipeline template takes 3");
     config.plan.min_ranks = 9;
-    CHECK(first_of(config, 9).cannot == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
+    CHECK(first_of(config, 9).error == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
 }
 
 TEST_CASE("a plan file reads as the plan that was written")
@@ -467,7 +467,7 @@ TEST_CASE("a plan that does not fit the run is refused with the culprit")
     auto const refusal = [&](auto change, int ranks = 5) {
         auto p = good;
         change(p);
-        return why_not(p, model, config, ranks);
+        return plan_error(p, model, config, ranks);
     };
     CHECK(refusal([](plan&) {}).empty());
     CHECK(refusal([](plan&) {}, 6) == "the plan has no place for rank 5 of 6; a rank without work stands among the spares");

@@ -43,7 +43,7 @@ struct machine_folder : temporary_folder {
     {
         auto device = rheo::power::cpu_device::open(package, path.string());
         if (!device) {
-            FAIL(device.why().sentence);
+            FAIL(device.error().message);
         }
         return *device;
     }

@@ -26,13 +26,13 @@ using json = nlohmann::json;
 TEST_CASE("a folder without checkpoints, and one whose records know of none, refuse nothing")
 {
     temporary_folder const folder;
-    CHECK(find_earlier_state(folder.path / "not-there").refusal.empty());
+    CHECK(find_earlier_state(folder.path / "not-there").error.empty());
     folder.write("metrics.jsonl",
                  "{\"kind\":\"start\",\"step\":0,\"generation\":1,\"ranks\":2,\"from_checkpoint\":false}\n"
-                 "{\"kind\":\"note\",\"sentence\":\"no checkpoint of step 7\"}\n{\"kind\":\"checkpoint\",\"step\":\"7\"}\n{\"kind\":\"check");
+                 "{\"kind\":\"note\",\"message\":\"no checkpoint of step 7\"}\n{\"kind\":\"checkpoint\",\"step\":\"7\"}\n{\"kind\":\"check");
     auto const found = find_earlier_state(folder.path);
     CHECK_FALSE(found.newest);
-    CHECK((found.skipped.empty() && found.refusal.empty()));
+    CHECK((found.skipped.empty() && found.error.empty()));
 }
 
 TEST_CASE("a checkpoint that is recorded but not there refuses the run, also the one that it began with")
@@ -42,14 +42,14 @@ TEST_CASE("a checkpoint that is recorded but not there refuses the run, also the
         temporary_folder const folder;
         folder.write("metrics.jsonl", line);
         auto const found = find_earlier_state(folder.path);
-        CHECK_THAT(found.refusal,
+        CHECK_THAT(found.error,
                    ContainsSubstring("step-40' is not there, but 'metrics.jsonl' says that it was written: expected a folder with manifest.json; restore it"));
-        CHECK_THAT(found.refusal, ContainsSubstring("\nrun folder '") && ContainsSubstring("nothing was changed") && ContainsSubstring("--resume never"));
+        CHECK_THAT(found.error, ContainsSubstring("\nrun folder '") && ContainsSubstring("nothing was changed") && ContainsSubstring("--resume never"));
         REQUIRE(small_job::write(folder.path, step_id{20}, 1).state == writer_state::published);
         auto const older = find_earlier_state(folder.path);
         REQUIRE(older.newest);
         CHECK(older.newest->step() == step_id{20});
-        CHECK((older.refusal.empty() && older.skipped.size() == 1));
+        CHECK((older.error.empty() && older.skipped.size() == 1));
     }
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("a checkpoint of a newer schema refuses the run and stays")
     folder.write("step-2/manifest.json", seal("checkpoint", manifest));
     auto const found = find_earlier_state(folder.path);
     CHECK_FALSE(found.newest);
-    CHECK_THAT(found.refusal,
+    CHECK_THAT(found.error,
                ContainsSubstring("step-2/manifest.json' has schema 3; this version of rheo (") && ContainsSubstring(") reads schemas 1 to 2; restore it"));
     CHECK(fs::exists(folder.path / "step-2" / "model-0.safetensors"));
 }
@@ -117,7 +117,7 @@ TEST_CASE("what records know of the steps before a checkpoint: the last loss, an
 TEST_CASE("a report is read back as it was written")
 {
     final_record const end{.exit_code = 7,
-                           .sentence = "so",
+                           .message = "so",
                            .steps = step_id{9},
                            .loss = std::numeric_limits<double>::infinity(),
                            .unigram_entropy = 3.25,
@@ -140,7 +140,7 @@ TEST_CASE("a report is read back as it was written")
     r.ranks = 3;
     r.copy = {0.25};
     r.pairs_missing = 6;
-    r.sentence = "any";
+    r.message = "any";
     auto const text = to_json(end, std::vector{r}).dump();
     auto const back = ended_run_of(json::parse(text));
     CHECK(to_json(back.record, back.recoveries).dump() == text);
@@ -158,14 +158,14 @@ TEST_CASE("a run has ended when its report says so of all steps, and of the stat
     checkpoint const earlier{folder.path / "step-5"};
     CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
     auto const report = [&](final_record const& end) { folder.write("report.json", to_json(end, {}).dump()); };
-    final_record end{.exit_code = 7, .sentence = "so", .steps = step_id{9}, .digest = last.manifest().digest(), .digest_known = true};
+    final_record end{.exit_code = 7, .message = "so", .steps = step_id{9}, .digest = last.manifest().digest(), .digest_known = true};
     report(end);
     CHECK(finished_run(folder.path, step_id{9}, last).value().record.exit_code == 7);
     CHECK(finished_run(folder.path, step_id{9}, earlier));  // the last state was not to be saved
     CHECK_FALSE(finished_run(folder.path, step_id{10}, last));
     CHECK_FALSE(finished_run(folder.path, step_id{8}, earlier));
     auto const good = json::parse(folder.read("report.json"));
-    for (auto const* key : {"exit_code", "sentence", "steps", "digest", "recoveries", "steps_skipped"}) {  // whatever is wrong is no end
+    for (auto const* key : {"exit_code", "message", "steps", "digest", "recoveries", "steps_skipped"}) {  // whatever is wrong is no end
         auto bad = good;
         bad[key] = json::object();
         folder.write("report.json", bad.dump());

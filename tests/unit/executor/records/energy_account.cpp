@@ -113,7 +113,7 @@ TEST_CASE("what records of before know: joules of all attempts, tokens of the st
 {
     temporary_folder const folder;
     CHECK(energy_of_records(folder.path.string(), step_id{9}) == energy_so_far{});
-    folder.write("metrics.jsonl", R"({"kind":"note","sentence":"energy_J"}
+    folder.write("metrics.jsonl", R"({"kind":"note","message":"energy_J"}
 {"kind":"redo","step":0,"tokens":10,"energy_J":1.0}
 {"kind":"step","step":0,"tokens":10,"energy_J":2.0}
 {"kind":"step","step":1,"tokens":10}

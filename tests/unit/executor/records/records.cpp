@@ -285,16 +285,16 @@ TEST_CASE("records: a start marks repeated steps; one end per launch")
     CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
     CHECK(steps_in_file("start") == numbers{0, 4, 6});
     printed([&] {
-        next.finish({.sentence = "all"});
+        next.finish({.message = "all"});
         records last(run, rank_id{2}, false, true);  // writes the report again: the one before died while it did
         last.set_reporter(true);
-        last.finish({.sentence = "all"});
+        last.finish({.message = "all"});
     });
     CHECK(steps_in_file("end").size() == 1);
     printed([&] {
         records later(run, rank_id{0}, false, true);
         later.start({generation_id{4}, step_id{7}, 1, true}, true);
-        later.finish({.sentence = "all"});
+        later.finish({.message = "all"});
     });
     CHECK(steps_in_file("end").size() == 2);
     CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
@@ -403,7 +403,7 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     mine.recovery(loss_of({rank_id{1}, rank_id{3}}));
     auto const out = printed([&] {
         mine.finish({.exit_code = 0,
-                     .sentence = "done",
+                     .message = "done",
                      .steps = step_id{9},
                      .loss = std::numeric_limits<double>::quiet_NaN(),
                      .validation_loss = 2,
@@ -435,7 +435,7 @@ TEST_CASE("without a terminal people get plain lines and the table, from the rep
             r->step(step(1));
             r->step(step(399));
             r->note("a note");
-            r->finish({.sentence = "all steps are done"});
+            r->finish({.message = "all steps are done"});
         }
     });
     CHECK(out.find("step 1/400  loss 2.5000  4096 tokens/s  5 ranks  1 recovery\nstep 400/400  loss ") == 0);  // the second came too soon after the first
@@ -450,7 +450,7 @@ TEST_CASE("the lines for people, word by word")
           "lost rank 2 in step 17: 4 ranks in 2 pipelines went on after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");
     std::vector const recoveries{loss_of({rank_id{2}}), loss_of({rank_id{0}, rank_id{1}})};
     final_record const end{.exit_code = 0,
-                           .sentence = "all steps are done",
+                           .message = "all steps are done",
                            .steps = step_id{400},
                            .loss = 1.5,
                            .validation_loss = 1.75,

@@ -37,8 +37,8 @@ TEST_CASE("a folder that one has taken is refused to others, with a sentence abo
         run_lock second;
         auto const answer = second.take(run, {});
         CHECK_FALSE(answer.granted);
-        CHECK_THAT(answer.sentence, StartsWith("run folder " + run + ": another launch is at work in it, begun 2"));
-        CHECK_THAT(answer.sentence, ContainsSubstring(" UTC by process " + std::to_string(::getpid()) + " on host "));
+        CHECK_THAT(answer.message, StartsWith("run folder " + run + ": another launch is at work in it, begun 2"));
+        CHECK_THAT(answer.message, ContainsSubstring(" UTC by process " + std::to_string(::getpid()) + " on host "));
         CHECK(second.join(run).granted);  // as a rank of the same job does
         first.release();
         CHECK_FALSE(can_take(run));  // a rank of the job lives

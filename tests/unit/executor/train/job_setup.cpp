@@ -30,8 +30,8 @@ std::string refusal_of(model_description const& model, int tokens = 16)
     run_config config;
     config.train.microbatch.tokens = tokens;
     auto const prepared = prepare(model, config, {}, 1);
-    CHECK((prepared.why.exit_code == 2 || prepared.why.sentence.empty()));
-    return prepared.why.sentence;
+    CHECK((prepared.error.exit_code == 2 || prepared.error.message.empty()));
+    return prepared.error.message;
 }
 
 std::string refusal_of(layer_description const& middle) { return refusal_of(model_description{{embedding_layer(shape), middle, classifier_layer(shape)}}); }

@@ -237,8 +237,8 @@ void meet_in_warp(block_run& run)
 /// Why nobody can go on: one who waits, and one whom it waits for.
 std::string stand_still(block_run const& run)
 {
-    std::string sentence;
-    for (std::size_t i = 0; i < run.threads.size() && sentence.empty(); ++i) {
+    std::string message;
+    for (std::size_t i = 0; i < run.threads.size() && message.empty(); ++i) {
         auto const& t = run.threads[i];
         if (t.ended) {
             continue;
@@ -249,12 +249,12 @@ std::string stand_still(block_run const& run)
             auto const& o = run.threads[other];
             bool const meant = of_block(t.waits.kind) || (t.waits.mask >> (other - base) & 1U) != 0;
             if (meant && (o.ended || o.waits.kind != t.waits.kind || (!of_block(t.waits.kind) && o.waits.mask != t.waits.mask))) {
-                sentence = named(run, static_cast<int>(i)) + " " + doing(t) + " for thread " + std::to_string(other) + ", which " + doing(o);
+                message = named(run, static_cast<int>(i)) + " " + doing(t) + " for thread " + std::to_string(other) + ", which " + doing(o);
                 break;
             }
         }
     }
-    return sentence;
+    return message;
 }
 
 void run_block(block_run& run, void (*kernel)(void*), void* arguments, std::size_t shared_bytes)

@@ -54,7 +54,7 @@ TEST_CASE("every tick has a plan that keeps its times, costs what the curve says
             REQUIRE(cost == plan.cost.count);
             auto const claim = certify(f, time);
             auto const checked = verify(f.what, claim);
-            REQUIRE(checked.reason.empty());
+            REQUIRE(checked.error.empty());
             REQUIRE(checked.cost == plan.cost);
         }
     }
@@ -108,7 +108,7 @@ TEST_CASE("a straggler's answer is the plan at the earlier of its time and T*")
     auto const f = small_frontier();
     CHECK(at(f, milliseconds(18.0)).plan.time == ticks{18});
     CHECK(at(f, slowest_time(f) * 10.0).plan == plan_at(f, f.vertices.front().time));
-    CHECK(at(f, milliseconds(17.9)).reason == "no plan meets this deadline: the fastest one takes longer");
+    CHECK(at(f, milliseconds(17.9)).error == "no plan meets this deadline: the fastest one takes longer");
     CHECK_FALSE(at(f, seconds{std::numeric_limits<double>::quiet_NaN()}));
     CHECK_THROWS_WITH(plan_at(f, ticks{1}), "no plan is faster than the fastest one");
 }

@@ -58,7 +58,7 @@ comparison compare(program const& p, profile const& measured, int stride)
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
         auto const end = published.time;
         auto const real = round_to_clocks(real_clocks, end);
-        REQUIRE(real.reason.empty());
+        REQUIRE(real.error.empty());
         auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours))).count;  // beyond T* we end earlier
         auto const published_energy = total_energy(ours, published.cost, end).count;
         result.rows += 1;
@@ -78,7 +78,7 @@ TEST_CASE("the published frontier is met row by row")
         return;
     }
     auto const measured = parse_profile(*text, "profile.csv");
-    REQUIRE(measured.reason.empty());
+    REQUIRE(measured.error.empty());
     auto const made =
         make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
@@ -133,7 +133,7 @@ TEST_CASE("what is saved at no loss of time, and when somebody else is late by a
     auto const real_clocks = make_real_frontier(f, made.options, blocking, fastest * 1.5);
     auto const saved = [&](double factor) {
         auto const real = round_to_clocks(real_clocks, fastest * factor);
-        REQUIRE(real.reason.empty());
+        REQUIRE(real.error.empty());
         REQUIRE(real.plan.time <= fastest * factor);
         return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, highest.cost, fastest * factor);
     };
@@ -186,7 +186,7 @@ TEST_CASE("every 25th vertex of the real frontier is proved")
     auto const f = make_frontier(made.what, waiting);
     for (std::size_t k = 0; k < f.vertices.size(); k += 25) {
         auto const checked = verify(f.what, certify(f, f.vertices[k].time));
-        REQUIRE(checked.reason.empty());
+        REQUIRE(checked.error.empty());
         REQUIRE(checked.cost == f.vertices[k].cost);
     }
 }

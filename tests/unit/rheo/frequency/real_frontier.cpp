@@ -26,7 +26,7 @@ struct prepared {
 prepared prepare(program const& p, profile const& measured, cost_fit fit = cost_fit::hull, frontier_begin begin = frontier_begin::least_energy)
 {
     auto made = make_activity_network(make_event_network(p), measured, {blocking, fit});
-    REQUIRE(made.reason.empty());
+    REQUIRE(made.error.empty());
     auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()), begin);
     return {std::move(made), std::move(f)};
 }

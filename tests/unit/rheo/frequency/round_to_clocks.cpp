@@ -22,7 +22,7 @@ prepared prepare(program const& p, profile const& measured, seconds unit = {0.0}
 {
     watts const blocking{50.0};
     auto made = make_activity_network(make_event_network(p), measured, {blocking, cost_fit::hull, unit});
-    REQUIRE(made.reason.empty());
+    REQUIRE(made.error.empty());
     auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()));
     return {std::move(made), std::move(f), blocking};
 }
@@ -87,7 +87,7 @@ TEST_CASE("real clocks keep the deadline and lie between the relaxation and the 
         for (int step = 0; step <= 10; ++step) {
             auto const deadline = fastest + (slowest_time(p.curve) - fastest) * (0.1 * step);
             auto const real = round_to_clocks(family, deadline);
-            REQUIRE(real.reason.empty());
+            REQUIRE(real.error.empty());
             REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
             auto const relaxed = at(p.curve, deadline).plan;  // at a whole tick: up to one earlier
             REQUIRE(real.plan.cost >= relaxed.cost - relaxed.slope - nanojoules{1000});
@@ -114,7 +114,7 @@ TEST_CASE("on small programs real clocks are the best of all choices")
             auto const deadline = fastest + (slowest_time(p.curve) - fastest) * (0.25 * step);
             auto const real = round_to_clocks(p.curve, p.made.options, p.blocking, deadline);
             auto const best = best_choice(p, in_whole_nanoseconds(deadline));
-            REQUIRE(real.reason.empty());
+            REQUIRE(real.error.empty());
             REQUIRE(real.plan.cost.count == best);
         }
     }
@@ -125,9 +125,9 @@ TEST_CASE("a deadline that only the fastest clocks meet is met, one below it is 
     auto const p = prepare(one_f_one_b::program({.ranks = 2, .microbatches = 2}), small_profile(), milliseconds(0.7));
     REQUIRE(fastest_time(p.curve) > milliseconds(18.0));  // ticks are rounded up
     auto const real = round_to_clocks(p.curve, p.made.options, p.blocking, milliseconds(18.0));
-    REQUIRE(real.reason.empty());
+    REQUIRE(real.error.empty());
     CHECK(in_whole_nanoseconds(real.plan.time) == 18'000'000);
-    CHECK(round_to_clocks(p.curve, p.made.options, p.blocking, milliseconds(17.9)).reason ==
+    CHECK(round_to_clocks(p.curve, p.made.options, p.blocking, milliseconds(17.9)).error ==
           "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer");
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repai
     REQUIRE(fastest_time(coarse.curve) > deadline);
     auto const wanted = round_to_clocks(fine.curve, fine.made.options, fine.blocking, deadline);
     auto const real = round_to_clocks(coarse.curve, coarse.made.options, coarse.blocking, deadline);
-    REQUIRE(real.reason.empty());
+    REQUIRE(real.error.empty());
     REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
     CHECK(in_joules(real.plan.cost - wanted.plan.cost).count <= 0.02 * wanted.plan.computing.count);
 }
@@ -148,7 +148,7 @@ TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repai
 TEST_CASE("what the profile lacks is said, and ranks can have profiles of their own")
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 2}));
-    CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).reason == "the profile has nothing for 2F0 on rank 2");
+    CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).error == "the profile has nothing for 2F0 on rank 2");
     auto measured = small_profile();
     auto slow = measured.rows;
     for (auto& row : slow) {

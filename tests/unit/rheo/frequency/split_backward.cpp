@@ -41,13 +41,13 @@ TEST_CASE("schedules that split the backward have frontiers; without halves the 
         CAPTURE(name);
         auto const p = make_program(*parse_schedule(name).schedule, {.ranks = 2, .microbatches = 6});
         auto const network = make_event_network(p);
-        CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).reason.starts_with("the profile has nothing for 0I"));
+        CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).error.starts_with("the profile has nothing for 0I"));
         auto const made = make_activity_network(network, with_split_backwards(small_profile(), 0.5), {watts{50.0}});
-        REQUIRE(made.reason.empty());
+        REQUIRE(made.error.empty());
         auto const f = make_frontier(made.what, watts{100.0});
         REQUIRE(f.vertices.size() > 1);
         for (auto const& vertex : f.vertices) {
-            REQUIRE(verify(f.what, certify(f, vertex.time)).reason.empty());
+            REQUIRE(verify(f.what, certify(f, vertex.time)).error.empty());
         }
         auto const whole = make_frontier(
             make_activity_network(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})

@@ -40,7 +40,7 @@ made_network made_for(any_schedule const& schedule, int ranks, int microbatches)
 {
     auto const p = make_program(schedule, {.ranks = ranks, .microbatches = microbatches});
     auto made = make_activity_network(make_event_network(p), uneven_profile(stages_per_copy(p)), {blocking, cost_fit::hull, milliseconds(0.01)});
-    REQUIRE(made.reason.empty());
+    REQUIRE(made.error.empty());
     return made;
 }
 
@@ -104,12 +104,12 @@ TEST_CASE("between vertices and beyond the slowest the plan is the least one as 
     for (int step = 0; step <= 53; ++step) {
         auto const time = from + ticks{(to - from).count / 50 * step};
         auto const point = continued_at(s, curve, microbatches, time);
-        REQUIRE(point.checked.reason.empty());
+        REQUIRE(point.checked.error.empty());
         REQUIRE(point.checked.cost == cost_at(whole, time));
         auto const there = frontier_at(curve, point, time);
         auto const deadline = time_of(whole, std::min(time, to));
         auto const real = round_to_clocks(there, made.options, blocking, deadline);
-        REQUIRE(real.reason.empty());
+        REQUIRE(real.error.empty());
         REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
         REQUIRE(real.plan.cost >= point.checked.bound - nanojoules{1000});
     }
@@ -118,7 +118,7 @@ TEST_CASE("between vertices and beyond the slowest the plan is the least one as 
 TEST_CASE("what is not steady, or not like the shorter program, is said instead of claimed")
 {
     auto const schedule = *parse_schedule("1f1b").schedule;
-    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).reason ==
+    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).error ==
           "no steady state was found with so few microbatches");
     auto const s = steady(schedule, 2, 1);
     REQUIRE(s);

@@ -71,7 +71,7 @@ TEST_CASE("with changes that take time the deadline is kept, and saving gets har
             }
             for (double latency : {0.0001, 0.001, 0.01}) {
                 auto const real = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {latency}});
-                REQUIRE(real.reason.empty());
+                REQUIRE(real.error.empty());
                 REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
                 REQUIRE(end_of(p.made.what.network, real.plan, {latency}) == Approx(real.plan.time.count).margin(1e-6));
                 REQUIRE(real.plan.cost >= before - nanojoules{1});
@@ -109,7 +109,7 @@ TEST_CASE("clocks are kept for the dwell time")
     auto const deadline = fastest_time(p.curve) * 1.2;
     auto const free = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0)});
     auto const held = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0), .dwell = milliseconds(30.0)});
-    REQUIRE(held.reason.empty());
+    REQUIRE(held.error.empty());
     auto const& network = p.made.what.network;
     CHECK(switches(network, held.plan) <= switches(network, free.plan));
     for (std::size_t k = 1; k + 1 < network.operations.size(); ++k) {  // runs inside a row
@@ -132,7 +132,7 @@ TEST_CASE("no rule, no difference; a dwell longer than the iteration leaves one 
     auto const deadline = fastest_time(p.curve) * 1.3;
     CHECK(round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {}).plan == round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline).plan);
     auto const one = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {0.0}, .dwell = {10.0}});
-    REQUIRE(one.reason.empty());
+    REQUIRE(one.error.empty());
     CHECK(switches(p.made.what.network, one.plan) == 0);
     CHECK_FALSE(round_to_clocks(p.curve, p.made.options, watts{50.0}, fastest_time(p.curve) * 0.9, {.latency = milliseconds(1.0)}));
 }

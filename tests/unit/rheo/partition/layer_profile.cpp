@@ -57,7 +57,7 @@ std::string const good =
     "0,0.001,0.002,10,100,64,0.125\n"
     "1,0.0015,0.003,20,200,64,0\n";
 
-std::string refusal(std::string const& text) { return parse_layer_profile(text, "p.csv").reason; }
+std::string refusal(std::string const& text) { return parse_layer_profile(text, "p.csv").error; }
 
 std::string replaced(std::string const& what, std::string const& by)
 {
@@ -105,7 +105,7 @@ TEST_CASE("any text is refused with a sentence, or reads the same again when it 
             REQUIRE(parse_layer_profile(to_csv(answer.layers), "again").layers == answer.layers);
             ++read;
         } else {
-            REQUIRE(answer.reason.find("p.csv, line ") == 0);
+            REQUIRE(answer.error.find("p.csv, line ") == 0);
             REQUIRE(answer.layers.empty());
         }
     }

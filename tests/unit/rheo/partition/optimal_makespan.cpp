@@ -163,7 +163,7 @@ TEST_CASE("the makespan's optimum is that of the exhaustive search, for every fa
             auto const of = random_problem(draw, schedule, round % 2 == 0 ? 1 : 3);
             auto const found = optimal_makespan(of.prices, of.request);
             auto const best = best_of_all(of);
-            CAPTURE(name_of(schedule), round, of.request.nodes, of.request.microbatches, of.prices.devices_per_node(), of.prices.layers(), found.cannot);
+            CAPTURE(name_of(schedule), round, of.request.nodes, of.request.microbatches, of.prices.devices_per_node(), of.prices.layers(), found.error);
             REQUIRE(static_cast<bool>(found) == best.has_value());
             refused += best ? 0 : 1;
             if (best) {
@@ -214,13 +214,13 @@ TEST_CASE("sliced microbatches are planned, too, and the makespan is the schedul
 TEST_CASE("what cannot be cut says why")
 {
     auto const prices = prices_of({{1, 2}, {1, 2}, {1, 2}});
-    CHECK(one_each(prices, 4, 8).cannot == "there are more stages than layers");
+    CHECK(one_each(prices, 4, 8).error == "there are more stages than layers");
     std::vector<layer_profile> const heavy(2, {seconds{1}, seconds{1}, gibibytes(1), {}, {}, {}});
     makespan_request request{.schedule = one_f_one_b{}, .nodes = 2, .microbatches = 4, .device_memory = mebibytes(1)};
-    CHECK(optimal_makespan(make_stage_prices(heavy, no_link), request).cannot == "no cuts found whose stages fit into the memory of their devices");
+    CHECK(optimal_makespan(make_stage_prices(heavy, no_link), request).error == "no cuts found whose stages fit into the memory of their devices");
     request.schedule = chimera{};
     request.nodes = 3;
-    CHECK(optimal_makespan(prices, request).cannot == sentence_of(fault_of(request.schedule, {.ranks = 3, .microbatches = 4})));
+    CHECK(optimal_makespan(prices, request).error == message_of(fault_of(request.schedule, {.ranks = 3, .microbatches = 4})));
     request.nodes = 0;
     CHECK_THROWS_AS(optimal_makespan(prices, request), precondition_error);
 }

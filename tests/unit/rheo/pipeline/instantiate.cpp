@@ -86,7 +86,7 @@ TEST_CASE("an instantiation is the best of all multisets of sizes")
         auto const best = best_of_all(ready, request);
         REQUIRE(static_cast<bool>(answer) == best.has_value());
         if (!best) {
-            REQUIRE(answer.cannot.find("no choice of these templates has memory for ") == 0);
+            REQUIRE(answer.error.find("no choice of these templates has memory for ") == 0);
             ++full;
             continue;
         }
@@ -137,9 +137,9 @@ TEST_CASE("what cannot be planned says why")
     auto const ready = plan_templates(layers, {2, 4});
     auto const answer = instantiate(ready, {.ranks = 1, .failures = 1, .microbatches = 8});
     CHECK(!answer);
-    CHECK(answer.cannot == "1 rank is too few: the smallest pipeline template takes 2");
+    CHECK(answer.error == "1 rank is too few: the smallest pipeline template takes 2");
     CHECK(answer.spares == 1);
-    CHECK(instantiate({}, {.ranks = 12, .failures = 0, .microbatches = 1}).cannot == "there is no pipeline template: no partition of the model is allowed");
+    CHECK(instantiate({}, {.ranks = 12, .failures = 0, .microbatches = 1}).error == "there is no pipeline template: no partition of the model is allowed");
     CHECK(instantiate(ready, {.ranks = 3, .failures = 1, .microbatches = 8}).degraded);
     CHECK_THROWS_AS(instantiate(ready, {.ranks = 3, .failures = -1, .microbatches = 8}), precondition_error);
     CHECK_THROWS_AS(instantiate(ready, {.ranks = 3, .failures = 1, .microbatches = 0}), precondition_error);

@@ -66,7 +66,7 @@ TEST_CASE("memory: templates that do not fit say so, and each says how many micr
     bytes const enough = roomy[2].fullest;
     auto const tight = planned(1, 3, enough, gpipe{});
     CHECK_FALSE(tight[0].split);
-    CHECK(tight[0].split.cannot == "no cuts found whose stages fit into the memory of their devices");
+    CHECK(tight[0].split.error == "no cuts found whose stages fit into the memory of their devices");
     REQUIRE(tight[2].split);
     CHECK(tight[2].fullest <= enough);
     CHECK(tight[2].most_microbatches >= 4);
@@ -119,7 +119,7 @@ TEST_CASE("memory: what does not fit may fit when activations are recomputed, wi
     auto const refused = plan_makespan_templates(
         prices,
         {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
-    CHECK(refused.split.cannot == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
+    CHECK(refused.split.error == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
 }
 
 TEST_CASE("stages of several devices are planned and priced, and left out of what ranks run")

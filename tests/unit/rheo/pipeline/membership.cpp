@@ -45,7 +45,7 @@ TEST_CASE("a loss takes a spare when one waits, and something is done again")
     CHECK(sizes_of(decision.next) == std::vector<int>{2, 2});
     CHECK(decision.next.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{4}}});
     CHECK(decision.next.pipelines[1] == of.before[1]);
-    CHECK(decision.sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(decision.message == "any 1 rank and any 1 node can be lost");
     CHECK(decision.copies.empty());
 }
 
@@ -106,8 +106,8 @@ TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and 
     REQUIRE(decision.next.pipelines.size() == 1);
     CHECK(decision.afterwards.ranks == 0);
     CHECK_FALSE(decision.copies.empty());
-    CHECK(decision.sentence.find("fewer pipelines than f + 1 = 2: the loss of rank ") == 0);
-    CHECK(decision.sentence.find(" would lose state until its copies are made") != std::string::npos);
+    CHECK(decision.message.find("fewer pipelines than f + 1 = 2: the loss of rank ") == 0);
+    CHECK(decision.message.find(" would lose state until its copies are made") != std::string::npos);
 }
 
 TEST_CASE("everyone finds the same plan, in whatever order it hears of the members, and its digest shows a change")
@@ -135,7 +135,7 @@ TEST_CASE("too few ranks for a pipeline: a checkpoint and exit code 75")
     of.lose(3);
     auto const decision = of.decide();
     CHECK(decision.action == membership_action::stop);
-    CHECK(decision.sentence == "1 rank is too few: the smallest pipeline template takes 2; the job writes a checkpoint and ends with exit code 75");
+    CHECK(decision.message == "1 rank is too few: the smallest pipeline template takes 2; the job writes a checkpoint and ends with exit code 75");
 }
 
 TEST_CASE("single devices of a node, and whole nodes")
@@ -168,6 +168,6 @@ TEST_CASE("single devices of a node, and whole nodes")
     of.lose(0);  // the whole node
     auto const node = of.decide({}, nodes());
     CHECK(sizes_of(node.next) == std::vector<int>{2, 4});
-    CHECK(node.sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(node.message == "any 1 rank and any 1 node can be lost");
     CHECK(node == of.decide({}, nodes()));
 }

@@ -199,7 +199,7 @@ TEST_CASE("fewer pipelines than wished are said, too few ranks are refused")
     std::vector<rank_holdings> const one{holder(7, {layer_id{0}, layer_id{3}})};
     auto const none = recompose(one, ready, model.tensors, {.failures = 1, .microbatches = 4});
     CHECK(!none);
-    CHECK(none.cannot == "1 rank is too few: the smallest pipeline template takes 2");
+    CHECK(none.error == "1 rank is too few: the smallest pipeline template takes 2");
     CHECK(none.spares == std::vector<rank_id>{rank_id{7}});
     std::vector<rank_holdings> const twice{one[0], one[0]};
     CHECK_THROWS_AS(recompose(twice, ready, model.tensors, {.failures = 1, .microbatches = 4}), precondition_error);

@@ -123,9 +123,9 @@ TEST_CASE("what whole nodes cannot do says why, and a decision takes them where 
     }
     auto const where = nodes_of(ranks, 2);
     recomposition_request const request{.failures = 1, .microbatches = 8};
-    CHECK(recompose_nodes(ranks, where, 2, plan_templates(model.times, {3, 3}), {}, request).cannot == "there is no pipeline template that fills whole nodes");
+    CHECK(recompose_nodes(ranks, where, 2, plan_templates(model.times, {3, 3}), {}, request).error == "there is no pipeline template that fills whole nodes");
     auto const large = recompose_nodes(ranks, where, 2, plan_templates(model.times, {6, 8}), {}, request);
-    CHECK(large.cannot == "2 whole nodes are too few: the smallest pipeline template takes 3");
+    CHECK(large.error == "2 whole nodes are too few: the smallest pipeline template takes 3");
     CHECK(large.spares.size() == 4);
 
     // Two pipelines of two, laid across two nodes: each node has both copies of some layers.
@@ -134,10 +134,10 @@ TEST_CASE("what whole nodes cannot do says why, and a decision takes them where 
     std::vector<pipeline_instance> const across{{cuts, {{rank_id{0}}, {rank_id{2}}}}, {cuts, {{rank_id{1}}, {rank_id{3}}}}};
     std::vector<rank_holdings> const members = holdings_in({.pipelines = across}, ranks);
     membership_request of{across, members, {}, &ready, model.tensors, request, where};
-    CHECK(decide_membership(of).sentence == "any 1 rank can be lost, but the loss of node 0, 1 would lose state until its copies are made");
+    CHECK(decide_membership(of).message == "any 1 rank can be lost, but the loss of node 0, 1 would lose state until its copies are made");
     of.devices_per_node = 2;
     auto const decision = decide_membership(of);
-    CHECK(decision.sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(decision.message == "any 1 rank and any 1 node can be lost");
     CHECK(decision.next.anew);
     for (auto const& pipeline : decision.next.pipelines) {
         CHECK(pipeline.stages[0].front().value / 2 == pipeline.stages[1].front().value / 2);

@@ -172,7 +172,7 @@ TEST_CASE("a repair keeps as many pipelines as making all anew, and counts the b
         auto const answer = repair(pipelines_of(ready, sizes), survivors, ready, model.tensors, request);
         auto const whole = recompose(survivors, ready, model.tensors, request);
         CAPTURE(sizes, lost, smallest, request.failures, request.microbatches);
-        REQUIRE(answer.cannot == whole.cannot);
+        REQUIRE(answer.error == whole.error);
         REQUIRE(answer.degraded == whole.degraded);
         auto const fit = std::min<std::size_t>(static_cast<std::size_t>(request.failures) + 1, survivors.size() / static_cast<std::size_t>(smallest));
         REQUIRE(answer.pipelines.size() >= fit);

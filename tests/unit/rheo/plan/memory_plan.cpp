@@ -206,10 +206,10 @@ TEST_CASE("slices are never recomputed as whole layers, and a split backward mak
 TEST_CASE("a refusal is one sentence with the device, the numbers and the largest part")
 {
     auto plan = on_one_device(1, bf16, gradient_buffer::reduced);
-    CHECK(sentence_of(plan, "a device") ==
+    CHECK(message_of(plan, "a device") ==
           "a device has 139.00 GiB, but 167.00 GiB are needed with full recomputation; the largest part is 50.21 GiB of moments");
     plan = {.parts = {.activations = mebibytes(3), .workspace = {1 << 19}}, .available = mebibytes(2)};
-    CHECK(sentence_of(plan, "rank 3") == "rank 3 has 2.00 MiB, but 3.50 MiB are needed; the largest part is 3.00 MiB of activations");
+    CHECK(message_of(plan, "rank 3") == "rank 3 has 2.00 MiB, but 3.50 MiB are needed; the largest part is 3.00 MiB of activations");
     plan.available = mebibytes(4);
-    CHECK_THROWS_AS(sentence_of(plan, "rank 3"), precondition_error);
+    CHECK_THROWS_AS(message_of(plan, "rank 3"), precondition_error);
 }

@@ -111,7 +111,7 @@ void check_plan(plan const& p, gpt_state const& model)
     check_computations(p, programs);
     check_reductions(p, programs, model.units);
     auto const strict = deadlock_free<rendezvous>(programs);
-    INFO(strict.sentence());
+    INFO(strict.message());
     REQUIRE(strict.ok);
     REQUIRE(deadlock_free<nonblocking>(programs).ok);
 }
@@ -193,18 +193,18 @@ TEST_CASE("where the family cannot be made, what takes its place has a reason")
         }
         return schedule_of(p, 0);
     };
-    CHECK(of("1f1b", 3, 5, 2).reason.empty());
-    CHECK(of("zb-v", 2, 5, 3).reason.empty());
-    CHECK(of("dualpipe", 2, 5, 4).reason.empty());
+    CHECK(of("1f1b", 3, 5, 2).error.empty());
+    CHECK(of("zb-v", 2, 5, 3).error.empty());
+    CHECK(of("dualpipe", 2, 5, 4).error.empty());
     auto const odd = of("dualpipe", 3, 5, 6);
     CHECK(odd.name == "1f1b");
-    CHECK(odd.reason == "dualpipe cannot be made for 3 ranks: this schedule runs in two directions and needs an even number of ranks");
+    CHECK(odd.error == "dualpipe cannot be made for 3 ranks: this schedule runs in two directions and needs an even number of ranks");
     auto const thin = of("zb-v", 3, 5, 6);
     CHECK(thin.name == "1f1b");
-    CHECK(thin.reason == "zb-v has 6 stages on 3 ranks, this pipeline has 3");
+    CHECK(thin.error == "zb-v has 6 stages on 3 ranks, this pipeline has 3");
     auto const few = of("dualpipe", 2, 5, 3);
     CHECK(few.name == "list");
-    CHECK(few.reason == "dualpipe cannot be made for 3 microbatches: this schedule needs at least twice as many microbatches as ranks");
+    CHECK(few.error == "dualpipe cannot be made for 3 microbatches: this schedule needs at least twice as many microbatches as ranks");
     CHECK(complete(few.compute, 3).ok);
     CHECK(of("zb-v", 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
 }

@@ -130,8 +130,8 @@ TEST_CASE("a deadline is kept, one that nobody meets is refused, and so are rank
     auto const calm = choose_together(sizes, {.ranks = 5, .microbatches = 6, .deadline = fast.time * 1.3}, of);
     REQUIRE(calm);
     CHECK(calm.time == fast.time * 1.3);
-    CHECK(choose_together(sizes, {.ranks = 5, .microbatches = 6, .deadline = fast.time * 0.9}, of).reason == "no set of these templates meets the deadline");
-    CHECK(choose_together(sizes, {.ranks = 1, .microbatches = 6}, of).reason ==
+    CHECK(choose_together(sizes, {.ranks = 5, .microbatches = 6, .deadline = fast.time * 0.9}, of).error == "no set of these templates meets the deadline");
+    CHECK(choose_together(sizes, {.ranks = 1, .microbatches = 6}, of).error ==
           "no set of these templates uses all ranks, with as many pipelines as asked for and a microbatch for each");
     CHECK_FALSE(choose_together(sizes, {.ranks = 4, .microbatches = 1, .pipelines = 2}, of));
     CHECK_THROWS_WITH(choose_together(sizes, {.ranks = 0, .microbatches = 1}, of), "pipelines need at least one rank and one microbatch");

@@ -124,7 +124,7 @@ TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was
     std::vector<slow_rank> const slow =
         GENERATE(std::vector<slow_rank>{}, std::vector<slow_rank>{{rank_id{0}, 1.3}}, std::vector<slow_rank>{{rank_id{4}, 1.15}, {rank_id{1}, 2.0}});
     auto const chosen = choose(p, layers, {.costs = {blocking}}, slow);
-    REQUIRE(chosen.reason.empty());
+    REQUIRE(chosen.error.empty());
     auto const real = replay(p, layers, chosen.clocks, slow);
     auto const highest = replay(p, layers, all_highest(chosen), slow);
     CHECK(chosen.time.count <= chosen.fastest.count + tick);
@@ -195,5 +195,5 @@ TEST_CASE("what the profile lacks is said")
 {
     auto layers = layers_of_weights({1, 1});
     std::erase_if(layers.rows, [](profile_row const& row) { return row.kind == instruction_kind::backward; });
-    CHECK_THAT(choose(plan_of({{0, 1, 2}}, {2}), layers, {.costs = {blocking}}).reason, Catch::Matchers::ContainsSubstring("the profile has nothing for"));
+    CHECK_THAT(choose(plan_of({{0, 1, 2}}, {2}), layers, {.costs = {blocking}}).error, Catch::Matchers::ContainsSubstring("the profile has nothing for"));
 }

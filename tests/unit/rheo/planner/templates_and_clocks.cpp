@@ -78,7 +78,7 @@ TEST_CASE("together is the least of all sets that are done when one after the ot
     int const microbatches = 12;
     auto const ready = templates(2, 5);
     auto frontiers = frontiers_of(ready);
-    REQUIRE(frontiers.reason().empty());
+    REQUIRE(frontiers.error().empty());
     for (int failures : {0, 1, 2}) {
         for (int ranks = 0; ranks <= 12; ++ranks) {
             CAPTURE(ranks, failures);
@@ -86,8 +86,8 @@ TEST_CASE("together is the least of all sets that are done when one after the ot
             auto const late = seconds{ranks % 2 == 0 ? 0.0 : 0.4};
             auto const row = choose_for_survivors(ready, request, blocking, frontiers, late);
             auto const plain = instantiate(ready, request);
-            REQUIRE(row.apart.reason == plain.cannot);
-            REQUIRE(row.together.reason == plain.cannot);
+            REQUIRE(row.apart.error == plain.error);
+            REQUIRE(row.together.error == plain.error);
             if (!plain) {
                 continue;
             }
@@ -173,9 +173,9 @@ TEST_CASE("layers without clocks add their time to every clock; without a clock 
     CHECK(options[1].energy.count == Approx(1.3));
     auto const program = in_1f1b(2, 1);
     CHECK(transfer_times(joined.what, program)[0].send_activation == milliseconds(0.2));
-    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{1}, layer_id{3}}).reason == "stages 1 to 2 have no clock in common for forward");
+    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{1}, layer_id{3}}).error == "stages 1 to 2 have no clock in common for forward");
     measured.rows[1].rank = rank_id{0};
-    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).reason ==
+    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).error ==
           "a profile by rank serves no templates: which rank runs a stage is not known ahead of time");
     CHECK_THROWS_WITH(profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{3}}),
                       "cuts of a profile must ascend from its first stage to the number of its stages");

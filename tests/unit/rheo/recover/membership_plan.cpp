@@ -73,7 +73,7 @@ TEST_CASE("pipelines that were not hit stay; a rank that waits replaces the lost
     CHECK(placed_in(plan) == std::set{rank_id{0}, rank_id{2}, rank_id{3}, rank_id{4}});
     CHECK(plan.moved == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
     CHECK(plan.kept.empty());
-    CHECK(plan.sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(plan.message == "any 1 rank and any 1 node can be lost");
 }
 
 TEST_CASE("who leaves gets no place and gives all it holds that others need")
@@ -86,7 +86,7 @@ TEST_CASE("who leaves gets no place and gives all it holds that others need")
     CHECK(plan.salvage.lost.empty());
     CHECK(plan.salvage.work.size() == 2);
     auto const all_leave = plan_membership(of.holdings, of.pipelines, std::vector{rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}}, of.known, {});
-    CHECK(all_leave.cannot.find("1 rank is too few") == 0);
+    CHECK(all_leave.error.find("1 rank is too few") == 0);
 }
 
 TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any one rank can be lost")
@@ -123,7 +123,7 @@ TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any 
         std::erase_if(rest, [&](auto const& holds) { return holds.rank == victim.rank; });
         auto const next = plan_membership(rest, plan.pipelines, {}, of.known, {});
         CHECK(next.salvage.lost.empty());
-        CHECK(next.cannot.empty());
+        CHECK(next.error.empty());
     }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("where copies share a node whole nodes are taken, and what one node al
 {
     small_job of;
     // Ranks 0 and 2, then 1 and 3, would hold the same layers: of nodes of two, that is the one node 0 = {0, 1} and node 1 = {2, 3}.
-    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {.node_size = 2}).sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {.node_size = 2}).message == "any 1 rank and any 1 node can be lost");
     auto mixed = of.pipelines;
     std::swap(mixed[0].stages[1], mixed[1].stages[0]);  // 0 + 2 and 1 + 3: a node holds both copies of a layer
     for (auto& holds : of.holdings) {
@@ -163,7 +163,7 @@ TEST_CASE("where copies share a node whole nodes are taken, and what one node al
         holds.uses.clear();
     }
     auto const plan = plan_membership(of.holdings, mixed, {}, of.known, {.node_size = 2});
-    CHECK(plan.sentence == "any 1 rank and any 1 node can be lost");
+    CHECK(plan.message == "any 1 rank and any 1 node can be lost");
     auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
     CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.element_bytes), nodes_of(chosen.salvage.after, 2)).nodes == 1);
 }

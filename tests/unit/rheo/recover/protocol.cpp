@@ -15,7 +15,7 @@ namespace {
 /// A plan in which everyone keeps what he has.
 struct still_plan {
     salvage_plan salvage;
-    std::string_view cannot{};
+    std::string_view error{};
 
     friend constexpr bool operator==(still_plan const&, still_plan const&) = default;
 };
@@ -152,7 +152,7 @@ TEST_CASE("a plan that ends the job is agreed on like any other, and records are
     lost.salvage.lost = {layer_id{3}};
     CHECK(end(lost) == leave_reason::state_lost);
     still_plan none;
-    none.cannot = "two ranks are too few";
+    none.error = "two ranks are too few";
     CHECK(end(none) == leave_reason::no_plan);
 }
 

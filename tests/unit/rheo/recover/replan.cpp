@@ -46,7 +46,7 @@ std::vector<rank_holdings> two_and_three(replanning const& known)
 
 void check_complete(std::vector<rank_holdings> const& holdings, replanning const& known, recovery_plan const& plan)
 {
-    REQUIRE(plan.cannot.empty());
+    REQUIRE(plan.error.empty());
     REQUIRE(plan.salvage.lost.empty());
     // After the copies each rank has every tensor of the layers that it is to hold, each from a rank that has it.
     std::set<std::pair<int, int>> has;
@@ -118,7 +118,7 @@ TEST_CASE("too few survivors cannot be planned; no copy is state lost")
     auto all = two_and_three(known);
     std::vector<rank_holdings> one{all[0]};
     one[0].layers = range(0, six_layers::layers);
-    CHECK_FALSE(replan(one, known).cannot.empty());
+    CHECK_FALSE(replan(one, known).error.empty());
     std::vector<rank_holdings> const halves{all[0], all[2]};
     auto const plan = replan(halves, known);
     CHECK(plan.salvage.lost == range(3, 6));

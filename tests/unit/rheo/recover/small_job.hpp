@@ -68,7 +68,7 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int
         }
     }
     if (ranks.empty()) {
-        plan.cannot = "nobody stays";
+        plan.error = "nobody stays";
         return plan;
     }
     if (turn) {

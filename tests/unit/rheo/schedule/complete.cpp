@@ -33,7 +33,7 @@ TEST_CASE("leaving out any instruction, or doing any twice, is seen and named")
 TEST_CASE("a backward may come in two parts, but not in two and a half")
 {
     CHECK(complete(from_text("0F0,0I0,0W0\n", {0}), 1));
-    CHECK(complete(from_text("0F0,0I0\n", {0}), 1).sentence() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
+    CHECK(complete(from_text("0F0,0I0\n", {0}), 1).message() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
     CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_fault::repeated);
 }
 

@@ -57,10 +57,10 @@ TEST_CASE("lazy lowering hangs for 1F1B from m >= p >= 2 on, and never for GPipe
 TEST_CASE("the stuck state says what each rank waits in")
 {
     auto const verdict = deadlock_free<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 3, .microbatches = 4})));
-    CHECK(verdict.sentence() ==
+    CHECK(verdict.message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 1SEND_F1, "
           "pipeline 0 rank 2 waits in 2SEND_B0");
-    CHECK(deadlock_free<rendezvous>(lower(gpipe::program({.ranks = 2, .microbatches = 1}))).sentence() == "the programs are sound");
+    CHECK(deadlock_free<rendezvous>(lower(gpipe::program({.ranks = 2, .microbatches = 1}))).message() == "the programs are sound");
 }
 
 TEST_CASE("published deadlocks are refused")
@@ -72,7 +72,7 @@ TEST_CASE("published deadlocks are refused")
     auto const verdict = deadlock_free<rendezvous>(both);
     CHECK(verdict.fault == program_fault::hang);
     CHECK(verdict.culprits.size() == 2);
-    CHECK(verdict.sentence() == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
+    CHECK(verdict.message() == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
 }
 
 TEST_CASE("a message that meets a receive of something else is named")
@@ -80,7 +80,7 @@ TEST_CASE("a message that meets a receive of something else is named")
     auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
     auto const verdict = deadlock_free<rendezvous>(p);
     CHECK(verdict.fault == program_fault::crossed);
-    CHECK(verdict.sentence() == "a send meets a receive of something else: pipeline 0 rank 0 with 0SEND_F1, pipeline 0 rank 1 with 1RECV_F0");
+    CHECK(verdict.message() == "a send meets a receive of something else: pipeline 0 rank 0 with 0SEND_F1, pipeline 0 rank 1 with 1RECV_F0");
     CHECK(deadlock_free<nonblocking>(p));  // with tags it is none
 }
 

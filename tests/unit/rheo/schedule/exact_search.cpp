@@ -65,7 +65,7 @@ TEST_CASE("within a memory cap, with split backwards and with slices, too")
         request.cap = bytes{2 + static_cast<std::int64_t>(draw() % 6)};
         auto const found = exact_schedule(request);
         auto const best = every_schedule{request}.shortest();
-        INFO("form " << form << " cap " << request.cap.count << '\n' << to_text(found.what) << found.reason);
+        INFO("form " << form << " cap " << request.cap.count << '\n' << to_text(found.what) << found.error);
         if (!found) {
             CHECK(best == 1e9);
             ++infeasible;
@@ -107,7 +107,7 @@ TEST_CASE("with two copies of the model, too, whole or split, capped or not")
         }
         auto const found = exact_schedule(request);
         auto const best = every_schedule{request}.shortest();
-        INFO("round " << round << '\n' << to_text(found.what) << found.reason);
+        INFO("round " << round << '\n' << to_text(found.what) << found.error);
         if (!found) {
             CHECK(best == 1e9);
             ++infeasible;
@@ -177,7 +177,7 @@ TEST_CASE("a search that is cut short returns a bound that nothing beats")
 TEST_CASE("an order that no cap allows is refused with a sentence")
 {
     list_request request{.ranks = 2, .placement = v_placement(2, 2), .costs = unit_costs(4), .microbatches = 2, .cap = bytes{1}};
-    CHECK(exact_schedule(request).reason == "the memory cap does not hold one microbatch on each stage of a rank");
+    CHECK(exact_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
     request.slices = 2;
     request.cap = bytes{3};
     CHECK_FALSE(exact_schedule(request));
@@ -190,10 +190,10 @@ TEST_CASE("an order that no cap allows is refused with a sentence")
                .copies = 2,
                .activations = std::vector(4, bytes{2}),
                .cap = bytes{1}};
-    CHECK(exact_schedule(request).reason == "no order keeps within the memory cap");
+    CHECK(exact_schedule(request).error == "no order keeps within the memory cap");
     request.cap = bytes{2};  // one copy's microbatch after the other's
     CHECK(exact_schedule(request).makespan.count == Approx(every_schedule{request}.shortest()));
-    CHECK(exact_schedule(request, 3).reason == "no order was found within the branches allowed");
+    CHECK(exact_schedule(request, 3).error == "no order was found within the branches allowed");
 }
 
 TEST_CASE("Seq1F1B is no shorter than the exact search with its slices, and neither is the list schedule")

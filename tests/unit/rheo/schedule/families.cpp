@@ -192,8 +192,8 @@ TEST_CASE("a name chooses a family; an unknown one is answered with the nearest"
 {
     CHECK(name_of(*parse_schedule("gpipe").schedule) == "gpipe");
     CHECK(*parse_schedule("1f1b").schedule == one_f_one_b{});
-    CHECK(parse_schedule("1F1").reason == "no schedule is called '1F1'; the nearest known name is '1f1b'");
-    CHECK(parse_schedule("pipe").reason == "no schedule is called 'pipe'; the nearest known name is 'gpipe'");
+    CHECK(parse_schedule("1F1").error == "no schedule is called '1F1'; the nearest known name is '1f1b'");
+    CHECK(parse_schedule("pipe").error == "no schedule is called 'pipe'; the nearest known name is 'gpipe'");
     CHECK_FALSE(parse_schedule(""));
 }
 

@@ -140,11 +140,11 @@ TEST_CASE("the public file of known deadlocks holds these cases, and each is ref
 
 TEST_CASE("their sentences")
 {
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(first)).sentence() ==
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(first)).message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(second)).sentence() ==
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(second)).message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0SEND_F2, pipeline 0 rank 1 waits in 3SEND_B0");
-    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(third)).sentence() ==
+    CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(third)).message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0SEND_F0, pipeline 0 rank 1 waits in 2SEND_F1");
     auto computed = from_text("0F0,0SEND_F0,3RECV_F1,3F1\n2F1,2SEND_F1,1RECV_F0,1F0\n", {0, 1, 1, 0});
     computed.copies = 2;

@@ -57,7 +57,7 @@ TEST_CASE("list schedules are complete, acyclic and within their cap, whatever t
         CHECK(f.lower_bound <= f.makespan);
         request.cap = bytes{*std::max_element(whole.begin(), whole.end()) - 1};
         if (request.cap > bytes{}) {  // 0 would be no cap
-            CHECK(list_schedule(request).reason == "the memory cap does not hold one microbatch on each stage of a rank");
+            CHECK(list_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
         }
     }
     CHECK(tight > 100);
@@ -87,7 +87,7 @@ TEST_CASE("with slices, more memory makes no list schedule longer here, and p mi
 TEST_CASE("a cap below one activation per stage is answered with a sentence")
 {
     list_request const request{.ranks = 2, .placement = v_placement(2, 2), .costs = unit_costs(4), .microbatches = 3, .cap = bytes{1}};
-    CHECK(list_schedule(request).reason == "the memory cap does not hold one microbatch on each stage of a rank");
+    CHECK(list_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
 }
 
 TEST_CASE("the bound lies below every family at random costs")

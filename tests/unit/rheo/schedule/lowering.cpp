@@ -105,8 +105,8 @@ TEST_CASE("published lowerings are met, text for text")
         INFO(name);
         auto const compute = parse_grid(read(name + "_compute"), placement);
         auto const expected = parse_grid(read(name + "_comms"), placement);
-        REQUIRE(compute.reason.empty());
-        REQUIRE(expected.reason.empty());
+        REQUIRE(compute.error.empty());
+        REQUIRE(expected.error.empty());
         CHECK(to_text(lower(compute.grid)) == to_text(without_idle(expected.grid)));
         CHECK(deadlock_free<rendezvous>(lower(compute.grid)));
     }

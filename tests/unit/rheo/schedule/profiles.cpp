@@ -133,7 +133,7 @@ TEST_CASE("the list scheduler keeps within the profile's memory, is sound, and n
     for (std::size_t k = 0; k < profiles.size(); ++k) {
         auto const& x = profiles[k];
         auto const answer = list_schedule(request_of(x));
-        INFO("profile " << k << ' ' << answer.reason);
+        INFO("profile " << k << ' ' << answer.error);
         REQUIRE(answer);
         CHECK(complete(answer.what, x.microbatches));
         CHECK(deadlock_free<rendezvous>(lower(answer.what)));

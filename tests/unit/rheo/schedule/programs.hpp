@@ -24,7 +24,7 @@ using namespace rheo;
 inline program from_text(std::string const& text, std::vector<int> placement)
 {
     auto const parsed = parse_grid(text, std::move(placement));
-    expects(parsed.reason.empty(), parsed.reason.c_str());
+    expects(parsed.error.empty(), parsed.error.c_str());
     return without_idle(parsed.grid);
 }
 

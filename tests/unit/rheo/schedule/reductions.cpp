@@ -102,7 +102,7 @@ TEST_CASE("the product of unequal pipelines is sound, and agrees with the search
     row.insert(send, {{instruction_kind::post_reduction, 1, 0}, {instruction_kind::await_reduction, 1, 0}});
     auto const verdict = deadlock_free<rendezvous>(std::vector{bad, other});
     CHECK_FALSE(test::every_order{{bad, other}}.ends());
-    CHECK(verdict.sentence() ==
+    CHECK(verdict.message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0RECV_B0, pipeline 0 rank 1 waits in 1AWAIT0, "
           "pipeline 1 rank 0 waits in 0AWAIT0, pipeline 1 rank 1 waits in 1AWAIT1");
 }

@@ -74,5 +74,5 @@ TEST_CASE("carriage returns at the ends of lines are passed over") { CHECK(parse
 
 TEST_CASE("what is no instruction is refused with row and cell")
 {
-    CHECK(parse_grid("0F0\n1F0,1X0\n", {0, 1}).reason == "row 2, cell 2: '1X0' is not an instruction like 2F0");
+    CHECK(parse_grid("0F0\n1F0,1X0\n", {0, 1}).error == "row 2, cell 2: '1X0' is not an instruction like 2F0");
 }

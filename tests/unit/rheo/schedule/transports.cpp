@@ -69,7 +69,7 @@ TEST_CASE("the shortest stuck state is the circle, without those that wait behin
 {
     auto const stuck = shortest_stuck_state<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 4, .microbatches = 8})));
     CHECK(stuck.culprits.size() == 2);
-    CHECK(stuck.sentence() == "the programs hang: pipeline 0 rank 2 waits in 2SEND_F1, pipeline 0 rank 3 waits in 3SEND_B0");
+    CHECK(stuck.message() == "the programs hang: pipeline 0 rank 2 waits in 2SEND_F1, pipeline 0 rank 3 waits in 3SEND_B0");
     CHECK(shortest_stuck_state<rendezvous>(lower(gpipe::program({2, 2}))).ok);
     // Ranks 0, 1, 2 send round in a circle, and so do ranks 3 and 4.
     auto const circles = from_text("0SEND_F0\n1SEND_F0\n2SEND_F0\n4SEND_F0\n5SEND_F0\n", {0, 1, 2, 0, 3, 4, 3});

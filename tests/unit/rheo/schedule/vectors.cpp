@@ -27,7 +27,7 @@ namespace {
 program_grid grid_of(std::string const& text, std::vector<int> placement)
 {
     auto parsed = parse_grid(text, std::move(placement));
-    INFO(parsed.reason);
+    INFO(parsed.error);
     REQUIRE(parsed);
     return parsed.grid;
 }

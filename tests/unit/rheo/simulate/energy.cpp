@@ -27,7 +27,7 @@ TEST_CASE("computing and waiting of all ranks add up to the frontier's total")
         for (double late : {1.0, 1.07, 1.3, 2.0}) {
             auto const time = fastest_time(f) * late;
             auto const real = round_to_clocks(f, made.options, blocking, time);
-            REQUIRE(real.reason.empty());
+            REQUIRE(real.error.empty());
             auto const account = energy_account(f.what.network, real.plan, blocking, time);
             REQUIRE(account.size() == 3);
             CHECK(total_energy(account).count == Approx(total_energy(f, real.plan.cost, time).count).epsilon(1e-8));

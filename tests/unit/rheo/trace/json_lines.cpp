@@ -77,7 +77,7 @@ TEST_CASE("clock and energy stand at the end of the line where they are known, a
     CHECK(read(text_of({event, alone, example()})).events == std::vector{event, alone, example()});
     CHECK_THAT(read(R"({"rank":0,"name":"F","pipeline":0,"stage":0,"item":0,"generation":0,"step":0,"attempt":0,"start_s":0,"end_s":1,"clock_MHz":x})"
                     "\n")
-                   .reason,
+                   .error,
                Catch::Matchers::ContainsSubstring("a number after ',\"clock_MHz\":'"));
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a bad line is named with its number, column and what was expected")
         bad.replace(bad.find(from), from.size(), to);
         auto const record = read(good + bad + good);
         CHECK(record.events.size() == 1);
-        return record.reason;
+        return record.error;
     };
     CHECK(answer(R"("rank":3)", R"("rank":x)") == "line 2, column 9: expected a number after '{\"rank\":'");
     CHECK(answer("SEND_F", "SEND_X") == "line 2, column 19: expected the name of an activity");

@@ -35,22 +35,22 @@ std::string elsewhere(Work work)
     auto const child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        std::string const sentence = work();
-        auto const put = ::write(ends[1], sentence.data(), sentence.size());
-        ::_exit(put == static_cast<ssize_t>(sentence.size()) ? 0 : 1);
+        std::string const message = work();
+        auto const put = ::write(ends[1], message.data(), message.size());
+        ::_exit(put == static_cast<ssize_t>(message.size()) ? 0 : 1);
     }
     ::close(ends[1]);
-    std::string sentence(4096, '\0');
-    auto const got = ::read(ends[0], sentence.data(), sentence.size());
+    std::string message(4096, '\0');
+    auto const got = ::read(ends[0], message.data(), message.size());
     ::close(ends[0]);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(status == 0);
-    sentence.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    return sentence;
+    message.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return message;
 }
 
-std::string state_and_sentence(small_job::written const& end) { return (end.state == writer_state::failed ? "failed: " : "not failed: ") + end.sentence; }
+std::string state_and_message(small_job::written const& end) { return (end.state == writer_state::failed ? "failed: " : "not failed: ") + end.message; }
 
 /// The file with one byte changed, or cut.
 void change(fs::path const& file, std::size_t where)
@@ -91,14 +91,14 @@ TEST_CASE("a disk that is full: a sentence, no checkpoint, nothing left behind, 
     REQUIRE(small_job::write(run, step_id{1}, 2).state == writer_state::published);
     // By the limit of a process for the size of files: the writing thread sees what a full disk shows, at any place.
     for (rlim_t const limit : {0, 1, 100, 1000, 2000, 3000, 4000, 6000}) {
-        auto const sentence = elsewhere([&] {
+        auto const message = elsewhere([&] {
             rlimit const bound{limit, limit};
             ::setrlimit(RLIMIT_FSIZE, &bound);
-            return state_and_sentence(small_job::write(run, step_id{2}, 2, 1));
+            return state_and_message(small_job::write(run, step_id{2}, 2, 1));
         });
         INFO(limit);
-        CHECK_THAT(sentence, ContainsSubstring("failed: '" + (run / ".step-2.1").string() + "/"));
-        CHECK_THAT(sentence, ContainsSubstring("cannot be written: File too large"));
+        CHECK_THAT(message, ContainsSubstring("failed: '" + (run / ".step-2.1").string() + "/"));
+        CHECK_THAT(message, ContainsSubstring("cannot be written: File too large"));
         CHECK(checkpoint_steps(run) == std::vector{step_id{1}});
         CHECK(std::distance(fs::directory_iterator{run}, {}) == 1);
         CHECK(small_job::same(find_newest_checkpoint(run).newest.value(), *small_job::state_after(step_id{1})));
@@ -115,14 +115,14 @@ TEST_CASE("a small disk that is really full")
         return;
     }
     int written = 0;
-    std::string sentence;
-    for (int step = 1; step <= 9 && sentence.empty(); ++step) {
+    std::string message;
+    for (int step = 1; step <= 9 && message.empty(); ++step) {
         auto const end = small_job::write(run, step_id{step}, 1);
-        sentence = end.state == writer_state::failed ? end.sentence : "";
+        message = end.state == writer_state::failed ? end.message : "";
         written += end.state == writer_state::published ? 1 : 0;
     }
     CHECK(written > 0);
-    CHECK_THAT(sentence, ContainsSubstring("cannot be written: No space left on device"));
+    CHECK_THAT(message, ContainsSubstring("cannot be written: No space left on device"));
     auto const found = find_newest_checkpoint(run);
     CHECK(found.skipped.empty());
     CHECK(found.newest.value().step() == step_id{written});
@@ -141,8 +141,8 @@ TEST_CASE("a folder that may not be written or read")
         fs::permissions(run, fs::perms::owner_read | fs::perms::owner_exec);
     }
     auto const as_nobody = [] { return ::geteuid() != 0 || ::seteuid(65534) == 0; };
-    auto const sentence = elsewhere([&] { return as_nobody() ? state_and_sentence(small_job::write(run, step_id{3}, 1)) : "no right"; });
-    CHECK_THAT(sentence, ContainsSubstring("failed: '" + (run / ".step-3.1").string() + "' cannot be made: Permission denied"));
+    auto const message = elsewhere([&] { return as_nobody() ? state_and_message(small_job::write(run, step_id{3}, 1)) : "no right"; });
+    CHECK_THAT(message, ContainsSubstring("failed: '" + (run / ".step-3.1").string() + "' cannot be made: Permission denied"));
     fs::permissions(run / "step-2" / "state-0.safetensors", fs::perms::none);
     auto const found = elsewhere([&] {
         auto const newest = as_nobody() ? find_newest_checkpoint(run) : found_checkpoint{};
@@ -154,7 +154,7 @@ TEST_CASE("a folder that may not be written or read")
     checkpoint_writer writer{folder.path / "nowhere"};
     writer.begin(take_part(*small_job::state_after(step_id{1}), small_job::dealt(1), rank_id{0}, step_id{1}, generation_id{1}));
     CHECK(writer.wait() == writer_state::failed);
-    CHECK_THAT(writer.sentence(), ContainsSubstring("nowhere/.step-1.1' cannot be made: No such file or directory"));
+    CHECK_THAT(writer.message(), ContainsSubstring("nowhere/.step-1.1' cannot be made: No such file or directory"));
 }
 
 TEST_CASE("a flipped bit anywhere is seen")
@@ -296,12 +296,12 @@ TEST_CASE("a checkpoint of another model says which tensor differs")
     checkpoint const from{run.path / "step-1"};
     auto shape = small_job::shape;
     shape.blocks = 3;
-    CHECK_THAT(from.why_not(state_of(gpt_model(shape))), ContainsSubstring("it has no tensor 'h.2.ln_1.weight'"));
+    CHECK_THAT(from.load_error(state_of(gpt_model(shape))), ContainsSubstring("it has no tensor 'h.2.ln_1.weight'"));
     shape.blocks = 1;
-    CHECK_THAT(from.why_not(state_of(gpt_model(shape))), ContainsSubstring("this one has no tensor 'h.1.ln_1.weight'"));
+    CHECK_THAT(from.load_error(state_of(gpt_model(shape))), ContainsSubstring("this one has no tensor 'h.1.ln_1.weight'"));
     shape = small_job::shape;
     shape.vocabulary = 20;
-    CHECK_THAT(from.why_not(state_of(gpt_model(shape))), ContainsSubstring("its 'wte.weight' is 19 x 8, and this model's 20 x 8"));
+    CHECK_THAT(from.load_error(state_of(gpt_model(shape))), ContainsSubstring("its 'wte.weight' is 19 x 8, and this model's 20 x 8"));
     CHECK_THROWS_AS(from.read("nothing"), checkpoint_error);
     CHECK_THROWS_AS(from.read("loss"), checkpoint_error);
 }

@@ -171,10 +171,10 @@ TEST_CASE("weights as others write them: without the prefix, with masks and a ti
 TEST_CASE("a config.json of a model that is computed otherwise is refused")
 {
     auto const good = nlohmann::json::parse(format_huggingface_config(small_job::shape));
-    auto const refused = [&](char const* key, nlohmann::json const& value, std::string const& sentence) {
+    auto const refused = [&](char const* key, nlohmann::json const& value, std::string const& message) {
         auto bad = good;
         bad[key] = value;
-        CHECK_THROWS_WITH(parse_huggingface_config(bad.dump(), "config.json"), ContainsSubstring("'config.json' ") && ContainsSubstring(sentence));
+        CHECK_THROWS_WITH(parse_huggingface_config(bad.dump(), "config.json"), ContainsSubstring("'config.json' ") && ContainsSubstring(message));
     };
     refused("model_type", "llama", "only 'gpt2' can be taken");
     refused("activation_function", "relu", "has another 'activation_function' than gelu_new");

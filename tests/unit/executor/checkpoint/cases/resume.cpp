@@ -24,21 +24,21 @@ TEST_CASE("each line that differs is said once, with both values and what it mea
     std::vector<fingerprint_line> const now{{"BLAS", "SkylakeX"}, {"seed", "2"}, {"added", "y"}};
     auto const found = differences(before, now);
     REQUIRE(found.size() == 4);
-    CHECK(found[0].sentence() == "seed was 1 and is now 2: from here on other microbatches are drawn and other elements dropped than in the run that began");
+    CHECK(found[0].message() == "seed was 1 and is now 2: from here on other microbatches are drawn and other elements dropped than in the run that began");
     CHECK_FALSE(found[0].of_machine);
     CHECK(found[1].of_machine);
-    CHECK_THAT(found[1].sentence(), ContainsSubstring("BLAS was Haswell and is now SkylakeX: "));
-    CHECK_THAT(found[2].sentence(), ContainsSubstring("gone was x and is now not there: "));
-    CHECK_THAT(found[3].sentence(), ContainsSubstring("added was not there and is now y: "));
+    CHECK_THAT(found[1].message(), ContainsSubstring("BLAS was Haswell and is now SkylakeX: "));
+    CHECK_THAT(found[2].message(), ContainsSubstring("gone was x and is now not there: "));
+    CHECK_THAT(found[3].message(), ContainsSubstring("added was not there and is now y: "));
 }
 
 TEST_CASE("a refusal says every difference, and which of them come from the machine")
 {
     std::vector<fingerprint_difference> differ{{"seed", "1", "2", "other microbatches are drawn"}};
-    CHECK(sentence_about(differ) == "seed was 1 and is now 2: other microbatches are drawn");
+    CHECK(message_about(differ) == "seed was 1 and is now 2: other microbatches are drawn");
     differ.push_back({"BLAS", "Haswell", "SkylakeX", "products are rounded otherwise", true});
     differ.push_back({"kernels", "host, 12", "host, 13", "bits may differ", true});
-    CHECK(sentence_about(differ) ==
+    CHECK(message_about(differ) ==
           "seed was 1 and is now 2: other microbatches are drawn; BLAS was Haswell and is now SkylakeX: products are rounded otherwise; kernels was "
           "host, 12 and is now host, 13: bits may differ; this machine and this build, not the config, decide BLAS and kernels: the bits stay "
           "the same where the run began, or with OPENBLAS_CORETYPE=Haswell where the processor has it");
@@ -49,21 +49,21 @@ TEST_CASE("another device or dtype is said as the key that changed, with the val
     std::vector<fingerprint_line> const device{
         {"dtypes", "bf16, exact int64 sums"}, {"BLAS", "cuBLASLt 130100, one sequence of terms"}, {"kernels", "CUDA 13.0, H200 (sm_90), 1.0"}};
     std::vector<fingerprint_line> const host{{"dtypes", "fp32, exact int64 sums"}, {"BLAS", "Haswell"}, {"kernels", "host, 12 1.0"}};
-    CHECK(sentence_about(differences(device, host)) ==
+    CHECK(message_about(differences(device, host)) ==
           "run.device was cuda and is now cpu: operations are rounded otherwise there; with run.device = \"cuda\" the bits stay those of the run that began; "
           "dtypes was bf16, exact int64 sums and is now fp32, exact int64 sums: numbers are now rounded otherwise; with train.dtype = \"bf16\" the bits stay "
           "those of the run that began");
     auto const back = differences(host, device);
     REQUIRE(back.size() == 2);
-    CHECK_THAT(back[0].sentence(), ContainsSubstring("run.device was cpu and is now cuda: ") && ContainsSubstring("with run.device = \"cpu\""));
-    CHECK_THAT(back[1].sentence(), ContainsSubstring("with train.dtype = \"fp32\" the bits"));
+    CHECK_THAT(back[0].message(), ContainsSubstring("run.device was cpu and is now cuda: ") && ContainsSubstring("with run.device = \"cpu\""));
+    CHECK_THAT(back[1].message(), ContainsSubstring("with train.dtype = \"fp32\" the bits"));
     std::vector<fingerprint_line> const rows{{"dtypes", "fp32, exact int32 sums with a scale per row"}, {"BLAS", "Haswell"}, {"kernels", "host, 12 1.0"}};
-    CHECK_THAT(differences(host, rows).at(0).sentence(), ContainsSubstring("with train.sums = \"int64\" the bits"));
-    CHECK_THAT(differences(rows, host).at(0).sentence(), ContainsSubstring("with train.sums = \"int32\" the bits"));
+    CHECK_THAT(differences(host, rows).at(0).message(), ContainsSubstring("with train.sums = \"int64\" the bits"));
+    CHECK_THAT(differences(rows, host).at(0).message(), ContainsSubstring("with train.sums = \"int32\" the bits"));
     // Two devices: the machine decides, and no host's BLAS is offered.
     auto other = device;
     other[1].value = "cuBLASLt 140000, one sequence of terms";
-    CHECK_THAT(sentence_about(differences(device, other)),
+    CHECK_THAT(message_about(differences(device, other)),
                ContainsSubstring("this machine and this build, not the config, decide BLAS") && !ContainsSubstring("OPENBLAS_CORETYPE"));
 }
 

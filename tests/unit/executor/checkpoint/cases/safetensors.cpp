@@ -101,8 +101,8 @@ TEST_CASE("lengths that lie beyond the file")
 TEST_CASE("places that overlap, leave holes, lie beyond the file, or are no places")
 {
     CHECK(parse_header("{" + entry("a", "1", "0,4") + "," + entry("b", "2,1", "4,12") + "}", 12).entries.size() == 2);
-    auto const refused = [](std::string const& entries, std::size_t data, std::string const& sentence) {
-        CHECK_THROWS_WITH(parse_header("{" + entries + "}", data), ContainsSubstring(sentence));
+    auto const refused = [](std::string const& entries, std::size_t data, std::string const& message) {
+        CHECK_THROWS_WITH(parse_header("{" + entries + "}", data), ContainsSubstring(message));
     };
     refused(entry("a", "1", "0,4") + "," + entry("b", "1", "0,4"), 4, "but what is before it ends at 4");
     refused(entry("a", "2", "0,8") + "," + entry("b", "1", "4,8"), 8, "but what is before it ends at 8");

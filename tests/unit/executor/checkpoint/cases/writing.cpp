@@ -34,7 +34,7 @@ TEST_CASE("a checkpoint has the bits of the state, whoever wrote it, and nothing
     for (int const ranks : {1, 2, 5}) {
         temporary_folder const run;
         auto const end = small_job::write(run.path, step_id{7}, ranks);
-        INFO(end.sentence);
+        INFO(end.message);
         REQUIRE(end.state == writer_state::published);
         CHECK(names_in(run.path) == std::set<std::string>{"step-7"});
         auto const names = names_in(run.path / "step-7");
@@ -167,14 +167,14 @@ TEST_CASE("a part that is missing, or of another step, is never published")
     REQUIRE(writer.wait() == writer_state::ready);
     writer.publish(small_job::publication(*state, step_id{3}, generation_id{1}, 2));
     CHECK(writer.wait() == writer_state::failed);
-    CHECK_THAT(writer.sentence(), Catch::Matchers::ContainsSubstring("part-1.json' cannot be opened: No such file"));
+    CHECK_THAT(writer.message(), Catch::Matchers::ContainsSubstring("part-1.json' cannot be opened: No such file"));
     CHECK(names_in(run.path).empty());
 
     writer.begin(take_part(*state, small_job::dealt(2), rank_id{0}, step_id{3}, generation_id{1}));
     REQUIRE(writer.wait() == writer_state::ready);
     writer.publish(small_job::publication(*state, step_id{3}, generation_id{1}, 1));  // rank 1 had tensors to write, too
     CHECK(writer.wait() == writer_state::failed);
-    CHECK_THAT(writer.sentence(), Catch::Matchers::ContainsSubstring("manifest.json' does not have each element of '"));
+    CHECK_THAT(writer.message(), Catch::Matchers::ContainsSubstring("manifest.json' does not have each element of '"));
     CHECK(names_in(run.path).empty());
 }
 

@@ -22,7 +22,7 @@ any_power_device gpu() { return any_power_device{*nvml_device::open(*nvml_librar
 megahertz mhz(int count) { return {static_cast<double>(count)}; }
 
 /// What a setter says, from its thread.
-struct sentences {
+struct messages {
     std::mutex mutex;
     std::vector<std::string> all;
 
@@ -40,7 +40,7 @@ struct sentences {
     }
 };
 
-setter_config in(standin_folder const& folder, sentences* said = nullptr)
+setter_config in(standin_folder const& folder, messages* said = nullptr)
 {
     setter_config config;
     config.claims = folder.path;
@@ -65,7 +65,7 @@ bool comes_true(Condition const& condition)
 TEST_CASE("a request is followed, an equal one is not sent again, and at the end the clock is put back")
 {
     standin_folder const folder;
-    sentences said;
+    messages said;
     {
         clock_setter setter{gpu(), in(folder, &said)};
         setter.request(mhz(folder.lowest()));
@@ -113,7 +113,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
 {
     standin_folder const folder;
     folder.behave("permission_after 2");
-    sentences said;
+    messages said;
     auto config = in(folder, &said);
     config.ladder.lock_line = "echo {mhz} >> " + (folder.path / "site").string();
     config.ladder.back_line = "echo back >> " + (folder.path / "site").string();
@@ -124,7 +124,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
             REQUIRE(setter.settled_within({20}));
         }
         CHECK(setter.status().rung == clock_rung::site_command);
-        CHECK_THAT(setter.status().sentence, ContainsSubstring("Insufficient Permissions"));
+        CHECK_THAT(setter.status().message, ContainsSubstring("Insufficient Permissions"));
         CHECK(setter.status().switches == 3);
         CHECK(setter.status().failures == 0);
     }
@@ -134,7 +134,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
 
     standin_folder const other;
     other.behave("permission_after 2");
-    sentences told;
+    messages told;
     {
         clock_setter setter{gpu(), in(other, &told)};
         for (int const clock : {other.lowest(), other.second(), other.highest()}) {
@@ -151,7 +151,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
 TEST_CASE("a failure that repeats is said once, and again after a success; the clock that holds is the last that was set")
 {
     standin_folder const folder;
-    sentences said;
+    messages said;
     {
         clock_setter setter{gpu(), in(folder, &said)};
         auto const request = [&](int clock) {
@@ -195,7 +195,7 @@ TEST_CASE("where nothing may be set nothing is touched, and the request is none 
         clock_setter setter{gpu(), config};
         setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
-        CHECK(setter.status().sentence ==
+        CHECK(setter.status().message ==
               "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
     }
     CHECK(folder.locked(0) == 0);
@@ -205,7 +205,7 @@ TEST_CASE("where nothing may be set nothing is touched, and the request is none 
         clock_setter setter{gpu(), config};
         setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
-        CHECK(setter.status().sentence == "clocks are advised only: the guardian does not answer");
+        CHECK(setter.status().message == "clocks are advised only: the guardian does not answer");
     }
     CHECK(folder.locked(0) == 0);
 }

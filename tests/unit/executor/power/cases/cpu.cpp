@@ -67,11 +67,11 @@ TEST_CASE("a core that cannot be set leaves none set")
     std::filesystem::remove(host.path / "devices/system/cpu/cpufreq/policy3/scaling_min_freq");
     auto const refused = all.lock({1200.0});
     REQUIRE_FALSE(refused);
-    CHECK(refused.why().cause == refusal_cause::not_found);
-    CHECK_THAT(refused.why().sentence, ContainsSubstring("policy3/scaling_min_freq cannot be written"));
+    CHECK(refused.error().code == device_error_code::not_found);
+    CHECK_THAT(refused.error().message, ContainsSubstring("policy3/scaling_min_freq cannot be written"));
     CHECK(host.limits(0) == std::pair{800000, 3500000});
     CHECK(host.limits(2) == std::pair{800000, 3500000});
-    CHECK(all.may_lock().why().cause == refusal_cause::no_permission);
+    CHECK(all.may_lock().error().code == device_error_code::no_permission);
 }
 
 TEST_CASE("what a machine does not have is said; one half without the other is a device")
@@ -79,18 +79,18 @@ TEST_CASE("what a machine does not have is said; one half without the other is a
     temporary_folder const empty;
     auto const none = cpu_device::open(-1, empty.path.string());
     REQUIRE_FALSE(none);
-    CHECK(none.why().sentence ==
+    CHECK(none.error().message ==
           "there is no RAPL package in " + empty.path.string() + "/class/powercap, and there is no cpufreq in " + empty.path.string() + "/devices/system/cpu");
     machine_folder const host;
     std::filesystem::remove_all(host.path / "class");
     auto clocks_only = host.open();
-    CHECK(clocks_only.energy().why().cause == refusal_cause::not_found);
+    CHECK(clocks_only.energy().error().code == device_error_code::not_found);
     CHECK(clocks_only.may_lock());
     machine_folder const other;
     std::filesystem::remove_all(other.path / "devices");
     auto energy_only = other.open();
     CHECK(energy_only.energy()->count == Approx(2.0));
-    CHECK(energy_only.lock({1000.0}).why().cause == refusal_cause::not_found);
+    CHECK(energy_only.lock({1000.0}).error().code == device_error_code::not_found);
     CHECK(energy_only.original().empty());
 }
 

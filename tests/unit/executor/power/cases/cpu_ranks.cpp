@@ -28,7 +28,7 @@ setter_config in(machine_folder const& host, std::string const& rank)
     setter_config config;
     config.claims = host.path;
     config.look = seconds{0.02};
-    config.say = [&host, rank](std::string const& sentence) { std::ofstream(host.path / ("said" + rank), std::ios::app) << sentence + "\n"; };
+    config.say = [&host, rank](std::string const& message) { std::ofstream(host.path / ("said" + rank), std::ios::app) << message + "\n"; };
     return config;
 }
 

@@ -23,13 +23,13 @@ struct counted {
     int sets = 0;
     int backs = 0;
 
-    std::function<answer<done>(megahertz)> set()
+    std::function<device_result<done>(megahertz)> set()
     {
-        return [this](megahertz to) -> answer<done> { return clock = to.count, ++sets, done{}; };
+        return [this](megahertz to) -> device_result<done> { return clock = to.count, ++sets, done{}; };
     }
-    std::function<answer<done>()> put_back()
+    std::function<device_result<done>()> put_back()
     {
-        return [this]() -> answer<done> { return clock = 0.0, ++backs, done{}; };
+        return [this]() -> device_result<done> { return clock = 0.0, ++backs, done{}; };
     }
 };
 
@@ -37,7 +37,7 @@ device_claim join(temporary_folder const& folder, std::string const& key = "GPU-
 {
     auto claim = device_claim::join(folder.path, key);
     if (!claim) {
-        FAIL(claim.why().sentence);
+        FAIL(claim.error().message);
     }
     return std::move(*claim);
 }
@@ -129,8 +129,8 @@ TEST_CASE("a change that failed is tried again with the next request, and counts
     temporary_folder const folder;
     counted device;
     auto claim = join(folder);
-    auto const fails = [](megahertz) -> answer<done> { return refusal{refusal_cause::no_permission, "no"}; };
-    CHECK(claim.request({1000.0}, fails).why().sentence == "no");
+    auto const fails = [](megahertz) -> device_result<done> { return device_error{device_error_code::no_permission, "no"}; };
+    CHECK(claim.request({1000.0}, fails).error().message == "no");
     CHECK(claim.request({1000.0}, device.set())->changed);
     CHECK_FALSE(claim.request({1100.0}, fails));
     CHECK(claim.leave(device.put_back()));
@@ -188,7 +188,7 @@ TEST_CASE("a file that others may write, or that is none, is not trusted")
     temporary_folder const folder;
     auto const path = join(folder).file();
     ::chmod(path.c_str(), 0666);
-    CHECK(device_claim::join(folder.path, "GPU-1").why().cause == refusal_cause::no_permission);
+    CHECK(device_claim::join(folder.path, "GPU-1").error().code == device_error_code::no_permission);
     CHECK_FALSE(put_back_when_nobody_lives(path, {}));
     std::filesystem::remove(path);
     std::filesystem::create_symlink(folder.write("elsewhere", ""), path);

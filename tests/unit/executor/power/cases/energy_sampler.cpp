@@ -19,19 +19,19 @@ struct counting_device {
 
     std::string name() const { return "counter"; }
     std::string key() const { return "counter"; }
-    answer<std::vector<megahertz>> clocks() const { return std::vector<megahertz>{}; }
-    answer<done> may_lock() const { return done{}; }
-    answer<done> lock(megahertz) const { return done{}; }
-    answer<done> put_back() const { return done{}; }
+    device_result<std::vector<megahertz>> clocks() const { return std::vector<megahertz>{}; }
+    device_result<done> may_lock() const { return done{}; }
+    device_result<done> lock(megahertz) const { return done{}; }
+    device_result<done> put_back() const { return done{}; }
     restoration original() const { return {}; }
-    answer<megahertz> clock_now() const { return megahertz{}; }
-    answer<joules> energy() const
+    device_result<megahertz> clock_now() const { return megahertz{}; }
+    device_result<joules> energy() const
     {
         ++*reads;
         double const value = *counter;
-        return value < 0.0 ? answer<joules>{refusal{refusal_cause::not_supported, "silent"}} : answer<joules>{joules{value}};
+        return value < 0.0 ? device_result<joules>{device_error{device_error_code::not_supported, "silent"}} : device_result<joules>{joules{value}};
     }
-    answer<throttling> throttled() const { return throttling{}; }
+    device_result<throttling> throttled() const { return throttling{}; }
 };
 static_assert(PowerDevice<counting_device>);
 

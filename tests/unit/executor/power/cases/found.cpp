@@ -16,7 +16,7 @@ TEST_CASE("a host with GPUs: each with its rung, none touched; what is not there
     CHECK(host.devices[1].name == "Stand-in A100");
     CHECK(host.devices[1].key == "GPU-standin-1");
     CHECK(host.devices[1].rung != clock_rung::zeusd);
-    CHECK_FALSE(host.devices[1].sentence.empty());
+    CHECK_FALSE(host.devices[1].message.empty());
     CHECK(host.devices[1].energy.empty());
     CHECK(host.missing == std::vector<std::string>{"there is no RAPL package in " + folder.path.string() + "/class/powercap, and there is no cpufreq in " +
                                                    folder.path.string() + "/devices/system/cpu"});

@@ -24,7 +24,7 @@ setter_config in(standin_folder const& folder, std::string const& rank = "")
     setter_config config;
     config.claims = folder.path;
     config.look = seconds{0.02};
-    config.say = [&folder, rank](std::string const& sentence) { std::ofstream(folder.path / ("said" + rank), std::ios::app) << sentence + "\n"; };
+    config.say = [&folder, rank](std::string const& message) { std::ofstream(folder.path / ("said" + rank), std::ios::app) << message + "\n"; };
     return config;
 }
 
@@ -231,5 +231,5 @@ TEST_CASE("the program says what it is when somebody starts it, and takes no ord
         auto const status = std::system((program + words + " 2>/dev/null </dev/null").c_str());
         CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 2));
     }
-    CHECK(guardian_program("/no/such/program").why().cause == refusal_cause::not_found);
+    CHECK(guardian_program("/no/such/program").error().code == device_error_code::not_found);
 }

@@ -36,7 +36,7 @@ TEST_CASE("the highest rung that works is taken; to look touches no clock, to to
     zeusd_standin const zeusd{(folder.path / "z.sock").string(), good};
     auto const looked = choose_rung(gpu(), all_three(folder, zeusd.path()), probing::look);
     CHECK(looked.rung() == clock_rung::direct);
-    CHECK(looked.sentence() == "clocks are set directly");
+    CHECK(looked.message() == "clocks are set directly");
     CHECK(folder.log().empty());
     auto const touched = choose_rung(gpu(), all_three(folder, zeusd.path()), probing::touch);
     CHECK(touched.rung() == clock_rung::direct);
@@ -53,20 +53,20 @@ TEST_CASE("each rung in turn, and the sentence says why not higher")
     std::string const direct = "NVML refuses putting the clock of GPU-standin-0 back: Insufficient Permissions (4)";
     auto second = choose_rung(gpu(), config, probing::touch);
     CHECK(second.rung() == clock_rung::zeusd);
-    CHECK(second.sentence() == "clocks are set through zeusd at " + zeusd.path() + ": " + direct);
+    CHECK(second.message() == "clocks are set through zeusd at " + zeusd.path() + ": " + direct);
     config.zeusd.clear();
     auto third = choose_rung(gpu(), config, probing::touch);
     CHECK(third.rung() == clock_rung::site_command);
-    CHECK(third.sentence() == "clocks are set by the site command '" + config.lock_line + "': " + direct + "; there is no zeusd");
+    CHECK(third.message() == "clocks are set by the site command '" + config.lock_line + "': " + direct + "; there is no zeusd");
     REQUIRE(third.lock({1005.0}));
     REQUIRE(perform(third.original()));
     CHECK(folder.read("site") == "GPU-standin-0 1005\nGPU-standin-0 back\n");
     config.lock_line.clear();
     auto last = choose_rung(gpu(), config, probing::touch);
     CHECK(last.rung() == clock_rung::advise_only);
-    CHECK(last.sentence() == "clocks are advised only: " + direct + "; there is no zeusd; there is no site command");
+    CHECK(last.message() == "clocks are advised only: " + direct + "; there is no zeusd; there is no site command");
     CHECK(last.original().empty());
-    CHECK(last.lock({1005.0}).why().sentence == last.sentence());
+    CHECK(last.lock({1005.0}).error().message == last.message());
 }
 
 TEST_CASE("permission that is lost in the middle costs a rung, not a request; an error costs neither")
@@ -78,7 +78,7 @@ TEST_CASE("permission that is lost in the middle costs a rung, not a request; an
     REQUIRE(ladder.lock({static_cast<double>(folder.lowest())}));
     REQUIRE(ladder.lock({static_cast<double>(folder.second())}));
     CHECK(ladder.rung() == clock_rung::zeusd);
-    CHECK_THAT(ladder.sentence(), ContainsSubstring("Insufficient Permissions"));
+    CHECK_THAT(ladder.message(), ContainsSubstring("Insufficient Permissions"));
     CHECK(zeusd.requests().back() == "POST /gpu/set_gpu_locked_clocks?gpu_ids=5&min_clock_mhz=" + std::to_string(folder.second()) +
                                          "&max_clock_mhz=" + std::to_string(folder.second()) + "&block=true");
     // The way back through the driver is closed; the next one is taken.
@@ -88,7 +88,7 @@ TEST_CASE("permission that is lost in the middle costs a rung, not a request; an
     folder.behave("");
     auto other = choose_rung(gpu("1"), all_three(folder, zeusd.path()), probing::look);
     folder.behave("lost 1");
-    CHECK(other.lock({static_cast<double>(folder.second())}).why().cause == refusal_cause::lost);
+    CHECK(other.lock({static_cast<double>(folder.second())}).error().code == device_error_code::lost);
     CHECK(other.rung() == clock_rung::direct);
 }
 
@@ -96,30 +96,30 @@ TEST_CASE("zeusd: what it refuses, does not offer or does not have is told")
 {
     standin_folder const folder;
     auto const path = (folder.path / "z.sock").string();
-    CHECK(zeusd_device(path, "0000:01:00.0").why().cause == refusal_cause::not_found);
+    CHECK(zeusd_device(path, "0000:01:00.0").error().code == device_error_code::not_found);
     {
         zeusd_standin const zeusd{path, good};
         CHECK(*zeusd_device(path, "0000:02:00.0") == 0);
-        CHECK(zeusd_device(path, "0000:03:00.0").why().sentence == "zeusd at " + path + " has no device at 0000:03:00.0");
+        CHECK(zeusd_device(path, "0000:03:00.0").error().message == "zeusd at " + path + " has no device at 0000:03:00.0");
     }
     {
         zeusd_standin const reader{path, [](std::string const& line, std::string const&) { return zeusd_standin::with_two_gpus(line, "\"gpu-read\""); }};
-        CHECK(zeusd_device(path, "0000:01:00.0").why().sentence == "zeusd at " + path + " does not offer gpu-control");
+        CHECK(zeusd_device(path, "0000:01:00.0").error().message == "zeusd at " + path + " does not offer gpu-control");
     }
     {
         zeusd_standin const refuses{path,
                                     [](std::string const&, std::string const&) { return zeusd_standin::reply{403, "{\"errors\": {\"0\": \"no\nno\"}}"}; }};
         auto const refused = zeusd_lock(path, 0, {1005.0});
-        CHECK(refused.why().cause == refusal_cause::no_permission);
-        CHECK(refused.why().sentence == "zeusd at " + path + " refuses 1005 MHz for device 0 with 403: {\"errors\": {\"0\": \"no no\"}}");
+        CHECK(refused.error().code == device_error_code::no_permission);
+        CHECK(refused.error().message == "zeusd at " + path + " refuses 1005 MHz for device 0 with 403: {\"errors\": {\"0\": \"no no\"}}");
     }
     {
         zeusd_standin const off{path, [](std::string const&, std::string const&) { return zeusd_standin::reply{404, ""}; }};
-        CHECK(zeusd_device(path, "0000:01:00.0").why().cause == refusal_cause::not_supported);
+        CHECK(zeusd_device(path, "0000:01:00.0").error().code == device_error_code::not_supported);
     }
     {
         zeusd_standin const other{path, [](std::string const&, std::string const&) { return zeusd_standin::reply{0, "SSH-2.0-x\r\n"}; }};
-        CHECK(zeusd_device(path, "0000:01:00.0").why().sentence == "what answers at " + path + " does not speak HTTP");
+        CHECK(zeusd_device(path, "0000:01:00.0").error().message == "what answers at " + path + " does not speak HTTP");
     }
     for (auto const* body : {"", "[]", "{\"gpus\": 3, \"enabled_api_groups\": [\"gpu-control\"]}", "{\"enabled_api_groups\": 7}",
                              "{\"gpus\": [1, {\"id\": \"x\", \"pci_address\": \"0000:01:00.0\"}], \"enabled_api_groups\": [\"gpu-control\"]}"}) {
@@ -139,7 +139,7 @@ TEST_CASE("zeusd is given the token of its own clients, and is asked for one whe
                                   reply.body.replace(reply.body.find("false"), 5, "true");
                                   return reply;
                               }};
-    CHECK(zeusd_device(zeusd.path(), "0000:01:00.0").why().sentence == "zeusd at " + zeusd.path() + " wants a token in ZEUSD_TOKEN");
+    CHECK(zeusd_device(zeusd.path(), "0000:01:00.0").error().message == "zeusd at " + zeusd.path() + " wants a token in ZEUSD_TOKEN");
     ::setenv("ZEUSD_TOKEN", "abc", 1);
     CHECK(*zeusd_device(zeusd.path(), "0000:01:00.0") == 5);
     ::unsetenv("ZEUSD_TOKEN");
@@ -152,11 +152,11 @@ TEST_CASE("a site command must be complete, and the device a plain word")
     CHECK_FALSE(filled_in("x {device}", "a; rm b", {1.0}));
     standin_folder const folder;
     auto const why = [&](std::string const& lock, std::string const& back) {
-        return choose_rung(gpu(), {.direct = false, .lock_line = lock, .back_line = back}, probing::look).sentence();
+        return choose_rung(gpu(), {.direct = false, .lock_line = lock, .back_line = back}, probing::look).message();
     };
     CHECK_THAT(why("set {device}", "back"), ContainsSubstring("has no {mhz}"));
     CHECK_THAT(why("set {mhz}", ""), ContainsSubstring("has no line that puts clocks back"));
     CHECK_THAT(why("set\t{mhz}", "back"), ContainsSubstring("a tab"));
-    CHECK(choose_rung(gpu(), {.direct = false, .lock_line = "exit 9 # {mhz}", .back_line = "true"}, probing::look).lock({1.0}).why().sentence ==
+    CHECK(choose_rung(gpu(), {.direct = false, .lock_line = "exit 9 # {mhz}", .back_line = "true"}, probing::look).lock({1.0}).error().message ==
           "'exit 9 # 1' ended with 9");
 }

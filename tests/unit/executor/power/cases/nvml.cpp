@@ -17,7 +17,7 @@ std::shared_ptr<nvml_library const> standin(char const* name = RHEO_STANDIN_NVML
 {
     auto library = nvml_library::load(name);
     if (!library) {
-        FAIL(library.why().sentence);
+        FAIL(library.error().message);
     }
     return *library;
 }
@@ -26,7 +26,7 @@ nvml_device device(char const* which = "0", char const* name = RHEO_STANDIN_NVML
 {
     auto opened = nvml_device::open(standin(name), which);
     if (!opened) {
-        FAIL(opened.why().sentence);
+        FAIL(opened.error().message);
     }
     return *opened;
 }
@@ -39,17 +39,17 @@ TEST_CASE("without the library there is a sentence, and so there is for one that
 {
     auto const none = nvml_library::load("libno-such-nvml.so.1");
     REQUIRE_FALSE(none);
-    CHECK(none.why().cause == refusal_cause::not_found);
-    CHECK_THAT(none.why().sentence, ContainsSubstring("NVML cannot be loaded: libno-such-nvml.so.1"));
+    CHECK(none.error().code == device_error_code::not_found);
+    CHECK_THAT(none.error().message, ContainsSubstring("NVML cannot be loaded: libno-such-nvml.so.1"));
     auto const other = nvml_library::load("libc.so.6");
     REQUIRE_FALSE(other);
-    CHECK(other.why().sentence == "libc.so.6 has no nvmlInit_v2");
+    CHECK(other.error().message == "libc.so.6 has no nvmlInit_v2");
     standin_folder const folder;
     folder.behave("driver 0");
     auto const driverless = nvml_library::load(RHEO_STANDIN_NVML);
     REQUIRE_FALSE(driverless);
-    CHECK(driverless.why().cause == refusal_cause::not_found);
-    CHECK(driverless.why().sentence == "NVML refuses initialising it: Driver Not Loaded (9)");
+    CHECK(driverless.error().code == device_error_code::not_found);
+    CHECK(driverless.error().message == "NVML refuses initialising it: Driver Not Loaded (9)");
 }
 
 TEST_CASE("a device is found by number, UUID and PCI bus id, and is the same one")
@@ -67,8 +67,8 @@ TEST_CASE("a device is found by number, UUID and PCI bus id, and is the same one
     for (auto const* which : {"2", "GPU-other", "0000:09:00.0", ""}) {
         auto const missing = nvml_device::open(standin(), which);
         REQUIRE_FALSE(missing);
-        CHECK(missing.why().cause == refusal_cause::not_found);
-        CHECK_THAT(missing.why().sentence, ContainsSubstring("Not Found"));
+        CHECK(missing.error().code == device_error_code::not_found);
+        CHECK_THAT(missing.error().message, ContainsSubstring("Not Found"));
     }
 }
 
@@ -134,18 +134,18 @@ TEST_CASE("permission that is missing, or lost in the middle, is an answer; so i
     folder.behave("permission 0");
     auto const refused = gpu.lock(mhz(folder.second()));
     REQUIRE_FALSE(refused);
-    CHECK(refused.why().cause == refusal_cause::no_permission);
-    CHECK(refused.why().sentence == "NVML refuses " + std::to_string(folder.second()) + " MHz for GPU-standin-0: Insufficient Permissions (4)");
-    CHECK(gpu.put_back().why().cause == refusal_cause::no_permission);
+    CHECK(refused.error().code == device_error_code::no_permission);
+    CHECK(refused.error().message == "NVML refuses " + std::to_string(folder.second()) + " MHz for GPU-standin-0: Insufficient Permissions (4)");
+    CHECK(gpu.put_back().error().code == device_error_code::no_permission);
     folder.behave("permission_after 1");
     CHECK(gpu.lock(mhz(folder.second())));
-    CHECK(gpu.lock(mhz(folder.highest())).why().cause == refusal_cause::no_permission);
+    CHECK(gpu.lock(mhz(folder.highest())).error().code == device_error_code::no_permission);
     CHECK(*gpu.clock_now() == mhz(folder.second()));
     folder.behave("lost 1");
-    CHECK(gpu.lock(mhz(folder.second())).why().cause == refusal_cause::lost);
-    CHECK(gpu.energy().why().cause == refusal_cause::lost);
-    CHECK(gpu.clock_now().why().cause == refusal_cause::lost);
-    CHECK(perform(gpu.original()).why().cause == refusal_cause::lost);
+    CHECK(gpu.lock(mhz(folder.second())).error().code == device_error_code::lost);
+    CHECK(gpu.energy().error().code == device_error_code::lost);
+    CHECK(gpu.clock_now().error().code == device_error_code::lost);
+    CHECK(perform(gpu.original()).error().code == device_error_code::lost);
 }
 
 TEST_CASE("throttling is told by its causes; idling and clocks that somebody set are none")
@@ -169,8 +169,8 @@ TEST_CASE("an older driver has no energy counter, and throttle reasons under the
     standin_folder const folder;
     folder.behave("reasons 4");
     auto gpu = device("0", RHEO_STANDIN_NVML_OLDER);
-    CHECK(gpu.energy().why().cause == refusal_cause::not_supported);
-    CHECK_THAT(gpu.energy().why().sentence, ContainsSubstring("has no nvmlDeviceGetTotalEnergyConsumption"));
+    CHECK(gpu.energy().error().code == device_error_code::not_supported);
+    CHECK_THAT(gpu.energy().error().message, ContainsSubstring("has no nvmlDeviceGetTotalEnergyConsumption"));
     CHECK(*gpu.throttled() == throttling{.power = true});
     CHECK(gpu.lock(mhz(folder.second())));
 }

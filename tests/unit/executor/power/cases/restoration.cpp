@@ -41,8 +41,8 @@ TEST_CASE("of several ways the first that works is performed, and no other")
     // of a way that fails, the rest is done all the same
     auto const failed = perform(restoration{{{{restoration_kind::write, none, "3"}, {restoration_kind::write, first, "3"}}}});
     REQUIRE_FALSE(failed);
-    CHECK(failed.why().cause == refusal_cause::not_found);
-    CHECK(failed.why().sentence == none + " cannot be written: No such file or directory");
+    CHECK(failed.error().code == device_error_code::not_found);
+    CHECK(failed.error().message == none + " cannot be written: No such file or directory");
     CHECK(folder.read("first") == "3");
 }
 
@@ -52,9 +52,9 @@ TEST_CASE("a line for the shell: its end, its complaint, its time")
     CHECK(run_shell_line("true"));
     CHECK(run_shell_line("echo 'said' > '" + folder.path.string() + "/out'"));
     CHECK(folder.read("out") == "said\n");
-    CHECK(run_shell_line("echo may not >&2; exit 3").why().sentence == "'echo may not >&2; exit 3' ended with 3: may not");
-    CHECK(run_shell_line("no-such-command-of-rheo").why().cause == refusal_cause::not_found);
+    CHECK(run_shell_line("echo may not >&2; exit 3").error().message == "'echo may not >&2; exit 3' ended with 3: may not");
+    CHECK(run_shell_line("no-such-command-of-rheo").error().code == device_error_code::not_found);
     auto const begun = std::chrono::steady_clock::now();
-    CHECK(run_shell_line("sleep 60 & sleep 60", {0.2}).why().sentence == "'sleep 60 & sleep 60' did not end in time and was killed");
+    CHECK(run_shell_line("sleep 60 & sleep 60", {0.2}).error().message == "'sleep 60 & sleep 60' did not end in time and was killed");
     CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds{20});
 }

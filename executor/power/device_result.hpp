@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0::power {
 
-enum class refusal_cause {
+enum class device_error_code {
     no_permission,  ///< another way to the same device may have it
     not_found,
     not_supported,
@@ -18,11 +18,11 @@ enum class refusal_cause {
     failed,
 };
 
-struct refusal {
-    refusal_cause cause = refusal_cause::failed;
-    std::string sentence;
+struct device_error {
+    device_error_code code = device_error_code::failed;
+    std::string message;
 
-    friend bool operator==(refusal const&, refusal const&) = default;
+    friend bool operator==(device_error const&, device_error const&) = default;
 };
 
 /// The answer that has nothing more to say.
@@ -31,10 +31,10 @@ struct done {
 };
 
 template <class T>
-class [[nodiscard]] answer {
+class [[nodiscard]] device_result {
 public:
-    answer(T value) : is_{std::in_place_index<0>, std::move(value)} {}
-    answer(refusal why) : is_{std::in_place_index<1>, std::move(why)} {}
+    device_result(T value) : is_{std::in_place_index<0>, std::move(value)} {}
+    device_result(device_error error) : is_{std::in_place_index<1>, std::move(error)} {}
 
     explicit operator bool() const { return is_.index() == 0; }
 
@@ -45,10 +45,10 @@ public:
     T* operator->() { return &std::get<0>(is_); }
 
     /// @pre it is none
-    refusal const& why() const { return std::get<1>(is_); }
+    device_error const& error() const { return std::get<1>(is_); }
 
 private:
-    std::variant<T, refusal> is_;
+    std::variant<T, device_error> is_;
 };
 
 }  // namespace rheo::inline v0::power
