@@ -42,7 +42,7 @@ struct feed_forward {
 
 constexpr gpt_shape shape{.vocabulary = 256, .context = 64, .width = 32, .heads = 4, .blocks = 2};
 using mixed = model<embedding<shape>, transformer_block<shape>, feed_forward<32>, transformer_block<shape>, feed_forward<32>, classifier<shape>>;
-static_assert(check(describe<mixed>()) == model_fault{});  // the same function refuses a misfit, with a sentence
+static_assert(check(describe<mixed>()) == model_error{});  // the same function refuses a misfit, with a sentence
 
 int main()
 {

@@ -118,7 +118,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         auto const slices = config.train.microbatch.slices;  // 1: a family that cuts sequences has its own choice
         schedule_shape const shape{.ranks = options.ranks, .microbatches = config.train.microbatches};
         auto const wanted = slices > 1 ? on_slices(family, shape, slices) : shape;
-        if (auto const fault = fault_of(family, wanted); fault != shape_fault::none) {
+        if (auto const fault = error_of(family, wanted); fault != shape_error::none) {
             rows.push_back({std::string{name}, message_of(fault), {}, {}, {}, {}, 0});
         } else {
             rows.push_back(

@@ -31,7 +31,7 @@ program program_for(frontier_input const& input, int microbatches, frontier_opti
     std::string why = fmt::format("it has no program of {} stages", stages);
     for (int ranks = stages; ranks >= 1; --ranks) {
         schedule_shape const shape{.ranks = ranks, .microbatches = microbatches};
-        if (auto const fault = fault_of(input.schedule, shape); fault != shape_fault::none) {
+        if (auto const fault = error_of(input.schedule, shape); fault != shape_error::none) {
             why = ranks == stages ? message_of(fault) : why;
             continue;
         }
@@ -90,7 +90,7 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
     steady_search const where{.from = 6 * ranks, .to = options.microbatches / 4};
     for (auto microbatches = where.from; microbatches <= where.to; microbatches *= 2) {
         for (auto const m : {microbatches, microbatches + where.period}) {
-            if (fault_of(input.schedule, {.ranks = ranks, .microbatches = m}) != shape_fault::none) {
+            if (error_of(input.schedule, {.ranks = ranks, .microbatches = m}) != shape_error::none) {
                 return std::nullopt;  // a family that does not take every number of microbatches
             }
         }

@@ -113,7 +113,7 @@ chosen_schedule choose(schedule_command_options const& options)
         throw command_error{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
     }
     schedule_shape const shape{options.ranks, options.microbatches, options.chunks, options.group, options.slices};
-    if (auto const fault = fault_of(*parsed.schedule, shape); fault != shape_fault::none) {
+    if (auto const fault = error_of(*parsed.schedule, shape); fault != shape_error::none) {
         throw command_error{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, message_of(fault))};
     }
     return {options.name, std::string{source_of(*parsed.schedule)}, make_program(*parsed.schedule, shape), shape.microbatches};

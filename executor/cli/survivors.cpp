@@ -42,8 +42,8 @@ void expect_serves(frontier_input const& input, template_set_value const& ready,
     for (auto const size : sizes_of(ready)) {
         for (int microbatches = 1; microbatches <= options.microbatches; ++microbatches) {
             schedule_shape const shape{.ranks = size, .microbatches = microbatches};
-            auto const fault = fault_of(input.schedule, shape);
-            if (fault != shape_fault::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
+            auto const fault = error_of(input.schedule, shape);
+            if (fault != shape_error::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
                 throw command_error{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
                                              options.schedule)};
             }

@@ -40,7 +40,7 @@ bool within(double value, field_limits const& limits)
 
 struct limit_check {
     bool model;  ///< the keys of [model], or all others
-    std::optional<config_fault> fault = {};
+    std::optional<invalid_key> fault = {};
 
     template <class T>
     void operator()(std::string_view key, T const& value, field_limits const& limits, std::string_view)
@@ -73,7 +73,7 @@ struct limit_check {
     }
 };
 
-std::optional<config_fault> check_limits(run_config const& config, bool model)
+std::optional<invalid_key> check_limits(run_config const& config, bool model)
 {
     limit_check visitor{model};
     for_each_field(config, visitor);
@@ -81,16 +81,16 @@ std::optional<config_fault> check_limits(run_config const& config, bool model)
 }
 
 /// A text that is none of those that a key takes.
-std::optional<config_fault> check_word(std::string key, std::string const& word, std::vector<std::string_view> const& known)
+std::optional<invalid_key> check_word(std::string key, std::string const& word, std::vector<std::string_view> const& known)
 {
     if (std::find(known.begin(), known.end(), word) != known.end()) {
         return std::nullopt;
     }
     auto message = fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), word);
-    return config_fault{std::move(key), std::move(message)};
+    return invalid_key{std::move(key), std::move(message)};
 }
 
-std::optional<config_fault> check_power(run_config const& config)
+std::optional<invalid_key> check_power(run_config const& config)
 {
     auto const& power = config.power;
     if (auto fault = check_word("power.device", power.device, {"none", "emulated", "nvml", "cpu", "auto"})) {
@@ -100,25 +100,25 @@ std::optional<config_fault> check_power(run_config const& config)
         return fault;
     }
     if (power.device == "emulated" && power.profile.empty()) {
-        return config_fault{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
+        return invalid_key{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
     }
     if (power.device == "none" && !power.sweep.empty()) {
-        return config_fault{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
+        return invalid_key{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
     }
     if (power.device == "none" && !power.profile.empty()) {
-        return config_fault{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
+        return invalid_key{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
     }
     if (power.slow.well > power.slow.slow) {
-        return config_fault{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well",
+        return invalid_key{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well",
                                                                 power.slow.well, power.slow.slow)};
     }
     if (!power.profile.empty() && config.plan.recompute != recompute_policy::never) {
-        return config_fault{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
+        return invalid_key{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
     }
     return std::nullopt;
 }
 
-std::optional<config_fault> check_device(run_config const& config)
+std::optional<invalid_key> check_device(run_config const& config)
 {
     if (auto fault = check_word("run.device", config.run.device, {"cpu", "cuda"})) {
         return fault;
@@ -131,32 +131,32 @@ std::optional<config_fault> check_device(run_config const& config)
     }
     if (constexpr int most = most_row_contributions / 2;
         config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
-        return config_fault{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
+        return invalid_key{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
     }
     if (config.train.dtype == "bf16" && config.run.device == "cpu") {
-        return config_fault{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
+        return invalid_key{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
     auto const& attention = config.run.attention;
     if (auto fault = check_word("run.attention", attention, {"warp", "warpgroup", "cudnn"})) {
         return fault;
     }
     if (attention != "warp" && config.train.dtype != "bf16") {
-        return config_fault{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
+        return invalid_key{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
     }
     if (attention == "cudnn" && config.model.dropout_per_mille != 0) {
-        return config_fault{
+        return invalid_key{
             "run.attention",
             "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
     }
     if (attention == "cudnn" && config.train.microbatch.slices > 1) {
-        return config_fault{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
+        return invalid_key{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
     }
     return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<config_fault> check(run_config const& config)
+std::optional<invalid_key> check(run_config const& config)
 {
     if (auto fault = check_limits(config, false)) {
         return fault;
@@ -164,40 +164,40 @@ std::optional<config_fault> check(run_config const& config)
     auto const& plan = config.plan;
     auto const schedule = schedule_of(plan);
     if (!schedule) {
-        return config_fault{"plan.schedule", schedule.error};
+        return invalid_key{"plan.schedule", schedule.error};
     }
     auto const& microbatch = config.train.microbatch;
     if (microbatch.tokens % microbatch.slices != 0) {
-        return config_fault{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
+        return invalid_key{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
     }
     if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
-        return config_fault{"plan.schedule",
+        return invalid_key{"plan.schedule",
                             fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
     if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory_mib == 0) {
-        return config_fault{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
+        return invalid_key{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
                                                           plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
     }
     if (microbatch.slices > 1 && plan.recompute != recompute_policy::never && plan.recompute != recompute_policy::selective) {
-        return config_fault{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
+        return invalid_key{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
                                                           microbatch.slices)};
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {
-            return config_fault{"plan.pipelines",
+            return invalid_key{"plan.pipelines",
                                 fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks", plan.pipelines, plan.min_ranks)};
         }
     }
     if (!plan.layers.empty() && plan.pipelines.empty()) {
-        return config_fault{"plan.layers", fmt::format("plan.layers = {} cuts pipelines that plan.pipelines must name", plan.layers)};
+        return invalid_key{"plan.layers", fmt::format("plan.layers = {} cuts pipelines that plan.pipelines must name", plan.layers)};
     }
     if (!plan.shares.empty()) {
         if (plan.shares.size() != plan.pipelines.size()) {
-            return config_fault{"plan.shares",
+            return invalid_key{"plan.shares",
                                 fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines", plan.shares, plan.pipelines)};
         }
         if (auto const sum = std::accumulate(plan.shares.begin(), plan.shares.end(), std::int64_t{0}); sum != config.train.microbatches) {
-            return config_fault{"plan.shares",
+            return invalid_key{"plan.shares",
                                 fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}", plan.shares, config.train.microbatches, sum)};
         }
     }
@@ -210,10 +210,10 @@ std::optional<config_fault> check(run_config const& config)
     for (auto const& injection : config.run.inject) {
         auto const fault = parse_fault(injection);
         if (!fault.what) {
-            return config_fault{"run.inject", fault.error};
+            return invalid_key{"run.inject", fault.error};
         }
         if (fault.what->kind == fault_kind::slow && config.power.device != "emulated") {
-            return config_fault{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
+            return invalid_key{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
         }
     }
     return std::nullopt;
@@ -222,7 +222,7 @@ std::optional<config_fault> check(run_config const& config)
 namespace {
 
 /// Keys of one family that the other has no use for, and what a Llama asks of its shape.
-std::optional<config_fault> check_family(run_config const& config)
+std::optional<invalid_key> check_family(run_config const& config)
 {
     if (auto fault = check_word("model.family", config.family, {"gpt2", "llama"})) {
         return fault;
@@ -235,37 +235,37 @@ std::optional<config_fault> check_family(run_config const& config)
                                          {"model.mlp_width", llama.mlp_width != none.mlp_width},
                                          {"model.rope_base", llama.rope_base != none.rope_base}}) {
             if (given) {
-                return config_fault{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
+                return invalid_key{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
             }
         }
         return std::nullopt;
     }
     if (model.width / model.heads % 2 != 0) {
-        return config_fault{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
+        return invalid_key{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
                                                        model.width, model.heads)};
     }
     if (llama.kv_heads != 0 && model.heads % llama.kv_heads != 0) {
-        return config_fault{"model.kv_heads", fmt::format("model.kv_heads = {} must divide model.heads = {}", llama.kv_heads, model.heads)};
+        return invalid_key{"model.kv_heads", fmt::format("model.kv_heads = {} must divide model.heads = {}", llama.kv_heads, model.heads)};
     }
     if (model.dropout_per_mille != 0) {
-        return config_fault{"model.dropout", "model.dropout must be 0: a llama has none"};
+        return invalid_key{"model.dropout", "model.dropout must be 0: a llama has none"};
     }
     return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<config_fault> check_model(run_config const& config)
+std::optional<invalid_key> check_model(run_config const& config)
 {
     if (auto fault = check_limits(config, true)) {
         return fault;
     }
     auto const& model = config.model;
     if (model.width % model.heads != 0) {
-        return config_fault{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
+        return invalid_key{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
     }
     if (config.train.microbatch.tokens > model.context) {
-        return config_fault{"train.microbatch.tokens",
+        return invalid_key{"train.microbatch.tokens",
                             fmt::format("train.microbatch.tokens = {} must be at most model.context = {}", config.train.microbatch.tokens, model.context)};
     }
     return check_family(config);
@@ -291,18 +291,18 @@ model_description model_of(run_config const& config)
 
 model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }
 
-std::optional<config_fault> check_ranks(run_config const& config, int ranks)
+std::optional<invalid_key> check_ranks(run_config const& config, int ranks)
 {
     auto const& pipelines = config.plan.pipelines;
     auto const spares = config.plan.spares;
     auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{spares});
     if (!pipelines.empty() && sum != ranks) {
-        return config_fault{"plan.pipelines",
+        return invalid_key{"plan.pipelines",
                             fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
                                         spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
     }
     if (spares >= ranks) {
-        return config_fault{"plan.spares",
+        return invalid_key{"plan.spares",
                             fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
     }
     return std::nullopt;

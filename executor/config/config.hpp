@@ -162,18 +162,18 @@ struct config_error : std::runtime_error {
 };
 
 /// The key at fault, as in TOML ("train.steps"), and one sentence that says what was expected.
-struct config_fault {
+struct invalid_key {
     std::string key;
     std::string message;
 
-    friend bool operator==(config_fault const&, config_fault const&) = default;
+    friend bool operator==(invalid_key const&, invalid_key const&) = default;
 };
 
 /// The first fault of anything but [model]: values out of their limits, keys that contradict each other.
-std::optional<config_fault> check(run_config const& config);
+std::optional<invalid_key> check(run_config const& config);
 
 /// The first fault of [model]: for runs of the model that it describes.
-std::optional<config_fault> check_model(run_config const& config);
+std::optional<invalid_key> check_model(run_config const& config);
 
 /// The model that [model] describes, not fused. @pre check_model finds no fault
 model_description model_of(run_config const& config);
@@ -181,6 +181,6 @@ model_description model_of(run_config const& config);
 model_description running_model(run_config const& config);
 
 /// Why the config cannot be run on that many ranks.
-std::optional<config_fault> check_ranks(run_config const& config, int ranks);
+std::optional<invalid_key> check_ranks(run_config const& config, int ranks);
 
 }  // namespace rheo::inline v0

@@ -323,7 +323,7 @@ void apply_setting(std::string const& text, read_config_result& result, std::vec
 
 }  // namespace
 
-std::string read_config_result::message(config_fault const& fault) const
+std::string read_config_result::message(invalid_key const& fault) const
 {
     auto const found = places.find(fault.key);
     return fmt::format("{}: {}", found == places.end() ? name : found->second, fault.message);

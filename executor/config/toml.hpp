@@ -20,7 +20,7 @@ struct read_config_result {
     std::string name;                           ///< of the file
 
     /// The fault's sentence with the place of its key, or else the file's name.
-    std::string message(config_fault const& fault) const;
+    std::string message(invalid_key const& fault) const;
 };
 
 /// Reads and checks a config. @param name what refusals call the text

@@ -43,7 +43,7 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
         p.error = {exit_code, std::move(message)};
         return p;
     };
-    if (auto const fault = check(model); fault.what != model_fault::kind::none) {
+    if (auto const fault = check(model); fault.what != model_error::kind::none) {
         return no(2, "the model cannot be run: " + to_string(fault));
     }
     if (auto message = longer_than_positions(model, given.train.microbatch.tokens); !message.empty()) {

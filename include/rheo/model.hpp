@@ -8,7 +8,7 @@
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/layer.hpp"
-#include "rheo/model/layer_fault.hpp"
+#include "rheo/model/layer_error.hpp"
 #include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/op.hpp"

@@ -24,7 +24,7 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/core/shape_fault.hpp"
+#include "rheo/schedule/core/shape_error.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/schedule/core/text.hpp"

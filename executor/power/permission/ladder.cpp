@@ -19,7 +19,7 @@ void replace_all(std::string& text, std::string_view what, std::string const& by
 }
 
 /// Why a site's command cannot be a rung; empty: it can.
-std::string fault_of(ladder_config const& config, std::string const& device)
+std::string error_of(ladder_config const& config, std::string const& device)
 {
     if (config.lock_line.empty()) {
         return "there is no site command";
@@ -97,7 +97,7 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
     }
 
     auto const key = ladder.device_.key();
-    if (auto const fault = fault_of(config, key); !fault.empty()) {
+    if (auto const fault = error_of(config, key); !fault.empty()) {
         without(fault);
     } else {
         ladder.steps_.push_back({clock_rung::site_command,

@@ -13,7 +13,7 @@
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/layer.hpp"
-#include "rheo/model/layer_fault.hpp"
+#include "rheo/model/layer_error.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -29,23 +29,23 @@ template <std::size_t Count, layer Layer>
 struct repeat {};
 
 /// Why a list of layers is no model, and where.
-struct model_fault {
+struct model_error {
     enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss, layer_does_not_fit, loss_is_narrow } what = kind::none;
     int layer = 0;  ///< the culprit
     int gives = 0;  ///< columns that the layer before it writes; of a narrow loss: tokens that the first layer reads
     int takes = 0;  ///< columns that it reads
-    layer_fault within{};  ///< what does not fit within the layer
+    layer_error within{};  ///< what does not fit within the layer
 
-    friend constexpr bool operator==(model_fault const&, model_fault const&) = default;
+    friend constexpr bool operator==(model_error const&, model_error const&) = default;
 };
 
 namespace detail {
 
 /// How the layers fit each other.
 template <class = void>
-constexpr model_fault check_neighbours(model_description const& model)
+constexpr model_error check_neighbours(model_description const& model)
 {
-    using enum model_fault::kind;
+    using enum model_error::kind;
     if (model.layers.empty()) {
         return {.what = empty};
     }
@@ -76,31 +76,31 @@ constexpr model_fault check_neighbours(model_description const& model)
 /// Checks that the operations of each layer fit it, the first layer reads tokens, each takes what the one before it gives, and the
 /// last ends in the loss of as many tokens. Cost: one pass.
 template <class = void>
-constexpr model_fault check(model_description const& model)
+constexpr model_error check(model_description const& model)
 {
-    if (auto const fault = detail::check_neighbours(model); fault.what != model_fault::kind::none) {
+    if (auto const fault = detail::check_neighbours(model); fault.what != model_error::kind::none) {
         return fault;
     }
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
-        if (auto const within = fault_of(model.layers[i]); !within.empty()) {
-            return {.what = model_fault::kind::layer_does_not_fit, .layer = static_cast<int>(i), .within = within};
+        if (auto const within = error_of(model.layers[i]); !within.empty()) {
+            return {.what = model_error::kind::layer_does_not_fit, .layer = static_cast<int>(i), .within = within};
         }
     }
     return {};
 }
 
 /// The fault as a sentence; empty when there is none.
-inline std::string to_string(model_fault fault)
+inline std::string to_string(model_error fault)
 {
     auto const where = "layer " + std::to_string(fault.layer);
     switch (fault.what) {
-    case model_fault::kind::none:
+    case model_error::kind::none:
         return {};
-    case model_fault::kind::empty:
+    case model_error::kind::empty:
         return "a model needs at least one layer";
-    case model_fault::kind::does_not_read_tokens:
+    case model_error::kind::does_not_read_tokens:
         return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
-    case model_fault::kind::widths_differ:
+    case model_error::kind::widths_differ:
         if (fault.takes == 0) {
             return where + " reads tokens but is not the first one";
         }
@@ -108,11 +108,11 @@ inline std::string to_string(model_fault fault)
             return "layer " + std::to_string(fault.layer - 1) + " ends in the loss but is not the last one";
         }
         return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
-    case model_fault::kind::does_not_end_in_loss:
+    case model_error::kind::does_not_end_in_loss:
         return where + " is the last one and must end in the loss";
-    case model_fault::kind::layer_does_not_fit:
+    case model_error::kind::layer_does_not_fit:
         return where + ": " + std::string{fault.within.view()};
-    case model_fault::kind::loss_is_narrow:
+    case model_error::kind::loss_is_narrow:
         return where + " has logits of " + std::to_string(fault.takes) + " tokens, but the first layer reads " + std::to_string(fault.gives);
     }
     return {};
@@ -148,15 +148,15 @@ struct appends<repeat<Count, Layer>> {
     }
 };
 
-template <model_fault::kind What, int Layer, int Gives, int Takes>
+template <model_error::kind What, int Layer, int Gives, int Takes>
 struct neighbours {
-    static_assert(What != model_fault::kind::widths_differ,
+    static_assert(What != model_error::kind::widths_differ,
                   "rheo: two neighbouring layers of the model do not fit: the second takes another number of columns than "
                   "the first gives (layer, gives and takes are this check's last three parameters)");
-    static_assert(What != model_fault::kind::does_not_read_tokens, "rheo: the first layer of a model must read tokens (an embedding)");
-    static_assert(What != model_fault::kind::does_not_end_in_loss, "rheo: the last layer of a model must end in the loss (a classifier)");
-    static_assert(What != model_fault::kind::empty, "rheo: a model needs at least one layer");
-    static_assert(What != model_fault::kind::loss_is_narrow,
+    static_assert(What != model_error::kind::does_not_read_tokens, "rheo: the first layer of a model must read tokens (an embedding)");
+    static_assert(What != model_error::kind::does_not_end_in_loss, "rheo: the last layer of a model must end in the loss (a classifier)");
+    static_assert(What != model_error::kind::empty, "rheo: a model needs at least one layer");
+    static_assert(What != model_error::kind::loss_is_narrow,
                   "rheo: the loss of a model must tell all tokens apart that its first layer reads (these are this check's third parameter, "
                   "those its last)");
 };
@@ -171,7 +171,7 @@ struct operations_fit {
 /// A layer type, looked at once however often a model has it.
 template <class Layer>
 struct layer_check {
-    static constexpr layer_fault fault = fault_of(Layer::describe());
+    static constexpr layer_error fault = error_of(Layer::describe());
     static constexpr operations_fit<stated<fault.size>{fault.letters}> verdict{};
 };
 template <std::size_t Count, class Layer>
@@ -187,7 +187,7 @@ constexpr model_description list_layers()
 
 /// A function of its own, so that the list is gone when the template argument is there (clang 16 asks for that).
 template <class... Layers>
-constexpr model_fault fault_of_layers()
+constexpr model_error fault_of_layers()
 {
     auto const listed = list_layers<Layers...>();
     return check_neighbours(listed);
@@ -195,7 +195,7 @@ constexpr model_fault fault_of_layers()
 
 template <class... Layers>
 struct model_check {
-    static constexpr model_fault fault = fault_of_layers<Layers...>();
+    static constexpr model_error fault = fault_of_layers<Layers...>();
     static constexpr neighbours<fault.what, fault.layer, fault.gives, fault.takes> verdict{};
 };
 

@@ -63,7 +63,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
     bool possible = false;
     for (int ranks = request.nodes; ranks <= devices; ++ranks) {
         auto const shape = on_slices(request.schedule, {.ranks = ranks, .microbatches = request.microbatches}, request.slices);
-        if (auto const fault = fault_of(request.schedule, shape); fault != shape_fault::none) {
+        if (auto const fault = error_of(request.schedule, shape); fault != shape_error::none) {
             answer.error = message_of(fault);
             continue;
         }

@@ -76,7 +76,7 @@ constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule con
 {
     expects(most >= 1, "a step needs at least one microbatch");
     auto const shape_of = [&](int m) { return on_slices(schedule, {.ranks = ranks, .microbatches = m}, slices); };
-    auto const possible = [&](int m) { return fault_of(schedule, shape_of(m)) == shape_fault::none; };
+    auto const possible = [&](int m) { return error_of(schedule, shape_of(m)) == shape_error::none; };
     auto const fits_in = [&](int m) {
         auto const p = make_program(schedule, shape_of(m));
         return fullest_device(prices, p, cuts, devices) <= device_memory ||

@@ -66,7 +66,7 @@ constexpr schedule_shape shape_of(any_schedule schedule, int ranks, int microbat
 constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan_templates_request const& request)
 {
     for (int m = request.microbatches; m <= request.most_microbatches; ++m) {
-        if (fault_of(schedule, shape_of(schedule, ranks, m, request)) == shape_fault::none) {
+        if (error_of(schedule, shape_of(schedule, ranks, m, request)) == shape_error::none) {
             return m;
         }
     }
@@ -79,7 +79,7 @@ constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split
                                       makespan_templates_request const& request)
 {
     auto const twice = shape_of(schedule, split.ranks, 2 * microbatches, request);
-    if (fault_of(schedule, twice) != shape_fault::none) {
+    if (error_of(schedule, twice) != shape_error::none) {
         return {seconds{0.0}, split.makespan / static_cast<double>(microbatches)};
     }
     auto const once = in_whole_nanoseconds(split.makespan);

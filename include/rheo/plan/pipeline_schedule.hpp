@@ -38,7 +38,7 @@ std::string stage_mismatch(any_schedule wanted, stage_placement const& where)
     auto const name = std::string{name_of(wanted)};
     if (!form) {
         return name + " cannot be made for " + std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ") +
-               message_of(fault_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
+               message_of(error_of(wanted, {.ranks = ranks, .microbatches = 2 * ranks + 2}));
     }
     return name + " has " + std::to_string(stages_per_copy(form->where)) + (form->where.copies > 1 ? " stages in each of two copies of the model" : " stages") +
            " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", this pipeline has " + std::to_string(stages_per_copy(where));
@@ -62,8 +62,8 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
     bool const is_wanted = form && form->where == where;
     if (is_wanted) {
         auto const shape = on_slices(wanted, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}, p.slices);
-        auto const fault = fault_of(wanted, shape);
-        if (fault == shape_fault::none) {
+        auto const fault = error_of(wanted, shape);
+        if (fault == shape_error::none) {
             return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
         form->slices = p.slices;

@@ -76,7 +76,7 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
         auto const first = detail::copy_of(p, w.microbatch) * chain;
         for (int stage = first; stage < first + chain; ++stage) {
             if (at(w.microbatch) >= done.items) {
-                return refused(program_fault::missing,
+                return refused(program_error::missing,
                                {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
             }
             asked.of(stage, w.microbatch.value) = detail::forward_done | (stage - first >= w.deepest.value ? detail::gradient_done | detail::weight_done : 0);
@@ -89,13 +89,13 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
             }
             waiting_row const culprit{pipeline_id{0}, static_cast<int>(row), i};
             if (i.stage < 0 || i.stage >= stages || p.placement[static_cast<std::size_t>(i.stage)] != culprit.position) {
-                return refused(program_fault::misplaced, culprit);
+                return refused(program_error::misplaced, culprit);
             }
             constexpr std::uint8_t adds[] = {detail::forward_done, detail::gradient_done | detail::weight_done, detail::gradient_done, detail::weight_done};
             auto const bits = adds[static_cast<std::size_t>(i.kind)];
             auto& known = done.of(i.stage, i.item);
             if ((known & bits) != 0 || !asked.holds(i.stage, i.item, bits)) {
-                return refused(program_fault::repeated, culprit);
+                return refused(program_error::repeated, culprit);
             }
             known = static_cast<std::uint8_t>(known | bits);
         }
@@ -105,7 +105,7 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
         for (int stage = first; stage < first + chain; ++stage) {
             auto const kind = detail::undone(done.of(stage, w.microbatch.value), stage - first >= w.deepest.value);
             if (kind != instruction_kind::await_reduction) {
-                return refused(program_fault::missing,
+                return refused(program_error::missing,
                                {pipeline_id{0}, p.placement[static_cast<std::size_t>(stage)], make_instruction(kind, stage_id{stage}, w.microbatch)});
             }
         }

@@ -58,7 +58,7 @@ public:
         for (auto const& r : rows_) {
             for (std::size_t k = 0; k < row(r).size(); ++k) {
                 if (!has_meaning(r, row(r)[k]) || !is_paired(row(r), k)) {
-                    return refused(program_fault::misplaced, {r.pipeline, r.position, row(r)[k]});
+                    return refused(program_error::misplaced, {r.pipeline, r.position, row(r)[k]});
                 }
             }
         }
@@ -271,10 +271,10 @@ private:
         }
         if (!result.culprits.empty()) {
             result.ok = false;
-            result.fault = program_fault::hang;
+            result.fault = program_error::hang;
             for (auto const& r : rows_) {
                 if (auto const crossed = crossing(r); !crossed.empty()) {
-                    return {false, program_fault::crossed, crossed};
+                    return {false, program_error::crossed, crossed};
                 }
             }
         }

@@ -45,7 +45,7 @@ template <class Transport>
 constexpr verdict shortest_stuck_state(program const& p, Transport transport = {})
 {
     auto whole = deadlock_free(p, transport);
-    if (whole.fault != program_fault::hang) {
+    if (whole.fault != program_error::hang) {
         return whole;
     }
     std::vector<int> slot(p.rows.size(), -1);  // position -> its place among the culprits

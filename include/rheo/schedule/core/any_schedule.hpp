@@ -8,7 +8,7 @@
 
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/core/schedule.hpp"
-#include "rheo/schedule/core/shape_fault.hpp"
+#include "rheo/schedule/core/shape_error.hpp"
 #include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/units/array_view.hpp"
 
@@ -20,7 +20,7 @@ namespace detail {
 struct schedule_family {
     std::string_view name;
     std::string_view source;
-    shape_fault (*fault)(schedule_family const&, schedule_shape);
+    shape_error (*fault)(schedule_family const&, schedule_shape);
     rheo::program (*program)(schedule_family const&, schedule_shape);
     bool peaks_grow;
     int microbatches = 0;  ///< the only number that it can be made for; 0: it depends
@@ -45,7 +45,7 @@ constexpr bool peaks_of_family_grow()
 }
 
 template <Schedule S>
-inline constexpr schedule_family family_of{S::name, source_of_family<S>(), [](schedule_family const&, schedule_shape shape) { return fault_of<S>(shape); },
+inline constexpr schedule_family family_of{S::name, source_of_family<S>(), [](schedule_family const&, schedule_shape shape) { return error_of<S>(shape); },
                                            [](schedule_family const&, schedule_shape shape) { return S::program(shape); }, peaks_of_family_grow<S>()};
 
 }  // namespace detail
@@ -77,7 +77,7 @@ constexpr std::string_view name_of(any_schedule schedule) { return schedule->nam
 constexpr std::string_view source_of(any_schedule schedule) { return schedule->source; }
 
 /// Why the family cannot be made at this size; `none` when it can.
-constexpr shape_fault fault_of(any_schedule schedule, schedule_shape shape) { return schedule->fault(*schedule, shape); }
+constexpr shape_error error_of(any_schedule schedule, schedule_shape shape) { return schedule->fault(*schedule, shape); }
 
 /// The compute program of a whole step. @pre what the family asks for
 constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(*schedule, shape); }

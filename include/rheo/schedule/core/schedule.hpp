@@ -13,7 +13,7 @@
 
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
-#include "rheo/schedule/core/shape_fault.hpp"
+#include "rheo/schedule/core/shape_error.hpp"
 #include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/units/array_view.hpp"
 
@@ -47,46 +47,46 @@ concept Schedule = requires(schedule_shape shape) {
 /// Why the schedule cannot be made at this size; `none` when it can. What it says of its own is asked for
 /// after what holds for all.
 template <Schedule S>
-constexpr shape_fault fault_of(schedule_shape shape)
+constexpr shape_error error_of(schedule_shape shape)
 {
     schedule_options takes;
     if constexpr (requires { S::takes; }) {
         takes = S::takes;
     }
     if (shape.ranks < 1 || shape.microbatches < 0) {
-        return shape.ranks < 1 ? shape_fault::ranks : shape_fault::microbatches;
+        return shape.ranks < 1 ? shape_error::ranks : shape_error::microbatches;
     }
     if (shape.chunks < 0 || shape.group < 0 || shape.slices < 0) {
-        return shape_fault::counts;
+        return shape_error::counts;
     }
     if (shape.chunks != 0 && !takes.chunks) {
-        return shape_fault::chunks_not_taken;
+        return shape_error::chunks_not_taken;
     }
     if (shape.group != 0 && !takes.group) {
-        return shape_fault::group_not_taken;
+        return shape_error::group_not_taken;
     }
     if (shape.slices != 0 && !takes.slices) {
-        return shape_fault::slices_not_taken;
+        return shape_error::slices_not_taken;
     }
     if constexpr (requires { S::fault(shape); }) {
         return S::fault(shape);
     }
-    return shape_fault::none;
+    return shape_error::none;
 }
 
 namespace detail {
 
-/// Throws the sentence of fault_of.
+/// Throws the sentence of error_of.
 template <class S>
 constexpr void expect_possible(schedule_shape shape)
 {
-    expect_none(fault_of<S>(shape));
+    expect_none(error_of<S>(shape));
 }
 
 }  // namespace detail
 
 /// The compute program of `work`, in its order, as a step of so many microbatches.
-/// @pre fault_of says none at that size; deepest within the pipeline; each microbatch once
+/// @pre error_of says none at that size; deepest within the pipeline; each microbatch once
 template <Schedule S>
 constexpr program program_of_work(int ranks, array_view<stage_work const> work)
 {

@@ -16,7 +16,7 @@
 
 namespace rheo::inline v0 {
 
-enum class program_fault : std::uint8_t {
+enum class program_error : std::uint8_t {
     none,
     missing,    ///< an instruction that the work needs is nowhere
     repeated,   ///< an instruction is there twice
@@ -37,7 +37,7 @@ struct waiting_row {
 
 struct verdict {
     bool ok = true;
-    program_fault fault = program_fault::none;
+    program_error fault = program_error::none;
     std::vector<waiting_row> culprits;  ///< the instruction at fault, or the stuck state, ascending
 
     friend constexpr bool operator==(verdict const&, verdict const&) = default;
@@ -60,7 +60,7 @@ struct verdict {
         for (auto const& c : culprits) {
             text += separator;
             text += "pipeline " + std::to_string(c.pipeline.value) + " rank " + std::to_string(c.position);
-            text += (fault == program_fault::hang ? " waits in " : " with ") + to_string(c.what);
+            text += (fault == program_error::hang ? " waits in " : " with ") + to_string(c.what);
             separator = ", ";
         }
         return text;
@@ -69,7 +69,7 @@ struct verdict {
 
 /// The verdict of a fault with one culprit.
 template <class = void>
-constexpr verdict refused(program_fault fault, waiting_row culprit)
+constexpr verdict refused(program_error fault, waiting_row culprit)
 {
     return {false, fault, {culprit}};
 }

@@ -198,7 +198,7 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
     for (auto const& verdict : {complete(p, microbatches), shortest_stuck_state<shared_memory>(p)}) {
         if (!verdict) {
             auto const& c = verdict.culprits.front();
-            auto const place = verdict.fault == program_fault::missing ? "row " + std::to_string(c.position + 1) + ": "
+            auto const place = verdict.fault == program_error::missing ? "row " + std::to_string(c.position + 1) + ": "
                                                                        : detail::place_in(read.grid, static_cast<std::size_t>(c.position), c.what);
             return {{}, 0, place + verdict.message()};
         }

@@ -22,9 +22,9 @@ struct bitpipe {
     static constexpr std::string_view name = "bitpipe";
     static constexpr std::string_view source = "Wu et al., BitPipe: Bidirectional Interleaved Pipeline Parallelism, arXiv 2410.19367, section 3";
 
-    static constexpr shape_fault fault(schedule_shape shape) { return detail::two_directions_fault(shape); }
+    static constexpr shape_error fault(schedule_shape shape) { return detail::two_directions_error(shape); }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -20,9 +20,9 @@ struct chimera {
         "Li and Hoefler, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines, SC 2021, section 3";
     static constexpr bool peaks_grow = true;
 
-    static constexpr shape_fault fault(schedule_shape shape) { return detail::two_directions_fault(shape); }
+    static constexpr shape_error fault(schedule_shape shape) { return detail::two_directions_error(shape); }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

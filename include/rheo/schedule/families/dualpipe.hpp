@@ -22,18 +22,18 @@ struct dualpipe {
     static constexpr bool peaks_grow = true;
 
     /// Two directions, and enough microbatches to fill both.
-    static constexpr shape_fault fault(schedule_shape shape)
+    static constexpr shape_error fault(schedule_shape shape)
     {
         if (shape.ranks % 2 != 0) {
-            return shape_fault::odd_ranks;
+            return shape_error::odd_ranks;
         }
         if (shape.microbatches < 2 * shape.ranks) {
-            return shape_fault::fewer_than_twice_the_ranks;
+            return shape_error::fewer_than_twice_the_ranks;
         }
-        return shape.microbatches % 2 != 0 ? shape_fault::odd_microbatches : shape_fault::none;
+        return shape.microbatches % 2 != 0 ? shape_error::odd_microbatches : shape_error::none;
     }
 
-    /// The compute program of a whole step: the first half of the microbatches goes down, the second up. @pre fault_of says none
+    /// The compute program of a whole step: the first half of the microbatches goes down, the second up. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

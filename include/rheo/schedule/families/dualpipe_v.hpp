@@ -20,12 +20,12 @@ struct dualpipe_v {
     static constexpr bool peaks_grow = true;
 
     /// Enough microbatches to fill both arms of the V.
-    static constexpr shape_fault fault(schedule_shape shape)
+    static constexpr shape_error fault(schedule_shape shape)
     {
-        return shape.microbatches < 2 * shape.ranks ? shape_fault::fewer_than_twice_the_ranks : shape_fault::none;
+        return shape.microbatches < 2 * shape.ranks ? shape_error::fewer_than_twice_the_ranks : shape_error::none;
     }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -16,7 +16,7 @@ struct eager_1f1b {
     static constexpr std::string_view source = "Zhuang et al., On Optimizing the Communication of Model Parallelism, MLSys 2023, section 4";
     static constexpr bool peaks_grow = true;
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -27,9 +27,9 @@ struct hanayo {
     static constexpr schedule_options takes{.chunks = true};
 
     /// A wave is two chunks.
-    static constexpr shape_fault fault(schedule_shape shape) { return shape.chunks % 2 != 0 ? shape_fault::odd_chunks : shape_fault::none; }
+    static constexpr shape_error fault(schedule_shape shape) { return shape.chunks % 2 != 0 ? shape_error::odd_chunks : shape_error::none; }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -65,9 +65,9 @@ constexpr bool is_known_group(schedule_shape shape)
 
 /// `cyclic` when the group is not known and the check of `order(shape)` finds a circle.
 template <class Order>
-constexpr shape_fault group_fault(schedule_shape shape, Order const& order)
+constexpr shape_error group_error(schedule_shape shape, Order const& order)
 {
-    return is_known_group(shape) || dependencies_in_order(order(shape)).ok ? shape_fault::none : shape_fault::cyclic;
+    return is_known_group(shape) || dependencies_in_order(order(shape)).ok ? shape_error::none : shape_error::cyclic;
 }
 
 }  // namespace rheo::inline v0::detail

@@ -21,7 +21,7 @@ struct looped_bfs {
 
     static constexpr schedule_options takes{.chunks = true};
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -22,7 +22,7 @@ struct order_proof {
 };
 
 /// The program, made once for what is proved of it: each proof is counted against the compiler's limits by itself.
-/// @pre fault_of says none
+/// @pre error_of says none
 template <Schedule S, schedule_shape Shape>
 inline constexpr auto made = freeze<[] { return S::program(Shape); }>();
 
@@ -30,7 +30,7 @@ template <Schedule S, schedule_shape Shape>
 constexpr order_proof prove_order()
 {
     order_proof proof;
-    if constexpr (fault_of<S>(Shape) == shape_fault::none) {
+    if constexpr (error_of<S>(Shape) == shape_error::none) {
         auto const p = thaw(made<S, Shape>);
         proof.is_complete = complete(p, Shape.microbatches).ok;
         proof.is_ordered = !proof.is_complete || dependencies_in_order(p).ok;
@@ -40,23 +40,23 @@ constexpr order_proof prove_order()
 
 template <Schedule S, schedule_shape Shape, class Lowering, class Transport>
 struct schedule_proof {
-    static constexpr auto fault = fault_of<S>(Shape);
-    static_assert(fault != shape_fault::ranks, "rheo: a schedule needs at least one rank");
-    static_assert(fault != shape_fault::microbatches, "rheo: a step has no negative number of microbatches");
-    static_assert(fault != shape_fault::chunks_not_taken, "rheo: this schedule has no choice of chunks per rank");
-    static_assert(fault != shape_fault::group_not_taken, "rheo: this schedule has no groups of microbatches");
-    static_assert(fault != shape_fault::slices_not_taken, "rheo: this schedule does not cut sequences into slices");
-    static_assert(fault != shape_fault::counts, "rheo: chunks, group and slices count from one");
-    static_assert(fault != shape_fault::odd_ranks, "rheo: this schedule runs in two directions and needs an even number of ranks");
-    static_assert(fault != shape_fault::odd_microbatches, "rheo: this schedule runs in two directions and needs an even number of microbatches");
-    static_assert(fault != shape_fault::odd_chunks, "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
-    static_assert(fault != shape_fault::fewer_than_twice_the_ranks, "rheo: this schedule needs at least twice as many microbatches as ranks");
-    static_assert(fault != shape_fault::cyclic, "rheo: with this group of microbatches the ranks would wait for each other in a circle");
+    static constexpr auto fault = error_of<S>(Shape);
+    static_assert(fault != shape_error::ranks, "rheo: a schedule needs at least one rank");
+    static_assert(fault != shape_error::microbatches, "rheo: a step has no negative number of microbatches");
+    static_assert(fault != shape_error::chunks_not_taken, "rheo: this schedule has no choice of chunks per rank");
+    static_assert(fault != shape_error::group_not_taken, "rheo: this schedule has no groups of microbatches");
+    static_assert(fault != shape_error::slices_not_taken, "rheo: this schedule does not cut sequences into slices");
+    static_assert(fault != shape_error::counts, "rheo: chunks, group and slices count from one");
+    static_assert(fault != shape_error::odd_ranks, "rheo: this schedule runs in two directions and needs an even number of ranks");
+    static_assert(fault != shape_error::odd_microbatches, "rheo: this schedule runs in two directions and needs an even number of microbatches");
+    static_assert(fault != shape_error::odd_chunks, "rheo: a wave goes down the ranks and up again: it needs an even number of chunks per rank");
+    static_assert(fault != shape_error::fewer_than_twice_the_ranks, "rheo: this schedule needs at least twice as many microbatches as ranks");
+    static_assert(fault != shape_error::cyclic, "rheo: with this group of microbatches the ranks would wait for each other in a circle");
     static constexpr auto order = prove_order<S, Shape>();
     static_assert(order.is_complete, "rheo: this schedule leaves out an instruction, repeats one or puts it on a wrong rank");
     static_assert(order.is_ordered, "rheo: in this schedule ranks wait for each other in a circle: its compute order is cyclic");
     static constexpr bool ends = [] {
-        if constexpr (fault == shape_fault::none && order.is_complete && order.is_ordered) {
+        if constexpr (fault == shape_error::none && order.is_complete && order.is_ordered) {
             return deadlock_free<Transport>(Lowering::lowered(thaw(made<S, Shape>))).ok;
         } else {
             return true;

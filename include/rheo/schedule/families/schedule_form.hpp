@@ -62,7 +62,7 @@ constexpr possible_form form_of(any_schedule schedule, int ranks)
     auto const only = schedule->microbatches;
     for (int m = only > 0 ? only : 1; m <= std::max(only, 2 * ranks + 2); ++m) {
         schedule_shape const shape{.ranks = ranks, .microbatches = m};
-        if (fault_of(schedule, shape) == shape_fault::none) {
+        if (error_of(schedule, shape) == shape_error::none) {
             return {true, form_of(make_program(schedule, shape))};
         }
     }

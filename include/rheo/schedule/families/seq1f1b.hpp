@@ -21,7 +21,7 @@ struct seq1f1b {
 
     static constexpr schedule_options takes{.slices = true};
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

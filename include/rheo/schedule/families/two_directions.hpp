@@ -18,12 +18,12 @@
 namespace rheo::inline v0::detail {
 
 /// Two directions need an even number of ranks, and of microbatches.
-constexpr shape_fault two_directions_fault(schedule_shape shape)
+constexpr shape_error two_directions_error(schedule_shape shape)
 {
     if (shape.ranks % 2 != 0) {
-        return shape_fault::odd_ranks;
+        return shape_error::odd_ranks;
     }
-    return shape.microbatches % 2 != 0 ? shape_fault::odd_microbatches : shape_fault::none;
+    return shape.microbatches % 2 != 0 ? shape_error::odd_microbatches : shape_error::none;
 }
 
 /// The order of the slots for V-placed chunks; a microbatch's last stage begins its backward `turn` slots after the first forward.

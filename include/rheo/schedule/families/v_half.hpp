@@ -37,7 +37,7 @@ struct v_half {
         return with_weight_gradients(result, ranks);
     }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

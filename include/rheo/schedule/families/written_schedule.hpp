@@ -9,7 +9,7 @@
 
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/schedule/core/shape_fault.hpp"
+#include "rheo/schedule/core/shape_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,11 +26,11 @@ public:
     written_schedule& operator=(written_schedule const&) = delete;
 
 private:
-    static shape_fault fault_there(detail::schedule_family const& family, schedule_shape shape)
+    static shape_error fault_there(detail::schedule_family const& family, schedule_shape shape)
     {
         auto const& self = static_cast<written_schedule const&>(family);
         bool const same = shape.ranks == static_cast<int>(self.written_.rows.size()) && shape.microbatches == self.microbatches;
-        return same ? shape_fault::none : shape_fault::written_for_another_size;
+        return same ? shape_error::none : shape_error::written_for_another_size;
     }
     static rheo::program program_there(detail::schedule_family const& family, schedule_shape) { return static_cast<written_schedule const&>(family).written_; }
 

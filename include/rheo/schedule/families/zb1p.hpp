@@ -21,12 +21,12 @@ struct zb1p {
 
     /// `cyclic` for a group that is neither p <= g <= m with m mod g = 0 or >= p, nor found acyclic. Cost: for other groups, the check.
     template <class = void>
-    static constexpr shape_fault fault(schedule_shape shape)
+    static constexpr shape_error fault(schedule_shape shape)
     {
-        return detail::group_fault(shape, order<>);
+        return detail::group_error(shape, order<>);
     }
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

@@ -20,7 +20,7 @@ struct zb_v {
     static constexpr std::string_view source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6";
     static constexpr bool peaks_grow = true;
 
-    /// The compute program of a whole step. @pre fault_of says none
+    /// The compute program of a whole step. @pre error_of says none
     template <class = void>
     static constexpr rheo::program program(schedule_shape shape)
     {

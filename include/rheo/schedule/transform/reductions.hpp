@@ -148,26 +148,26 @@ constexpr verdict reductions_in_place(program const& p, units_by_stage const& un
                     ++h;
                 }
                 if (h == held.size() || posts[h]++ != 0) {
-                    return refused(h == held.size() ? program_fault::misplaced : program_fault::repeated, culprit);
+                    return refused(h == held.size() ? program_error::misplaced : program_error::repeated, culprit);
                 }
                 for (auto later = k + 1; later < row.size(); ++later) {
                     if (detail::adds_to(row[later], reduction_of(row[k]), units)) {
-                        return refused(program_fault::early, culprit);
+                        return refused(program_error::early, culprit);
                     }
                 }
             } else if (row[k].kind == instruction_kind::await_reduction) {
                 if (awaited == held.size() || held[awaited].unit != reduction_of(row[k])) {
-                    return refused(program_fault::misplaced, culprit);
+                    return refused(program_error::misplaced, culprit);
                 }
                 ++awaited;
             } else if (awaited != 0) {
-                return refused(program_fault::early, {pipeline_id{0}, static_cast<int>(position), row[k - 1]});
+                return refused(program_error::early, {pipeline_id{0}, static_cast<int>(position), row[k - 1]});
             }
         }
         for (std::size_t h = 0; h < held.size(); ++h) {
             if (posts[h] == 0 || h >= awaited) {
                 auto const kind = posts[h] == 0 ? instruction_kind::post_reduction : instruction_kind::await_reduction;
-                return refused(program_fault::missing,
+                return refused(program_error::missing,
                                {pipeline_id{0}, static_cast<int>(position), make_instruction(kind, stage_id{held[h].stage}, held[h].unit)});
             }
         }

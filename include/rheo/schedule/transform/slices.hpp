@@ -49,7 +49,7 @@ constexpr program with_slices(program const& p, int slices)
 /// True when the family cuts sequences by itself; one that is written for a fixed number of microbatches does not.
 constexpr bool cuts_sequences(any_schedule schedule)
 {
-    return schedule->microbatches == 0 && fault_of(schedule, {.ranks = 1, .microbatches = 1, .slices = 2}) != shape_fault::slices_not_taken;
+    return schedule->microbatches == 0 && error_of(schedule, {.ranks = 1, .microbatches = 1, .slices = 2}) != shape_error::slices_not_taken;
 }
 
 /// The shape in which the family is asked for on a grid of so many slices: it is told them when it cuts sequences by itself. 0: its own choice. @pre slices >= 0

@@ -16,7 +16,7 @@ using spelled = model<embedding<small>, transformer_block<small>, transformer_bl
 
 static_assert(describe<gpt>() == gpt_model(small) && describe<gpt>() == describe<spelled>());
 static_assert(described_model<gpt> && !described_model<int>);
-static_assert(check(describe<gpt>()) == model_fault{} && check(fused(describe<gpt>())) == model_fault{});
+static_assert(check(describe<gpt>()) == model_error{} && check(fused(describe<gpt>())) == model_error{});
 static_assert(fused(describe<gpt>()) != describe<gpt>());
 static_assert(gpt_model(small).layers[0].ordinal == 0 && gpt_model(small).layers[1].ordinal == 0 && gpt_model(small).layers[2].ordinal == 1);
 
@@ -29,24 +29,24 @@ constexpr model_description of(std::initializer_list<layer_description> layers)
     return result;
 }
 
-using enum model_fault::kind;
-static_assert(check({}) == model_fault{.what = empty});
-static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_fault{.what = does_not_read_tokens, .takes = 64});
+using enum model_error::kind;
+static_assert(check({}) == model_error{.what = empty});
+static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_error{.what = does_not_read_tokens, .takes = 64});
 static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) ==
-              model_fault{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
+              model_error{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
 static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) ==
-              model_fault{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
-static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_fault{.what = does_not_end_in_loss, .layer = 1, .gives = 64});
+              model_error{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_error{.what = does_not_end_in_loss, .layer = 1, .gives = 64});
 static_assert(check(of({embedding_layer(small), embedding_layer(small), classifier_layer(small)})).what == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), classifier_layer(small)})).what == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), embedding_layer(small), classifier_layer(small)})).layer == 2);
-static_assert(check(of({embedding_layer(small), classifier_layer(small)})) == model_fault{});
+static_assert(check(of({embedding_layer(small), classifier_layer(small)})) == model_error{});
 
 }  // namespace
 
 TEST_CASE("a fault is a sentence with its culprits")
 {
-    CHECK(to_string(model_fault{}).empty());
+    CHECK(to_string(model_error{}).empty());
     CHECK(to_string(check({})) == "a model needs at least one layer");
     CHECK(to_string(check(of({block_layer(small)}))) == "layer 0 must read tokens but takes 64 columns");
     CHECK(to_string(check(of({embedding_layer(small), block_layer(other)}))) == "layer 1 takes 32 columns but the layer before it gives 64");
@@ -64,7 +64,7 @@ TEST_CASE("a layer that does not fit, and a loss that knows fewer tokens, are fa
     auto fewer = small;
     fewer.vocabulary = 100;
     CHECK(to_string(check(of({embedding_layer(small), classifier_layer(fewer)}))) == "layer 1 has logits of 100 tokens, but the first layer reads 256");
-    CHECK(check(of({embedding_layer(fewer), classifier_layer(small)})) == model_fault{});
+    CHECK(check(of({embedding_layer(fewer), classifier_layer(small)})) == model_error{});
 }
 
 TEST_CASE("a GPT of any shape is a model, or is refused with a sentence")
@@ -76,7 +76,7 @@ TEST_CASE("a GPT of any shape is a model, or is refused with a sentence")
             shape.tied = tied;
             auto const m = gpt_model(shape);
             CHECK(m.layers.size() == static_cast<std::size_t>(blocks) + 2);
-            CHECK(check(m) == model_fault{});
+            CHECK(check(m) == model_error{});
             for (auto const& layer : fused(m).layers) {
                 CHECK(test::well_formed(layer));
             }

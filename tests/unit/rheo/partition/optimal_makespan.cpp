@@ -90,7 +90,7 @@ std::optional<answer> best_of_all(problem const& of)
     auto const all = of.request.nodes * per_node;
     for (int ranks = of.request.nodes; ranks <= all; ++ranks) {
         schedule_shape const shape{.ranks = ranks, .microbatches = of.request.microbatches};
-        if (fault_of(of.request.schedule, shape) != shape_fault::none) {
+        if (error_of(of.request.schedule, shape) != shape_error::none) {
             continue;
         }
         auto const p = make_program(of.request.schedule, shape);
@@ -220,7 +220,7 @@ TEST_CASE("what cannot be cut says why")
     CHECK(optimal_makespan(make_stage_prices(heavy, no_link), request).error == "no cuts found whose stages fit into the memory of their devices");
     request.schedule = chimera{};
     request.nodes = 3;
-    CHECK(optimal_makespan(prices, request).error == message_of(fault_of(request.schedule, {.ranks = 3, .microbatches = 4})));
+    CHECK(optimal_makespan(prices, request).error == message_of(error_of(request.schedule, {.ranks = 3, .microbatches = 4})));
     request.nodes = 0;
     CHECK_THROWS_AS(optimal_makespan(prices, request), precondition_error);
 }

@@ -55,7 +55,7 @@ TEST_CASE("the microbatches that fit are the largest number up to which all do")
             std::vector<int> devices;
             for (int m = 1; m <= most; ++m) {
                 schedule_shape const shape{.ranks = ranks, .microbatches = m};
-                if (fault_of(schedule, shape) != shape_fault::none) {
+                if (error_of(schedule, shape) != shape_error::none) {
                     continue;
                 }
                 auto const p = make_program(schedule, shape);

@@ -55,7 +55,7 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
                 for (int const ranks : {1, 2, 4}) {
                     microbatch_shape const shape{.sequences = 2, .tokens = 16, .slices = slices};
                     auto const asked = on_slices(family, {.ranks = ranks, .microbatches = 8}, slices);
-                    if (fault_of(family, asked) != shape_fault::none) {
+                    if (error_of(family, asked) != shape_error::none) {
                         continue;
                     }
                     auto const whole = with_slices(make_program(family, asked), slices);
@@ -113,7 +113,7 @@ TEST_CASE("a search finds cuts within just the memory that the best ones need, a
     for (auto const family : schedule_families()) {
         for (int const ranks : {1, 2}) {
             auto const asked = on_slices(family, {.ranks = ranks, .microbatches = 4}, 1);
-            if (fault_of(family, asked) != shape_fault::none || stages_per_copy(make_program(family, asked)) > prices.layers()) {
+            if (error_of(family, asked) != shape_error::none || stages_per_copy(make_program(family, asked)) > prices.layers()) {
                 continue;
             }
             for (bool const recompute : {false, true}) {

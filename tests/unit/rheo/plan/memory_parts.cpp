@@ -125,7 +125,7 @@ TEST_CASE("state is the collection's and what flows is what a replay holds, for 
         REQUIRE(found);
         for (int const ranks : {1, 2, 3}) {
             schedule_shape const asked{.ranks = ranks, .microbatches = 6};
-            if (fault_of(*found.schedule, asked) != shape_fault::none) {
+            if (error_of(*found.schedule, asked) != shape_error::none) {
                 continue;
             }
             auto const p = make_program(*found.schedule, asked);

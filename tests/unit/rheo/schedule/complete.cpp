@@ -21,11 +21,11 @@ TEST_CASE("leaving out any instruction, or doing any twice, is seen and named")
             auto less = whole;
             less.rows[r].erase(less.rows[r].begin() + static_cast<std::ptrdiff_t>(k));
             auto const missing = complete(less, 4);
-            CHECK(missing.fault == program_fault::missing);
+            CHECK(missing.fault == program_error::missing);
             CHECK(missing.culprits.front().what == whole.rows[r][k]);
             auto more = whole;
             more.rows[r].push_back(whole.rows[r][k]);
-            CHECK(complete(more, 4) == refused(program_fault::repeated, {pipeline_id{0}, static_cast<int>(r), whole.rows[r][k]}));
+            CHECK(complete(more, 4) == refused(program_error::repeated, {pipeline_id{0}, static_cast<int>(r), whole.rows[r][k]}));
         }
     }
 }
@@ -34,7 +34,7 @@ TEST_CASE("a backward may come in two parts, but not in two and a half")
 {
     CHECK(complete(from_text("0F0,0I0,0W0\n", {0}), 1));
     CHECK(complete(from_text("0F0,0I0\n", {0}), 1).message() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
-    CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_fault::repeated);
+    CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_error::repeated);
 }
 
 TEST_CASE("activations are held to the end of the backward, or to the weight gradient when that is on its own")
@@ -47,7 +47,7 @@ TEST_CASE("activations are held to the end of the backward, or to the weight gra
 
 TEST_CASE("a stage works where the placement says")
 {
-    CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 1}), 1).fault == program_fault::misplaced);
+    CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 1}), 1).fault == program_error::misplaced);
     CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 0}), 1));
 }
 
@@ -55,6 +55,6 @@ TEST_CASE("a backward that nobody asked for is too much")
 {
     std::vector<stage_work> const work{{microbatch_id{0}, stage_id{1}}};
     CHECK(complete(from_text("0F0\n1F0,1B0\n", {0, 1}), work));
-    CHECK(complete(from_text("0F0,0B0\n1F0,1B0\n", {0, 1}), work).fault == program_fault::repeated);
-    CHECK(complete(from_text("0F0\n1F0\n", {0, 1}), work).fault == program_fault::missing);
+    CHECK(complete(from_text("0F0,0B0\n1F0,1B0\n", {0, 1}), work).fault == program_error::repeated);
+    CHECK(complete(from_text("0F0\n1F0\n", {0, 1}), work).fault == program_error::missing);
 }

@@ -46,7 +46,7 @@ TEST_CASE("lazy lowering hangs for 1F1B from m >= p >= 2 on, and never for GPipe
             INFO(p << " x " << m);
             auto const lazy = lower_lazily(one_f_one_b::program({p, m}));
             if (p >= 2 && m >= p) {
-                CHECK(deadlock_free<rendezvous>(lazy).fault == program_fault::hang);
+                CHECK(deadlock_free<rendezvous>(lazy).fault == program_error::hang);
             }
             CHECK(deadlock_free<nonblocking>(lazy));
             CHECK(deadlock_free<rendezvous>(lower_lazily(gpipe::program({p, m}))));
@@ -67,10 +67,10 @@ TEST_CASE("published deadlocks are refused")
 {
     // pytorch/pytorch issue 172668, comments of January 2026: both ranks send first. The computations before are added.
     auto const first = from_text("0F1,0SEND_F1,2RECV_F0,2F0\n1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1\n", {0, 1, 0});
-    CHECK(deadlock_free<rendezvous>(first).fault == program_fault::crossed);
+    CHECK(deadlock_free<rendezvous>(first).fault == program_error::crossed);
     auto const both = from_text("0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0\n1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1\n", {0, 1, 0});
     auto const verdict = deadlock_free<rendezvous>(both);
-    CHECK(verdict.fault == program_fault::hang);
+    CHECK(verdict.fault == program_error::hang);
     CHECK(verdict.culprits.size() == 2);
     CHECK(verdict.message() == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
 }
@@ -79,22 +79,22 @@ TEST_CASE("a message that meets a receive of something else is named")
 {
     auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
     auto const verdict = deadlock_free<rendezvous>(p);
-    CHECK(verdict.fault == program_fault::crossed);
+    CHECK(verdict.fault == program_error::crossed);
     CHECK(verdict.message() == "a send meets a receive of something else: pipeline 0 rank 0 with 0SEND_F1, pipeline 0 rank 1 with 1RECV_F0");
     CHECK(deadlock_free<nonblocking>(p));  // with tags it is none
 }
 
 TEST_CASE("an instruction that means nothing on its rank is named, not run")
 {
-    CHECK(deadlock_free<rendezvous>(from_text("1F0\n\n", {0, 1})).fault == program_fault::misplaced);
-    CHECK(deadlock_free<rendezvous>(from_text("2F0\n\n", {0, 1})).fault == program_fault::misplaced);
-    CHECK(deadlock_free<rendezvous>(from_text("0F0,0SEND_B0\n\n", {0, 1})).fault == program_fault::misplaced);
-    CHECK(deadlock_free<rendezvous>(from_text("\n1F0,1SEND_F0\n", {0, 1})).fault == program_fault::misplaced);
+    CHECK(deadlock_free<rendezvous>(from_text("1F0\n\n", {0, 1})).fault == program_error::misplaced);
+    CHECK(deadlock_free<rendezvous>(from_text("2F0\n\n", {0, 1})).fault == program_error::misplaced);
+    CHECK(deadlock_free<rendezvous>(from_text("0F0,0SEND_B0\n\n", {0, 1})).fault == program_error::misplaced);
+    CHECK(deadlock_free<rendezvous>(from_text("\n1F0,1SEND_F0\n", {0, 1})).fault == program_error::misplaced);
 }
 
 TEST_CASE("a cyclic compute order is seen before lowering, and lowering refuses it")
 {
     auto const cyclic = from_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", {0, 1});
-    CHECK(dependencies_in_order(cyclic).fault == program_fault::hang);
+    CHECK(dependencies_in_order(cyclic).fault == program_error::hang);
     CHECK_THROWS_WITH(lower(cyclic), "the compute order of this program is cyclic: it cannot be lowered");
 }

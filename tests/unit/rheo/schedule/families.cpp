@@ -43,7 +43,7 @@ TEST_CASE("every family at every small size is complete, ordered, and sound once
         int made = 0;
         for (int ranks = 1; ranks <= 5; ++ranks) {
             for (int microbatches = 0; microbatches <= 10; ++microbatches) {
-                if (fault_of(family, {.ranks = ranks, .microbatches = microbatches}) != shape_fault::none) {
+                if (error_of(family, {.ranks = ranks, .microbatches = microbatches}) != shape_error::none) {
                     continue;
                 }
                 ++made;
@@ -69,7 +69,7 @@ TEST_CASE("a list of microbatches is done as deep as asked and no deeper")
         for (int round = 0; round < 200; ++round) {
             auto const ranks = 1 + round % 5;
             auto const count = round % 11;
-            if (fault_of(family, {.ranks = ranks, .microbatches = count}) != shape_fault::none) {
+            if (error_of(family, {.ranks = ranks, .microbatches = count}) != shape_error::none) {
                 continue;
             }
             auto const undisturbed = make_program(family, {.ranks = ranks, .microbatches = count});
@@ -102,7 +102,7 @@ TEST_CASE("where a family says so, no rank has less in flight with a further mic
             }
             std::vector<bytes> before(static_cast<std::size_t>(ranks));
             for (int m = 1; m <= 4 * ranks; ++m) {
-                if (fault_of(family, {.ranks = ranks, .microbatches = m}) != shape_fault::none) {
+                if (error_of(family, {.ranks = ranks, .microbatches = m}) != shape_error::none) {
                     continue;
                 }
                 auto const p = make_program(family, {.ranks = ranks, .microbatches = m});
@@ -209,10 +209,10 @@ TEST_CASE("interleaving: every known group is acyclic, and another one is accept
                     INFO("p " << p << " v " << v << " m " << m << " g " << g);
                     bool const known = p <= g && g <= m && (m % g == 0 || m % g >= p);
                     for (auto const& [order, fault] :
-                         {std::pair{interleaved::order(shape), fault_of<interleaved>(shape)}, std::pair{zb1p::order(shape), fault_of<zb1p>(shape)}}) {
+                         {std::pair{interleaved::order(shape), error_of<interleaved>(shape)}, std::pair{zb1p::order(shape), error_of<zb1p>(shape)}}) {
                         bool const acyclic = dependencies_in_order(order).ok;
                         CHECK((acyclic || !known));
-                        CHECK((fault == shape_fault::none) == acyclic);
+                        CHECK((fault == shape_error::none) == acyclic);
                         refused += acyclic ? 0 : 1;
                         others += acyclic && !known ? 1 : 0;
                     }

@@ -28,8 +28,8 @@ TEST_CASE("slices of a microbatch: forwards in order, backwards in reverse")
     CHECK(dependencies_in_order(sliced("0F0,0F1,0B1,0B0\n")));
     CHECK(complete(sliced("0F0,0F1,0B1,0B0\n"), 1));
     CHECK_FALSE(complete(sliced("0F0,0B0\n"), 1));
-    CHECK(dependencies_in_order(sliced("0F1,0F0,0B1,0B0\n")).fault == program_fault::hang);
-    CHECK(dependencies_in_order(sliced("0F0,0F1,0B0,0B1\n")).fault == program_fault::hang);
+    CHECK(dependencies_in_order(sliced("0F1,0F0,0B1,0B0\n")).fault == program_error::hang);
+    CHECK(dependencies_in_order(sliced("0F0,0F1,0B0,0B1\n")).fault == program_error::hang);
     CHECK_THROWS_WITH(lower(sliced("0F0,0F1,0B0,0B1\n")), "the compute order of this program is cyclic: it cannot be lowered");
 }
 
@@ -40,9 +40,9 @@ TEST_CASE("copies of the model: a microbatch stays in its copy, and nothing pass
     CHECK(dependencies_in_order(p));
     CHECK(complete(p, 2));
     auto across = from_text("0F0,0SEND_F0\n1RECV_F0,1F0,1SEND_F0\n", {0, 1, 0, 1});
-    CHECK(deadlock_free<rendezvous>(across).fault == program_fault::hang);  // nobody receives it
+    CHECK(deadlock_free<rendezvous>(across).fault == program_error::hang);  // nobody receives it
     across.copies = 2;
-    CHECK(deadlock_free<rendezvous>(across).fault == program_fault::misplaced);
+    CHECK(deadlock_free<rendezvous>(across).fault == program_error::misplaced);
     auto twice = from_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F0,2B0\n", {0, 1, 1, 0});
     twice.copies = 2;
     CHECK_FALSE(complete(twice, 1));  // one microbatch in both copies
@@ -60,9 +60,9 @@ TEST_CASE("an overlapped pair begins when both inputs are there and takes both t
     CHECK(times.rows[0].instructions[2].start == times.rows[0].instructions[3].start);
     CHECK(times.rows[0].instructions[2].end == times.rows[0].instructions[3].end);
     auto const early = from_text("(0F0;0B1)OVERLAP_F_B,0B0,0F1\n", {0});
-    CHECK(dependencies_in_order(early).fault == program_fault::hang);
+    CHECK(dependencies_in_order(early).fault == program_error::hang);
     program const alone{{0}, {{{instruction_kind::overlap, 0, 0}, {instruction_kind::forward, 0, 0}}}};
-    CHECK(dependencies_in_order(alone).fault == program_fault::misplaced);
+    CHECK(dependencies_in_order(alone).fault == program_error::misplaced);
 }
 
 TEST_CASE("two ranks that each send twice before they receive need queues of two places")

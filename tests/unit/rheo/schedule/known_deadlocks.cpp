@@ -133,7 +133,7 @@ TEST_CASE("the public file of known deadlocks holds these cases, and each is ref
         auto const p = program_of(read);
         CHECK_FALSE(deadlock_free<rendezvous>(p));
         auto const stuck = shortest_stuck_state<rendezvous_of_given>(p);
-        CHECK(stuck.fault == program_fault::hang);
+        CHECK(stuck.fault == program_error::hang);
         CHECK(stuck.culprits.size() == 2);
     }
 }

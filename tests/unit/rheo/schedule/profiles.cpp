@@ -154,7 +154,7 @@ TEST_CASE("the sizes that its tests use: every family that can be made is sound 
     for (auto const family : schedule_families()) {
         int made = 0;
         for (auto const& [p, m] : {std::array{4, 4}, {4, 8}, {4, 16}, {2, 2}, {2, 4}, {8, 4}, {8, 8}, {8, 16}}) {
-            if (fault_of(family, {p, m}) != shape_fault::none) {
+            if (error_of(family, {p, m}) != shape_error::none) {
                 continue;
             }
             ++made;

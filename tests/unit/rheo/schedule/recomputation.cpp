@@ -74,7 +74,7 @@ TEST_CASE("every family keeps its computations, ends, and holds no more with rec
         auto const schedule = *parse_schedule(name).schedule;
         for (int const ranks : {1, 2, 3, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};
-            if (fault_of(schedule, shape) != shape_fault::none) {
+            if (error_of(schedule, shape) != shape_error::none) {
                 continue;
             }
             auto const compute = make_program(schedule, shape);
@@ -163,13 +163,13 @@ TEST_CASE("a program that uses what it has evicted hangs, and the check names th
     for (auto const* text : {"0F0,0EVICT0,0B0\n", "0F0,0EVICT0,0EVICT0,0R0,0B0\n", "0F0,0R0,0B0\n", "0EVICT0,0F0,0R0,0B0\n", "0F0,0B0,0EVICT0,0R0\n"}) {
         INFO(text);
         auto const answer = deadlock_free<shared_memory>(test::from_text(text, {0}));
-        CHECK(answer.fault == program_fault::hang);
+        CHECK(answer.fault == program_error::hang);
         REQUIRE(answer.culprits.size() == 1);
     }
     auto const sends = test::from_text("0F0,0EVICT0,0SEND_F0\n1RECV_F0,1F0\n", {0, 1});
-    CHECK(deadlock_free<rendezvous>(sends).fault == program_fault::hang);
+    CHECK(deadlock_free<rendezvous>(sends).fault == program_error::hang);
     auto const neighbour = test::from_text("0F0,0EVICT0,1F0\n", {0, 0});
-    CHECK(deadlock_free<rendezvous>(neighbour).fault == program_fault::hang);
+    CHECK(deadlock_free<rendezvous>(neighbour).fault == program_error::hang);
 }
 
 TEST_CASE("under a cap the fewest ranks compute again, and a cap that is too small is said")

@@ -35,7 +35,7 @@ program two_and_three(int which)
     return with_reductions(lower(p), spread(6, 2 + which), 6);
 }
 
-bool move_is_seen(program p, std::size_t row, std::size_t from, std::size_t to, program_fault fault)
+bool move_is_seen(program p, std::size_t row, std::size_t from, std::size_t to, program_error fault)
 {
     auto const i = p.rows[row][from];
     p.rows[row].erase(p.rows[row].begin() + static_cast<std::ptrdiff_t>(from));
@@ -113,9 +113,9 @@ TEST_CASE("a missing post of one pipeline stops the other, too")
     std::erase(first.rows[0], instruction{instruction_kind::post_reduction, 0, 1});
     CHECK(deadlock_free<rendezvous>(std::vector{two_and_three(1)}));
     auto const verdict = deadlock_free<rendezvous>(std::vector{first, two_and_three(1)});
-    CHECK(verdict.fault == program_fault::hang);
+    CHECK(verdict.fault == program_error::hang);
     CHECK(verdict.culprits.size() == 2);
-    CHECK(reductions_in_place(first, spread(6, 2), 6).fault == program_fault::missing);
+    CHECK(reductions_in_place(first, spread(6, 2), 6).fault == program_error::missing);
 }
 
 TEST_CASE("a reduction in a wrong place is refused")
@@ -124,15 +124,15 @@ TEST_CASE("a reduction in a wrong place is refused")
     auto const& row = p.rows[0];
     auto const post = static_cast<std::size_t>(std::find(row.begin(), row.end(), instruction{instruction_kind::post_reduction, 0, 2}) - row.begin());
     CHECK(reductions_in_place(p, spread(6, 2), 6));
-    CHECK(move_is_seen(p, 0, post, 3, program_fault::early));
-    CHECK(move_is_seen(p, 0, row.size() - 1, row.size() - 2, program_fault::misplaced));
-    CHECK(move_is_seen(p, 0, row.size() - 4, 2, program_fault::early));
+    CHECK(move_is_seen(p, 0, post, 3, program_error::early));
+    CHECK(move_is_seen(p, 0, row.size() - 1, row.size() - 2, program_error::misplaced));
+    CHECK(move_is_seen(p, 0, row.size() - 4, 2, program_error::early));
     auto twice = p;
     twice.rows[0].insert(twice.rows[0].begin() + static_cast<std::ptrdiff_t>(post), row[post]);
-    CHECK(reductions_in_place(twice, spread(6, 2), 6).fault == program_fault::repeated);
+    CHECK(reductions_in_place(twice, spread(6, 2), 6).fault == program_error::repeated);
     auto alien = p;
     alien.rows[0].push_back({instruction_kind::await_reduction, 0, 5});
-    CHECK(reductions_in_place(alien, spread(6, 2), 6).fault == program_fault::misplaced);
+    CHECK(reductions_in_place(alien, spread(6, 2), 6).fault == program_error::misplaced);
 }
 
 TEST_CASE("the holders of a unit are read off the programs")

@@ -23,7 +23,7 @@ TEST_CASE("every family is complete and ends on a grid of slices")
         auto const schedule = *parse_schedule(name).schedule;
         for (int const ranks : {1, 2, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};
-            if (fault_of(schedule, shape) != shape_fault::none) {
+            if (error_of(schedule, shape) != shape_error::none) {
                 continue;
             }
             INFO(name << " on " << ranks);

@@ -110,7 +110,7 @@ TEST_CASE("a timeline of what hangs shows what ran before")
 {
     auto const p = lower_lazily(one_f_one_b::program({2, 2}));
     auto const times = make_timeline<rendezvous>(array_view{&p, 1}, {{unit_costs(2)}, {}});
-    CHECK(times.sound.fault == program_fault::hang);
+    CHECK(times.sound.fault == program_error::hang);
     CHECK(times.rows[0].instructions.size() == 3);
     CHECK_THROWS_WITH(makespan<rendezvous>(p, unit_costs(2)), "a program that hangs has no makespan");
 }

@@ -22,7 +22,7 @@ TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when 
         int seen = 0;
         for (int p = 2; p <= 6; ++p) {
             for (int m = p; m <= 2 * p + 3; ++m) {
-                if (fault_of(family, {p, m}) != shape_fault::none) {
+                if (error_of(family, {p, m}) != shape_error::none) {
                     continue;
                 }
                 ++seen;
@@ -61,7 +61,7 @@ TEST_CASE("messages in another order than they are received in: no depth helps, 
 {
     auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
     CHECK_FALSE(least_fifo_depth(p));
-    CHECK(deadlock_free(p, fifo{.depth = 9}).fault == program_fault::hang);
+    CHECK(deadlock_free(p, fifo{.depth = 9}).fault == program_error::hang);
     CHECK(deadlock_free<tagged>(p));
 }
 

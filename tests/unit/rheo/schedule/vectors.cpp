@@ -119,7 +119,7 @@ TEST_CASE("the listing of a reported stall passes rendezvous; with each receive 
             }
         }
     }
-    CHECK(deadlock_free<rendezvous>(late).fault == program_fault::hang);
+    CHECK(deadlock_free<rendezvous>(late).fault == program_error::hang);
 }
 
 TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be accepted")
@@ -132,7 +132,7 @@ TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be acc
         for (auto const name : {"interleaved", "looped-bfs", "zb1p"}) {
             auto const family = *parse_schedule(name).schedule;
             schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = chunks};
-            REQUIRE(fault_of(family, shape) == shape_fault::none);
+            REQUIRE(error_of(family, shape) == shape_error::none);
             auto const program = make_program(family, shape);
             CHECK(complete(program, m));
             CHECK(deadlock_free<rendezvous>(lower(program)));

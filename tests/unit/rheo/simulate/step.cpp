@@ -89,7 +89,7 @@ TEST_CASE("a step that hangs is rehearsed up to its stuck state")
     auto step = test::two_and_three();
     step.pipelines[1].program = lower_lazily(one_f_one_b::program({3, 4}));
     auto const result = rehearse_step<rendezvous>(step);
-    CHECK(result.sound.fault == program_fault::hang);
+    CHECK(result.sound.fault == program_error::hang);
     for (auto const& e : result.events) {
         CHECK(e.what != activity::decide);
     }

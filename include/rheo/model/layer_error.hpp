@@ -16,7 +16,7 @@
 namespace rheo::inline v0 {
 
 /// Empty: there is none.
-using layer_fault = fixed_text<240>;
+using layer_error = fixed_text<240>;
 
 namespace detail {
 
@@ -24,13 +24,13 @@ namespace detail {
 /// this of each layer type.
 struct layer_judge {
     layer_description const& layer;
-    layer_fault fault{};
+    layer_error fault{};
 
-    constexpr layer_fault& operation(std::size_t o)
+    constexpr layer_error& operation(std::size_t o)
     {
         return fault << "operation " << static_cast<std::int64_t>(o) << " (" << name_of(layer.ops[o].kind) << ") ";
     }
-    constexpr layer_fault& add_shape(tensor_shape shape, bool any_rows = false)
+    constexpr layer_error& add_shape(tensor_shape shape, bool any_rows = false)
     {
         if (any_rows) {
             fault << "n";
@@ -301,7 +301,7 @@ struct layer_judge {
 
 /// What is wrong with the layer's operations, against its slots and parameters and in their order; empty: nothing. Cost: operations x parameters.
 template <class = void>
-constexpr layer_fault fault_of(layer_description const& layer)
+constexpr layer_error error_of(layer_description const& layer)
 {
     detail::layer_judge judge{layer};
     static_cast<void>(judge.is_wrong());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each way in which an operation can misfit its layer has its sentence; every layer of the library, fused or not, has none; and what the
 // sentences guard is all there is: a layer that is changed in any one number is refused, or means another model that is as sound.
-#include "rheo/model/layer_fault.hpp"
+#include "rheo/model/layer_error.hpp"
 
 #include <string>
 
@@ -16,16 +16,16 @@ namespace {
 constexpr gpt_shape shape{.vocabulary = 64, .context = 16, .width = 24, .heads = 4, .blocks = 2};
 constexpr llama_shape llama{.vocabulary = 64, .context = 16, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 40};
 
-static_assert(fault_of(block_layer(shape)).empty() && fault_of(fused(block_layer(shape))).empty());
-static_assert(fault_of(embedding_layer(shape)).empty() && fault_of(classifier_layer(shape)).empty() && fault_of(fused(classifier_layer(shape))).empty());
-static_assert(fault_of(llama_block_layer(llama)).empty() && fault_of(fused(llama_block_layer(llama))).empty());
-static_assert(fault_of(llama_embedding_layer(llama)).empty() && fault_of(fused(llama_classifier_layer(llama))).empty());
+static_assert(error_of(block_layer(shape)).empty() && error_of(fused(block_layer(shape))).empty());
+static_assert(error_of(embedding_layer(shape)).empty() && error_of(classifier_layer(shape)).empty() && error_of(fused(classifier_layer(shape))).empty());
+static_assert(error_of(llama_block_layer(llama)).empty() && error_of(fused(llama_block_layer(llama))).empty());
+static_assert(error_of(llama_embedding_layer(llama)).empty() && error_of(fused(llama_classifier_layer(llama))).empty());
 
 template <class Change>
 std::string fault(layer_description layer, Change const& change)
 {
     change(layer);
-    auto const found = fault_of(layer);
+    auto const found = error_of(layer);
     CHECK(found.size < sizeof found.letters);  // nothing is cut
     return std::string{found.view()};
 }
@@ -114,7 +114,7 @@ TEST_CASE("a gradient that would be missing or written over")
         }
         add_op(layer, tail(first, first_reads, 1));
         add_op(layer, tail(second, second_reads, 2));
-        return std::string{fault_of(layer).view()};
+        return std::string{error_of(layer).view()};
     };
     CHECK(with(op_kind::gelu, 0, op_kind::gelu, 1, 2).empty());
     CHECK(with(op_kind::gelu, 0, op_kind::gelu, 0, 2) == "operation 0 (gelu) writes slot 1, which nothing reads: it would have no gradient");
@@ -133,7 +133,7 @@ TEST_CASE("a gradient that would be missing or written over")
         add_op(layer, {.kind = op_kind::residual_add, .x = {1, 2}, .z = {3, no_slot}, .in_width = 24, .out_width = 24});
         return layer;
     };
-    CHECK(fault_of(shared(op_kind::linear)).empty());  // its part is added to the gelu's
+    CHECK(error_of(shared(op_kind::linear)).empty());  // its part is added to the gelu's
     CHECK(fault(shared(op_kind::gelu), [](auto&) {}) ==
           "operation 0 (gelu) reads slot 0, which is read again: linear, unembed and norms can share what they read, and come before the one that cannot");
     CHECK(
@@ -159,7 +159,7 @@ TEST_CASE("a gradient that would be missing or written over")
     add_slot(last, 24);
     add_op(last, {.kind = op_kind::attention, .x = {0, no_slot}, .z = {1, no_slot}, .in_width = 72, .out_width = 24, .heads = 4});
     add_op(last, {.kind = op_kind::cross_entropy, .x = {1, no_slot}, .in_width = 24});
-    CHECK(fault_of(last).view() == "operation 0 (attention) writes slot 1, where the loss leaves its gradient, but the backward needs what was there");
+    CHECK(error_of(last).view() == "operation 0 (attention) writes slot 1, where the loss leaves its gradient, but the backward needs what was there");
 }
 
 TEST_CASE("whatever number of a layer's operations is changed, the layer is refused or as sound as before")
@@ -173,7 +173,7 @@ TEST_CASE("whatever number of a layer's operations is changed, the layer is refu
                     auto& op = changed.ops[o];
                     int* const numbers[] = {&op.x[0], &op.x[1], &op.z[0], &op.z[1], &op.parameters[0], &op.parameters[1], &op.in_width, &op.out_width};
                     *numbers[field] += step;
-                    bool const is_sound = fault_of(changed).empty();
+                    bool const is_sound = error_of(changed).empty();
                     refused += is_sound ? 0 : 1;
                     if (is_sound) {
                         INFO("operation " << o << " field " << field << " step " << step);

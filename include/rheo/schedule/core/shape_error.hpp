@@ -15,7 +15,7 @@
 
 namespace rheo::inline v0 {
 
-enum class shape_fault : std::uint8_t {
+enum class shape_error : std::uint8_t {
     none,
     ranks,
     microbatches,
@@ -33,7 +33,7 @@ enum class shape_fault : std::uint8_t {
 
 namespace detail {
 
-inline constexpr std::array fault_messages{
+inline constexpr std::array error_messages{
     "the schedule can be made",
     "a schedule needs at least one rank",
     "a step has no negative number of microbatches",
@@ -52,7 +52,7 @@ inline constexpr std::array fault_messages{
 template <std::size_t Fault>
 constexpr auto stated_fault()
 {
-    constexpr std::string_view message = fault_messages[Fault];
+    constexpr std::string_view message = error_messages[Fault];
     return stated<message.size()>{message.data()};
 }
 
@@ -70,14 +70,14 @@ constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
 
 /// Throws the sentence of a fault; in a constant expression the compiler shows its words.
 template <class = void>
-constexpr void expect_none(shape_fault fault)
+constexpr void expect_none(shape_error fault)
 {
-    expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<fault_messages.size() - 1>{});
+    expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<error_messages.size() - 1>{});
 }
 
 }  // namespace detail
 
 /// The sentence of a fault.
-constexpr char const* message_of(shape_fault fault) { return detail::fault_messages[static_cast<std::size_t>(fault)]; }
+constexpr char const* message_of(shape_error fault) { return detail::error_messages[static_cast<std::size_t>(fault)]; }
 
 }  // namespace rheo::inline v0
