@@ -111,7 +111,7 @@ void measure(arguments const& wanted_by_user)
 {
     auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1});
     auto const ranks = static_cast<int>(members.members.size());
-    auto const me = members.me;
+    auto const self = members.self;
 
     run_config config;
     config.model = {.vocabulary = 256, .context = 8, .width = 8, .heads = 1, .blocks = wanted_by_user.blocks};
@@ -130,16 +130,16 @@ void measure(arguments const& wanted_by_user)
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_back_end on{1};
-    records silent{(folder / "silent").string(), me, false, true};
-    records tracing{(folder / "tracing").string(), me, true, true};
-    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, me}, &on};
+    records silent{(folder / "silent").string(), self, false, true};
+    records tracing{(folder / "tracing").string(), self, true, true};
+    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});
     }
-    worker w{about, first.what, me, resident};
+    worker w{about, first.what, self, resident};
     auto const place = w.place();
     auto const programs = programs_of(first.what, about.units, about.layers());
     auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
@@ -235,7 +235,7 @@ void measure(arguments const& wanted_by_user)
                                            [&] {
                                                for (int i = 0; i < many; ++i) {
                                                    auto const now = about.clock.now();
-                                                   tracing.event({.rank = me,
+                                                   tracing.event({.rank = self,
                                                                   .what = activity::forward,
                                                                   .pipeline = place.pipeline,
                                                                   .stage = stage_id{place.position},
@@ -257,8 +257,8 @@ void measure(arguments const& wanted_by_user)
     });
 
     constexpr int stream = 4096;
-    double const message = ranks < 2 || me.value > 1 ? 0 : microseconds_each(stream, [&] {
-        rank_id const other{1 - me.value};
+    double const message = ranks < 2 || self.value > 1 ? 0 : microseconds_each(stream, [&] {
+        rank_id const other{1 - self.value};
         constexpr int burst = 16;
         std::vector<float> sent(8);
         std::vector<std::vector<float>> received(burst, std::vector<float>(8));
@@ -293,13 +293,13 @@ void measure(arguments const& wanted_by_user)
     };
     for (int sender = 0; sender < ranks; ++sender) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (sender != me.value) {
+        if (sender != self.value) {
             continue;
         }
         if (wanted_by_user.json) {
             nlohmann::ordered_json const object{{"bench", "instruction_overhead"},
                                                 {"ranks", ranks},
-                                                {"rank", me.value},
+                                                {"rank", self.value},
                                                 {"instructions", instructions},
                                                 {"uses", layers.uses().size()},
                                                 {"worker_us", booked},
@@ -316,7 +316,7 @@ void measure(arguments const& wanted_by_user)
                                                 {"message_us", message}};
             fmt::print("{}\n", object.dump());
         } else {
-            fmt::print("rank {} of {}: {} instructions, microseconds per instruction, {}\n", me.value, ranks, instructions,
+            fmt::print("rank {} of {}: {} instructions, microseconds per instruction, {}\n", self.value, ranks, instructions,
                        ranks == 1 ? "processor time" : "without waits for the other rank");
             for (auto const& [what, microseconds] : table) {
                 fmt::print("  {:<36}{:>9.3f}\n", what, microseconds);

@@ -68,9 +68,9 @@ int main(int argc, char** argv)
         double first = 0;
         MPI_Reduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, 0, survivors);
         MPI_Reduce(mine.data(), &first, 1, MPI_DOUBLE, MPI_MIN, 0, survivors);
-        int me = 0;
-        MPI_Comm_rank(survivors, &me);
-        if (me == 0) {
+        int self = 0;
+        MPI_Comm_rank(survivors, &self);
+        if (self == 0) {
             std::printf("{\"ranks\":%d,\"first_notice_s\":%.6f,\"last_notice_s\":%.6f,\"revoke_s\":%.6f,\"agree_s\":%.6f,\"shrink_s\":%.6f,\"total_s\":%.6f}\n",
                         size, first, most[0], most[1], most[2], most[3], most[4]);
             std::fflush(stdout);
@@ -78,7 +78,7 @@ int main(int argc, char** argv)
         code = 0;
         int done = 1;
         MPIX_Comm_agree(survivors, &done);  // MPI_Finalize may hang after a failure: leave together, the reporter last
-        if (me == 0) {
+        if (self == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds{300});
         }
     }

@@ -68,15 +68,15 @@ public:
         }
         compute_ = std::move(made.compute);
         data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
-        silent_ = std::make_unique<records>(scratch.string(), members.me, false, true);
-        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.me}, &on_});
+        silent_ = std::make_unique<records>(scratch.string(), members.self, false, true);
+        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &on_});
         resident_ = std::make_unique<resident_state>(about_->state, on_);
         initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1);
         std::fill(resident_->scales.begin(), resident_->scales.end(), 20);
         for (std::size_t u = 0; u < about_->state.uses.size(); ++u) {
             resident_->accumulator(use_id{static_cast<std::int32_t>(u)});
         }
-        worker_ = std::make_unique<worker>(*about_, plan_, members.me, *resident_);
+        worker_ = std::make_unique<worker>(*about_, plan_, members.self, *resident_);
         costs_ = even_costs(compute_, {unit, unit * 2.0, unit, unit, {}, {}});
         worker_->computed = [this](instruction i, seconds since) {
             if (waits_) {
@@ -90,7 +90,7 @@ public:
         auto const made_here = worker_->stages();
         std::size_t next = 0;
         for (int s = 0; s < static_cast<int>(costs_.size()); ++s) {
-            if (rank_of(plan_.pipelines.front(), stage_id{s}) == members.me) {
+            if (rank_of(plan_.pipelines.front(), stage_id{s}) == members.self) {
                 here.emplace(s, made_here[next++]);
             }
         }

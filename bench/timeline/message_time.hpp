@@ -20,7 +20,7 @@ namespace bench {
 inline rheo::seconds message_time(rheo::mpi::messenger& messages, rheo::launch_clock const& clock, rheo::bytes size)
 {
     constexpr int times = 10;
-    auto const me = messages.members().me.value;
+    auto const self = messages.members().self.value;
     auto const busy = [&](double how_long) {
         for (auto const end = clock.now().count + how_long; clock.now().count < end;) {
         }
@@ -32,14 +32,14 @@ inline rheo::seconds message_time(rheo::mpi::messenger& messages, rheo::launch_c
         int const from = k % 2;
         double span[2] = {0, 0};  // the call, the end
         MPI_Barrier(MPI_COMM_WORLD);
-        if (me == from) {
+        if (self == from) {
             busy(3e-3);
             std::fill(data.begin(), data.end(), 0.01F);
             span[0] = clock.now().count;
             auto const sent = messages.send(rheo::rank_id{1 - from}, rheo::mpi::channel::activation, k, std::span<float const>{data});
             busy(2e-3);
             messages.wait(sent);
-        } else if (me == 1 - from) {
+        } else if (self == 1 - from) {
             messages.wait(messages.receive(rheo::rank_id{from}, rheo::mpi::channel::activation, k, std::span{data}));
             span[1] = clock.now().count;
         }

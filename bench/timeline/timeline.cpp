@@ -316,7 +316,7 @@ void measure_all(arguments const& wanted)
 {
     auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1});
     auto const found = measured_in_turns(wanted, members);
-    if (members.me.value == 0) {
+    if (members.self.value == 0) {
         print(wanted, static_cast<int>(members.members.size()), found);
     }
 }

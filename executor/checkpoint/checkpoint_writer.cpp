@@ -47,11 +47,11 @@ std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vect
     return writers;
 }
 
-checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id me, step_id step, generation_id generation)
+checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation)
 {
-    checkpoint_part part{me, step, generation, {}};
+    checkpoint_part part{self, step, generation, {}};
     for (tensor_id t{0}; at(t) < writers.size(); ++t) {
-        if (writers[at(t)] == me) {
+        if (writers[at(t)] == self) {
             part.tensors.push_back({t, state.info(t).name, state.info(t).shape, values_of(state.on(), state.tensor(t))});
         }
     }

@@ -53,7 +53,7 @@ struct checkpoint_part {
 std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vector<rank_id>> const& holders);
 
 /// Copies the tensors that `me` has to write. Cost: 12 bytes read and written per element.
-checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id me, step_id step, generation_id generation);
+checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation);
 
 /// What the rank that publishes adds to the parts.
 struct checkpoint_publication {

@@ -76,13 +76,13 @@ power::device_result<opened_device> open_device(power_config const& config, int 
 
 }  // namespace
 
-power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id me, int place)
+power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id self, int place)
 {
     std::unique_ptr<rank_device> device{new rank_device};
     auto& d = *device;
     d.layers_ = layers;
     if (config.device == "emulated") {
-        d.emulated_.emplace(layers, power::emulated_options{.rank = me,
+        d.emulated_.emplace(layers, power::emulated_options{.rank = self,
                                                             .blocking = blocking_of(layers, {config.blocking_w}),
                                                             .switch_latency = {config.switch_latency_s},
                                                             .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});

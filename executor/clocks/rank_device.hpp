@@ -29,7 +29,7 @@ public:
     /// The device that the config asks for. @param layers power.profile as read; without rows no clock is touched
     /// @param place_on_host of the rank among those of its host: which of several devices is its own
     /// @return or the sentence why there is none. @pre check(config) found nothing, power.device is not none
-    static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id me, int place_on_host);
+    static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id self, int place_on_host);
 
     /// Whether clocks follow plans here.
     bool sets_clocks() const { return emulated_ || setter_; }

@@ -110,7 +110,7 @@ parsed_fault parse_fault(std::string_view text)
 void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) const
 {
     for (auto const& fault : faults_) {
-        if (fault.kind < fault_kind::drain && fault.rank == me_ && fault.step == step && !fault.writing && fault.phase == phase &&
+        if (fault.kind < fault_kind::drain && fault.rank == self_ && fault.step == step && !fault.writing && fault.phase == phase &&
             fault.attempt.value_or(attempt) == attempt) {
             strike(fault, attempt, fault_phase_names[static_cast<std::size_t>(phase)]);
         }
@@ -119,14 +119,14 @@ void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) con
 
 bool fault_injector::leaves(step_id step) const
 {
-    return std::any_of(faults_.begin(), faults_.end(), [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == me_ && f.step <= step; });
+    return std::any_of(faults_.begin(), faults_.end(), [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == self_ && f.step <= step; });
 }
 
 double fault_injector::slowness(step_id step) const
 {
     double factor = 1.0;
     for (auto const& fault : faults_) {
-        if (fault.kind == fault_kind::slow && fault.rank == me_ && fault.step <= step && step <= fault.until) {
+        if (fault.kind == fault_kind::slow && fault.rank == self_ && fault.step <= step && step <= fault.until) {
             factor = std::max(factor, fault.factor);
         }
     }
@@ -136,7 +136,7 @@ double fault_injector::slowness(step_id step) const
 void fault_injector::at(checkpoint_point point, step_id of_checkpoint) const
 {
     for (auto const& fault : faults_) {
-        if (fault.rank == me_ && fault.step == of_checkpoint && fault.writing == point) {
+        if (fault.rank == self_ && fault.step == of_checkpoint && fault.writing == point) {
             strike(fault, attempt_id{0}, checkpoint_point_names[static_cast<std::size_t>(point)]);
         }
     }

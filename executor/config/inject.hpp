@@ -64,7 +64,7 @@ parsed_fault parse_fault(std::string_view text);
 class fault_injector {
 public:
     fault_injector() = default;
-    fault_injector(std::vector<fault> faults, rank_id me) : faults_{std::move(faults)}, me_{me} {}
+    fault_injector(std::vector<fault> faults, rank_id self) : faults_{std::move(faults)}, self_{self} {}
 
     /// Ends, stops or hangs this process when a fault says so.
     void at(fault_phase phase, step_id step, attempt_id attempt) const;
@@ -78,7 +78,7 @@ public:
 
 private:
     std::vector<fault> faults_;
-    rank_id me_;
+    rank_id self_;
 };
 
 }  // namespace rheo::inline v0

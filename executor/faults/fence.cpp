@@ -95,8 +95,8 @@ bool write_all(int descriptor, std::string const& text)
 
 }  // namespace
 
-fence::fence(std::filesystem::path folder, rank_id me)
-    : folder_{std::move(folder)}, me_{me}, room_{".after." + std::to_string(me.value)}, descriptor_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}
+fence::fence(std::filesystem::path folder, rank_id self)
+    : folder_{std::move(folder)}, self_{self}, room_{".after." + std::to_string(self.value)}, descriptor_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}
 {
     if (descriptor_ < 0) {
         throw folder_error{"cannot open the run folder " + folder_.string() + ": " + std::strerror(errno)};
@@ -160,7 +160,7 @@ bool fence::link(link_generation const& what)
 /// The lowest member removes what dead ranks left. @returns true
 bool fence::linked_by_member(link_generation const& what) const
 {
-    if (me_ == what.members.front()) {
+    if (self_ == what.members.front()) {
         remove_unlinked(folder_, what);
     }
     return true;
@@ -191,6 +191,6 @@ generation_id last_generation(std::filesystem::path const& folder)
     return last;
 }
 
-bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me) { return fence{folder, me}.link(what); }
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id self) { return fence{folder, self}.link(what); }
 
 }  // namespace rheo::inline v0

@@ -31,7 +31,7 @@ struct folder_not_writable : folder_error {
 class fence {
 public:
     /// @throws folder_error
-    fence(std::filesystem::path folder, rank_id me);
+    fence(std::filesystem::path folder, rank_id self);
     ~fence();
     fence(fence const&) = delete;
     fence& operator=(fence const&) = delete;
@@ -50,7 +50,7 @@ private:
     bool linked_by_member(link_generation const& what) const;
 
     std::filesystem::path folder_;
-    rank_id me_;
+    rank_id self_;
     std::string room_;     ///< the name of this rank's file
     int descriptor_ = -1;  ///< of the folder
 };
@@ -59,6 +59,6 @@ private:
 generation_id last_generation(std::filesystem::path const& folder);
 
 /// fence::link, once. @throws folder_error
-bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id me);
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id self);
 
 }  // namespace rheo::inline v0

@@ -49,7 +49,7 @@ std::uint64_t own_pid_namespace()
 
 }  // namespace
 
-watchdog::watchdog(watchdog_config const& config, rank_id me) : config_{config}, me_{me}
+watchdog::watchdog(watchdog_config const& config, rank_id self) : config_{config}, self_{self}
 {
     thread_ = background_thread([this] { run(); });
 }
@@ -84,13 +84,13 @@ void watchdog::join_host(std::uint64_t launch, int ranks)
         ::close(file);
     }
     if (memory == MAP_FAILED) {
-        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", me_.value, std::strerror(error)));
+        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", self_.value, std::strerror(error)));
         return;
     }
     slots_ = static_cast<slot*>(memory);
     count_ = count;
     others_.assign(count, {});
-    auto& mine = slots_[at(me_)];
+    auto& mine = slots_[at(self_)];
     mine.pid_namespace = own_pid_namespace();
     mine.started = state_of(::getpid()).started;
     mine.pid = ::getpid();
@@ -108,7 +108,7 @@ void watchdog::all_joined()
 void watchdog::leave_host()
 {
     if (slots_ != nullptr) {
-        slots_[at(me_)].pid = 0;
+        slots_[at(self_)].pid = 0;
         ::munmap(slots_, count_ * sizeof(slot));
         slots_ = nullptr;
         count_ = 0;
@@ -122,8 +122,8 @@ void watchdog::leave_host()
 void watchdog::shows(joules counted) noexcept
 {
     if (slots_ != nullptr) {
-        slots_[at(me_)].counted.store(counted.count, std::memory_order_relaxed);
-        slots_[at(me_)].shows.store(true, std::memory_order_release);
+        slots_[at(self_)].counted.store(counted.count, std::memory_order_relaxed);
+        slots_[at(self_)].shows.store(true, std::memory_order_release);
     }
 }
 
@@ -162,18 +162,18 @@ void watchdog::look_at_own(seconds passed)
         auto const code = code_of_end_.load(std::memory_order_relaxed);
         if (config_.factor > 0 && code >= 0 && blocked > deadline) {
             say(fmt::format("rank {}: the other ranks have not ended within {:.1f} s: the rank ends without them; all that it had to write is written",
-                            me_.value, blocked.count));
+                            self_.value, blocked.count));
             ::_exit(code);
         }
         if (config_.factor > 0 && blocked > longest_wait_of(deadline)) {
             say(fmt::format("rank {}: an agreement with the other ranks has taken {:.1f} s, which none can take as long as ranks live: the rank ends itself",
-                            me_.value, blocked.count));
+                            self_.value, blocked.count));
             ::kill(::getpid(), SIGKILL);
         }
         return;
     }
     if (config_.factor > 0 && still > deadline) {
-        say(fmt::format("rank {}: an operation has taken {:.1f} s, its deadline is {:.1f} s: the rank ends itself", me_.value, still.count, deadline.count));
+        say(fmt::format("rank {}: an operation has taken {:.1f} s, its deadline is {:.1f} s: the rank ends itself", self_.value, still.count, deadline.count));
         ::kill(::getpid(), SIGKILL);
     }
 }
@@ -183,12 +183,12 @@ void watchdog::look_at_others(seconds passed)
     if (slots_ == nullptr) {
         return;
     }
-    auto& mine = slots_[at(me_)];
+    auto& mine = slots_[at(self_)];
     mine.count.fetch_add(1, std::memory_order_relaxed);
     // Each rank looks at those after it, round the circle, up to the first that counts: that one looks further. So a stopped rank
     // is seen by the nearest living one before it, and the looks of all together are as many as the ranks.
     for (std::size_t distance = 1; distance < count_; ++distance) {
-        auto const r = (at(me_) + distance) % count_;
+        auto const r = (at(self_) + distance) % count_;
         auto& other = slots_[r];
         if (other.pid.load() == 0 || other.pid_namespace != mine.pid_namespace) {
             continue;
@@ -224,7 +224,7 @@ void watchdog::judge(std::size_t r, other_rank& watched)
     watched.was_stopped = false;
     watched.counts.forgive();
     if (state.letter == 'T' && kill_exactly(pid, other.started)) {  // not t: somebody looks at it with a debugger
-        say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", me_.value, r, pid, still.count));
+        say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", self_.value, r, pid, still.count));
     }
 }
 

@@ -61,7 +61,7 @@ constexpr seconds longest_wait_of(seconds deadline) { return {10 * deadline.coun
 class watchdog {
 public:
     /// Starts the thread, which watches this rank only.
-    watchdog(watchdog_config const& config, rank_id me);
+    watchdog(watchdog_config const& config, rank_id self);
     ~watchdog();  ///< the others of the host no longer expect this rank to count
     watchdog(watchdog const&) = delete;
     watchdog& operator=(watchdog const&) = delete;
@@ -128,7 +128,7 @@ private:
     void leave_host();
 
     watchdog_config config_;
-    rank_id me_;
+    rank_id self_;
     std::atomic<std::uint64_t> signs_{0};
     std::atomic<int> waiting_{0};
     std::atomic<int> code_of_end_{-1};

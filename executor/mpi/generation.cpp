@@ -32,7 +32,7 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs)
     first.spare_comms = communicator_pool{caller, pairs};
     first.comms = first.spare_comms.take();
     first.members = first.comms.initial_ranks;
-    first.me = rank_id{first.recovery().rank()};
+    first.self = rank_id{first.recovery().rank()};
     return first;
 }
 
@@ -40,7 +40,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
 {
     generation next;
     next.id = generation_id{last.id.value + 1};
-    next.me = last.me;
+    next.self = last.self;
     next.spare_comms = std::move(last.spare_comms);
     next.comms = next.spare_comms.take();
     // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
@@ -51,7 +51,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
             next.members.push_back(next.comms.initial_ranks[position]);
         }
     }
-    if (!next.has(next.me)) {
+    if (!next.has(next.self)) {
         throw left_behind{"the other ranks hold this one for lost and go on without it"};
     }
     // Those that were agreed on as lost are acknowledged, once this rank, too, has heard of each of them.
@@ -74,7 +74,7 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
         agree(last.recovery(), vote);
     }
     auto const pair = last.spare_comms.take();
-    auto const lives = agree_on_survivors(known_alive(pair.recovery, pair.initial_ranks, {last.me}), [&](int bits) { return agree(pair.recovery, bits).bits; });
+    auto const lives = agree_on_survivors(known_alive(pair.recovery, pair.initial_ranks, {last.self}), [&](int bits) { return agree(pair.recovery, bits).bits; });
     auto const failed = get_failed(pair.recovery);
     int lowest = 0;
     while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {

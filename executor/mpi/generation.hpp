@@ -17,7 +17,7 @@ namespace rheo::inline v0::mpi {
 struct generation {
     generation_id id;
     std::vector<rank_id> members;  ///< who lives, ascending
-    rank_id me;
+    rank_id self;
     communicator_pair comms;
     communicator_pool spare_comms;  ///< of the generations to come
 

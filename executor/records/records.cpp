@@ -156,14 +156,14 @@ struct records::impl {
 records::records(std::string const& folder, rank_id rank, bool trace, bool quiet)
     : impl_{std::make_unique<impl>(impl{.folder = folder, .rank = rank, .quiet = quiet, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
 {
-    auto& me = *impl_;
-    make_record_folder(me.folder + "/ranks");
-    me.write_rank_file(json::object());
+    auto& self = *impl_;
+    make_record_folder(self.folder + "/ranks");
+    self.write_rank_file(json::object());
     if (trace) {
-        make_record_folder(me.folder + "/trace");
-        me.trace = appended_file{trace_file(me.folder, rank)};
+        make_record_folder(self.folder + "/trace");
+        self.trace = appended_file{trace_file(self.folder, rank)};
     }
-    me.rewrites = people_watch();
+    self.rewrites = people_watch();
 }
 
 records::~records()
@@ -250,28 +250,28 @@ void records::flush()
 
 void records::finish(final_record const& record)
 {
-    auto& me = *impl_;
-    me.flush_trace();
-    if (!me.is_reporter) {
+    auto& self = *impl_;
+    self.flush_trace();
+    if (!self.is_reporter) {
         return;
     }
     auto end = to_json(record, {});
     end.erase("recoveries");
-    me.write(end);
-    auto const report = to_json(record, me.recoveries);
+    self.write(end);
+    auto const report = to_json(record, self.recoveries);
     auto const text = report.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
     std::string missing;
     try {
-        write_whole(me.folder + "/report.json", text);
+        write_whole(self.folder + "/report.json", text);
     } catch (records_error const& error) {
         missing = error.what();
     }
-    me.close_line();
-    if (!me.quiet) {
-        fmt::print("{}", final_table(record, me.recoveries));
+    self.close_line();
+    if (!self.quiet) {
+        fmt::print("{}", final_table(record, self.recoveries));
         std::fflush(stdout);
     }
-    if (!missing.empty() && !me.quiet) {
+    if (!missing.empty() && !self.quiet) {
         fmt::print(stderr, "rheo: {}\n", missing);
     }
 }

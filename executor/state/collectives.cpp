@@ -16,16 +16,16 @@ struct tree {
     explicit tree(mpi::messenger const& messages)
     {
         auto const& members = messages.members().members;
-        auto const me = messages.members().position_of(messages.members().me);
+        auto const self = messages.members().position_of(messages.members().self);
         auto const count = static_cast<int>(members.size());
         for (int bit = 1; bit < count; bit *= 2) {
-            if ((me & bit) != 0) {
-                parent = members[static_cast<std::size_t>(me - bit)];
+            if ((self & bit) != 0) {
+                parent = members[static_cast<std::size_t>(self - bit)];
                 is_root = false;
                 break;
             }
-            if (me + bit < count) {
-                children.push_back(members[static_cast<std::size_t>(me + bit)]);
+            if (self + bit < count) {
+                children.push_back(members[static_cast<std::size_t>(self + bit)]);
             }
         }
     }
@@ -146,7 +146,7 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
     // Up the tree as a flat list of (position, length, words ...), down as a whole.
     tree const where{messages};
     auto const& generation = messages.members();
-    std::vector<std::int64_t> all{generation.position_of(generation.me), static_cast<std::int64_t>(mine.size())};
+    std::vector<std::int64_t> all{generation.position_of(generation.self), static_cast<std::int64_t>(mine.size())};
     all.insert(all.end(), mine.begin(), mine.end());
     for (auto const child : where.children) {
         auto const part = receive_words(messages, child, words_up, more_words_up);

@@ -190,7 +190,7 @@ void reduction::copy_values(slice part, direction way)
 
 void reduction::post(mpi::messenger& messages)
 {
-    me_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), messages.members().me) - holders_.begin());
+    self_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), messages.members().self) - holders_.begin());
     if (in_place_) {
         phase_ = phase::done;
         return;
@@ -209,10 +209,10 @@ void reduction::post(mpi::messenger& messages)
     on_->wait();
     phase_ = phase::summing;
     for (std::size_t h = 0; h < holders_.size(); ++h) {
-        if (h == me_) {
+        if (h == self_) {
             continue;
         }
-        incoming_[h].resize(slice_of(me_).size() * size_);
+        incoming_[h].resize(slice_of(self_).size() * size_);
         sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h].data(), incoming_[h].size()}));
         auto const theirs = slice_of(h);
         value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
@@ -234,11 +234,11 @@ bool reduction::advance(mpi::messenger& messages)
         if (!clear_done(sum_receipts_)) {
             return false;
         }
-        auto const part = slice_of(me_);
+        auto const part = slice_of(self_);
         total_.resize(part.size() * size_);
         on_->copy(total_.data(), sums_ + static_cast<std::size_t>(part.begin) * size_, total_.size());
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != me_ && !total_.empty()) {
+            if (h != self_ && !total_.empty()) {
                 add(incoming_[h].data(), total_.data(), part.end - part.begin);
             }
         }
@@ -246,7 +246,7 @@ bool reduction::advance(mpi::messenger& messages)
         copy_values(part, direction::to_messages);
         on_->wait();
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != me_) {
+            if (h != self_) {
                 sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
                                                std::span<float const>{values_for_messages()}.subspan(static_cast<std::size_t>(part.begin), part.size())));
             }
@@ -258,7 +258,7 @@ bool reduction::advance(mpi::messenger& messages)
             return false;
         }
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != me_) {
+            if (h != self_) {
                 copy_values(slice_of(h), direction::from_messages);
             }
         }

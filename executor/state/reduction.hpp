@@ -75,7 +75,7 @@ private:
     std::vector<rank_id> holders_;
     resident_state* state_;
     back_end* on_;
-    std::size_t me_ = 0;
+    std::size_t self_ = 0;
     std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
     bool in_rows_;                       ///< sums in 32 bits
     bool in_place_ = false;

@@ -127,7 +127,7 @@ std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdin
 std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
                                          std::function<void(tensor_id)> const& arrived)
 {
-    auto const me = messages.members().me;
+    auto const self = messages.members().self;
     std::vector<mpi::messenger::ticket> sends;
     std::deque<packed_state> states;
     std::deque<array<float>> floats;
@@ -144,7 +144,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             auto const t = c.part.tensor;
             expects(c.part.box == whole(state.info(t).shape), "this executor copies whole tensors");
             auto const count = elements(state.info(t).shape);
-            if (c.from == me) {
+            if (c.from == self) {
                 auto const& storage = state.tensor(t);
                 auto const digest = state.digest(t);
                 messages.beat();
@@ -160,7 +160,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
                         sends.push_back(messages.send(c.to, mpi::channel::copy, copy_item(t, part++), data));
                     }
                 }
-            } else if (c.to == me) {
+            } else if (c.to == self) {
                 auto const size = static_cast<std::size_t>(count);
                 auto& where = state.on().messages();
                 auto& packed = bundle_for(coming, c.from, t).data;
@@ -220,7 +220,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::vector<mpi::messenger::ticket> receipts;
     for (std::size_t i = 0; i < plan.salvage.moves.size(); ++i) {
         auto const& move = plan.salvage.moves[i];
-        if (move.from == me) {
+        if (move.from == self) {
             auto& mine = state.accumulator(move.use);
             states.push_back(packed(mine));
             if (mine.rows.empty()) {
@@ -230,7 +230,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
                 sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 2), std::as_bytes(sent(rows, mine.rows))));
             }
             sends.push_back(messages.send(move.to, mpi::channel::move, move_item(move.use, 1), std::span<std::int64_t const>{states.back()}));
-        } else if (move.to == me) {
+        } else if (move.to == self) {
             auto const t = state.info().uses[at(move.use)].tensor;
             auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
             bool const in_rows = state.sums_in_rows(state.info(t));
@@ -256,7 +256,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
         messages.wait(ticket);
     }
     for (std::size_t i = 0, s = 0; i < plan.salvage.moves.size(); ++i) {
-        if (plan.salvage.moves[i].to == me) {
+        if (plan.salvage.moves[i].to == self) {
             unpack(incoming[i], *staged[s++].sums);
         }
     }

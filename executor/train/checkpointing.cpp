@@ -49,9 +49,9 @@ tensor_holders holders_of(collection const& state, std::span<rank_holdings const
     return holders;
 }
 
-checkpointing::checkpointing(job const& about, rank_id me, std::optional<step_id> from)
+checkpointing::checkpointing(job const& about, rank_id self, std::optional<step_id> from)
     : job_{&about},
-      me_{me},
+      self_{self},
       writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }},
       published_{from},
       begun_at_{about.clock.now()}
@@ -91,8 +91,8 @@ void checkpointing::begin(step_id step, generation_id generation, tensor_holders
     for (auto const& tensor : tensors_) {
         size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
     }
-    if (std::find(writers_.begin(), writers_.end(), me_) != writers_.end()) {
-        writer_.begin(take_part(state, writers_, me_, step, generation));
+    if (std::find(writers_.begin(), writers_.end(), self_) != writers_.end()) {
+        writer_.begin(take_part(state, writers_, self_, step, generation));
     }
 }
 
@@ -103,7 +103,7 @@ std::uint32_t checkpointing::consents() const
         bool const mine = publishes();
         return (mine && state == writer_state::failed ? 0 : has_not_failed) | (mine && state == writer_state::publishing ? 0 : part_is_ready);
     }
-    bool const writes = std::find(writers_.begin(), writers_.end(), me_) != writers_.end();
+    bool const writes = std::find(writers_.begin(), writers_.end(), self_) != writers_.end();
     if (phase_ == phase::idle || !writes) {
         return has_not_failed | part_is_ready;
     }

@@ -33,7 +33,7 @@ public:
     static constexpr std::uint32_t has_not_failed = 4;
 
     /// @param from the step that a resumed job goes on from, whose checkpoint is there already
-    checkpointing(job const& about, rank_id me, std::optional<step_id> from);
+    checkpointing(job const& about, rank_id self, std::optional<step_id> from);
 
     /// True when so much time has passed that this rank wants a checkpoint; any rank's request is everybody's.
     bool wants_one() const;
@@ -70,13 +70,13 @@ public:
 private:
     void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
-    bool publishes() const { return parts().front() == me_; }
+    bool publishes() const { return parts().front() == self_; }
     void publish();
     void there();
     std::string no_checkpoint() const;
 
     job const* job_;
-    rank_id me_;
+    rank_id self_;
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;
     enum class phase : std::uint8_t { idle, writing, publishing };

@@ -31,7 +31,7 @@ std::unique_ptr<mpi::generation> without_lost(mpi::generation last, launch_id la
 {
     auto next = std::make_unique<mpi::generation>(mpi::next_generation(std::move(last)));
     try {
-        if (!link_generation_file(folder, {launch, generation_id{next->id.value - 1}, next->members}, next->me)) {
+        if (!link_generation_file(folder, {launch, generation_id{next->id.value - 1}, next->members}, next->self)) {
             throw mpi::left_behind{"others have ended the job without it"};
         }
     } catch (folder_error const&) {
@@ -46,7 +46,7 @@ void notify_others(mpi::messenger& messages)
     std::int64_t const word = 1;
     std::vector<mpi::messenger::ticket> sent;
     for (auto const rank : members.members) {
-        if (rank != members.me) {
+        if (rank != members.self) {
             sent.push_back(messages.send(rank, mpi::channel::control, 0, std::span<std::int64_t const>{&word, 1}));
         }
     }
@@ -78,7 +78,7 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
                                               records& record, watchdog& watch, run_result& result)
 {
     for (bool written = false;;) {
-        result.is_reporter = members->members.front() == members->me;
+        result.is_reporter = members->members.front() == members->self;
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{*members, &watch.heartbeat()};
             if (result.is_reporter && !written) {
@@ -123,7 +123,7 @@ int exit_code_of(std::exception const& error)
 
 run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, std::exception const& error, records* record, watchdog& watch)
 {
-    auto const message = members == nullptr ? std::string{error.what()} : fmt::format("rank {}: {}", members->me.value, error.what());
+    auto const message = members == nullptr ? std::string{error.what()} : fmt::format("rank {}: {}", members->self.value, error.what());
     bool const mpi_works = members != nullptr && members->recovery().handle() != MPI_COMM_NULL && dynamic_cast<mpi::error const*>(&error) == nullptr;
     bool all = false;
     bool lowest = false;

@@ -84,7 +84,7 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
     for (auto const& message : notes) {
         record.note(message);
     }
-    if (members.members.front() != members.me) {
+    if (members.members.front() != members.self) {
         return;
     }
     std::ofstream file{config.run.folder + "/plan.json"};
@@ -106,7 +106,7 @@ struct opened_power {
     watts blocking{};
 };
 
-opened_power open_power(run_config const& config, int layers, rank_id me, startup_error& error)
+opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& error)
 {
     opened_power power;
     if (config.power.device == "none" || error.exit_code != 0) {
@@ -123,7 +123,7 @@ opened_power open_power(run_config const& config, int layers, rank_id me, startu
         power.clocks = std::make_unique<frontier_cache>(measured, clock_request_of(config.power, measured));
     }
     power.blocking = blocking_of(measured, {config.power.blocking_w});
-    auto device = rank_device::open(config.power, measured, me, place_on_host());
+    auto device = rank_device::open(config.power, measured, self, place_on_host());
     if (device) {
         power.device = std::move(*device);
     } else {
@@ -212,7 +212,7 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
     run_result result;
     result.exit_code = run.record.exit_code;
     result.record = run.record;
-    result.is_reporter = members.members.front() == members.me;
+    result.is_reporter = members.members.front() == members.self;
     if (result.is_reporter && !quiet) {
         fmt::print("{}\n{}", fmt::join(notes, "\n"), final_table(run.record, run.recoveries));
         std::fflush(stdout);
@@ -240,11 +240,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     if (generation == nullptr) {
         return refused({5, "a rank was lost before the job began: start it again"}, is_lowest_alive(comm));
     }
-    auto const me = generation->me;
+    auto const self = generation->self;
     auto const launched = static_cast<int>(generation->members.size());
     auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
     if (wrong.exit_code != 0) {
-        return refused(wrong, me.value == 0);
+        return refused(wrong, self.value == 0);
     }
 
     std::optional<dataset> data;
@@ -260,11 +260,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         error = {5, error.what()};
     }
     if (auto const free = on->free_memory(); free && error.exit_code == 0) {
-        if (auto message = over_device(first, runs, given, me, on->workspace_of_kernels(), *free); !message.empty()) {
+        if (auto message = over_device(first, runs, given, self, on->workspace_of_kernels(), *free); !message.empty()) {
             error = {3, std::move(message)};
         }
     }
-    auto const power = open_power(given, static_cast<int>(runs.layers.size()), me, error);
+    auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, error);
     auto config = given;
     config.power.blocking_w = power.blocking.count;  // in effect
     first.clocks.clear();
@@ -280,7 +280,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
     begun.device = power.device ? power.device->message() : std::string{};
-    watchdog watch{given.run.watchdog, me};
+    watchdog watch{given.run.watchdog, self};
     try {
         if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, error, begun); bad.exit_code != 0) {
             return refused(bad, error.exit_code != 0);
@@ -312,9 +312,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<job> about;
     std::optional<trainer> training;
     try {
-        record.emplace(config.run.folder, me, config.run.trace, options.quiet);
-        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, me}, on.get(), &watch,
-                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, me}), power.device.get(),
+        record.emplace(config.run.folder, self, config.run.trace, options.quiet);
+        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, self}, on.get(), &watch,
+                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, self}), power.device.get(),
                           power.clocks.get(), energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         training_end end;
@@ -344,7 +344,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         watchdog::wait const waits{&watch};
         result.survivors = mpi::survivors_of(std::move(*members)).release();
     } catch (mpi::left_behind const& error) {  // the records are the others' now
-        exit_without_finalize(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", me.value, error.what()));
+        exit_without_finalize(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", self.value, error.what()));
     } catch (std::exception const& error) {
         bool const voted = training && training->generation_is_voted_down();
         if (training && generation == nullptr) {

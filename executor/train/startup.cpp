@@ -60,7 +60,7 @@ std::int64_t steady_clock_name()
 /// The first member looks at the run folder and names the launch; the others check that they see the same folder.
 startup_error agree_on_launch(mpi::messenger& messages, std::filesystem::path const& folder, launch_info& launch)
 {
-    bool const first = messages.members().members.front() == messages.members().me;
+    bool const first = messages.members().members.front() == messages.members().self;
     std::vector<std::int64_t> words(4);
     using clock = std::chrono::steady_clock;
     auto const own_clock = steady_clock_name();
@@ -110,7 +110,7 @@ startup_error first_refusal(mpi::messenger& messages, startup_error const& mine)
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (all[r][0] != 0) {
             auto const culprit = messages.members().members[r];
-            return culprit == messages.members().me ? mine : startup_error{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+            return culprit == messages.members().self ? mine : startup_error{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
         }
     }
     return {};
@@ -310,7 +310,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
-    bool const lowest = members.members.front() == members.me;
+    bool const lowest = members.members.front() == members.self;
     if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
         return bad;
     }

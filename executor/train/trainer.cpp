@@ -32,16 +32,16 @@ std::vector<layer_id> all_layers(int count)
 trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known, std::optional<checkpoint> from,
                  steps_so_far so_far)
     : job_{&about},
-      me_{begins->me},
+      self_{begins->self},
       first_{std::move(first)},
       known_{std::move(known)},
       rules_{rules_of(about.config)},
-      fence_{about.config.run.folder, me_},
+      fence_{about.config.run.folder, self_},
       resident_{about.state, *about.on},
       room_{about.on->own()},
       so_far_{so_far},
       from_{std::move(from)},
-      checkpoints_{about, me_, from_ ? std::optional{from_->step()} : std::nullopt}
+      checkpoints_{about, self_, from_ ? std::optional{from_->step()} : std::nullopt}
 {
     resident_.begin_scales(about.items());
     if (from_) {
@@ -51,11 +51,11 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, lau
                                                   .ended = generation_id{begins->id.value - 1},
                                                   .last = step_id{about.config.train.steps},
                                                   .members = begins->members,
-                                                  .holds = {me_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
+                                                  .holds = {self_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     auto const version = from_ ? from_->step() : step_id{0};
-    job_->record->start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == me_);
+    job_->record->start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == self_);
     if (job_->energies != nullptr) {
         job_->energies->goes_on_from(version);
     }
@@ -72,11 +72,11 @@ training_end trainer::run()
                 exit_without_finalize(
                     fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
                                 "more, and ends itself",
-                                me_.value, ended, job_->config.run.folder, ended));
+                                self_.value, ended, job_->config.run.folder, ended));
             }
             if (end->reason == leave_reason::drained) {
                 checkpoints_.depart(generation_->members);
-                end_ = {.message = fmt::format("rank {} left after step {}", me_.value, state_.now.step.value), .steps = state_.now.step};
+                end_ = {.message = fmt::format("rank {} left after step {}", self_.value, state_.now.step.value), .steps = state_.now.step};
             }
             return {end->reason, end_, goes_on_from_, goes_on_with_};
         }
@@ -114,7 +114,7 @@ std::unique_ptr<mpi::generation> trainer::abandon()
 
 void trainer::trace(activity what, seconds start)
 {
-    job_->record->event({.rank = me_,
+    job_->record->event({.rank = self_,
                          .what = what,
                          .generation = state_.now.generation,
                          .step = state_.now.step,
@@ -203,8 +203,8 @@ std::vector<program> const& trainer::programs_for(section_work work)
                 precompute_clocks();
             }
         }
-        if (auto const place = position_of(plan_, me_); place.found && work == section_work::whole) {
-            planned_activations_ = activations_of(plan_, job_->model, job_->config, me_);
+        if (auto const place = position_of(plan_, self_); place.found && work == section_work::whole) {
+            planned_activations_ = activations_of(plan_, job_->model, job_->config, self_);
         }
     }
     return programs_;

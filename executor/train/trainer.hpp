@@ -104,13 +104,13 @@ private:
     state_digest digest_of_state();
     void update_parameters(step_id step);
     double targets_of_step() const { return static_cast<double>(std::max<std::int64_t>(1, loss_.targets)); }
-    bool is_reporter() const { return generation_->members.front() == me_; }
+    bool is_reporter() const { return generation_->members.front() == self_; }
     seconds since(seconds start) const { return {job_->clock.now().count - start.count}; }
     void trace(activity what, seconds start);
     void close_recovery_record(seconds first_instruction);
 
     job const* job_;
-    rank_id me_;
+    rank_id self_;
     plan first_;
     replanning known_;
     membership_rules rules_;

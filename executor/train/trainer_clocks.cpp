@@ -40,7 +40,7 @@ void trainer::choose_clocks()
     auto const whole = whole_step(state_.plan);
     chosen_ = clocks_for(whole);
     carried_.clear();
-    if (auto const place = position_of(whole, me_); chosen_ && place.found) {
+    if (auto const place = position_of(whole, self_); chosen_ && place.found) {
         auto const position = static_cast<std::size_t>(place.position);
         auto const& clocks = chosen_.clocks[at(place.pipeline)][position];
         carried_ = highest_clocks(schedule_of(whole, at(place.pipeline)).compute.rows[position], clocks, stage_count(whole.pipelines[at(place.pipeline)].cuts));

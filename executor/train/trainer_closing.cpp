@@ -61,7 +61,7 @@ state_digest trainer::digest_of_state()
             holders.insert(holders.end(), here.begin(), here.end());
         }
         auto const counts = std::min_element(holders.begin(), holders.end());  // of the holders of the tensor, the one that counts it
-        if (tensor.is_parameter && counts != holders.end() && *counts == me_) {
+        if (tensor.is_parameter && counts != holders.end() && *counts == self_) {
             mine += resident_.digest(id);
             job_->progress();
             mine += state_.now.step.value > 0 ? digest_of_scales(tensor.name, resident_.scales_of(id)) : state_digest{};
@@ -253,7 +253,7 @@ std::string trainer::sample()
     };
     std::vector<at_work> mine(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s) {
-        if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == me_) {
+        if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == self_) {
             auto& here = mine[static_cast<std::size_t>(s)];
             here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape,
                                                1, resident_);
@@ -278,7 +278,7 @@ std::string trainer::sample()
                 for (std::size_t k = 0; k < window; ++k) {
                     kept->tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
                 }
-            } else if (beside(s - 1) != me_) {
+            } else if (beside(s - 1) != self_) {
                 arrived.resize(layers->input_bytes());
                 messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, std::span<std::byte>{arrived}));
                 job_->on->copy(layers->input(*kept), arrived.data(), arrived.size());
@@ -292,20 +292,20 @@ std::string trainer::sample()
             job_->on->wait();
             if (s + 1 == stages) {
                 next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
-            } else if (beside(s + 1) != me_) {
+            } else if (beside(s + 1) != self_) {
                 std::deque<array<std::byte>> copies;
                 auto const sent = on_host(*job_->on, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
                 messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, sent));
             }
         }
-        if (me_ == last && me_ != first) {
+        if (self_ == last && self_ != first) {
             messages_->wait(messages_->send(first, mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
-        } else if (me_ == first && me_ != last) {
+        } else if (self_ == first && self_ != last) {
             messages_->wait(messages_->receive(last, mpi::channel::control, 0, std::span{&next, 1}));
         }
         text += static_cast<char>(next);
     }
-    return me_ == last ? text : std::string{};
+    return self_ == last ? text : std::string{};
 }
 
 /// The one text that a rank has, on every rank: whoever speaks needs it.

@@ -60,10 +60,10 @@ void trainer::pass_gradients_on()
     for (auto const& c : kept_) {
         auto const t = c.part.tensor;
         auto const count = static_cast<std::size_t>(elements(resident_.info(t).shape));
-        if (c.to == me_) {
+        if (c.to == self_) {
             kept_gradients_.push_back({t, {job_->on->messages(), count}});
             tickets.push_back(messages_->receive(c.from, mpi::channel::copy, gradient_item(t), std::span<float>{kept_gradients_.back().values}));
-        } else if (c.from == me_) {
+        } else if (c.from == self_) {
             for (auto const& r : worker_->reductions()) {
                 if (std::find(r.unit().tensors.begin(), r.unit().tensors.end(), t) != r.unit().tensors.end()) {
                     std::span<float const> values;

@@ -104,7 +104,7 @@ protocol_event trainer::perform(link_generation const& action)
 {
     auto const start = job_->clock.now();
     bool const ours = link_when_possible(action);
-    if (ours && mpi::survives_losses() && generation_->position_of(me_) < ranks_that_prepare) {
+    if (ours && mpi::survives_losses() && generation_->position_of(self_) < ranks_that_prepare) {
         fence_.prepare(action);
     }
     trace(activity::link, start);
@@ -183,7 +183,7 @@ protocol_event trainer::perform(merge_staging const&)
 {
     auto const start = job_->clock.now();
     auto const& next = *state_.next;
-    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == me_; });
+    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == self_; });
     auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
     for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
@@ -213,10 +213,10 @@ protocol_event trainer::perform(merge_staging const&)
     job_->on->wait();
     staged_.clear();
     auto const where = whole_step(next);
-    worker_ = std::make_unique<worker>(*job_, where, me_, resident_);
+    worker_ = std::make_unique<worker>(*job_, where, self_, resident_);
     programs_are_for_.reset();
     clocks_are_precomputed_ = clocks_are_chosen_ = false;
-    if (auto const place = position_of(where, me_); place.found && job_->device != nullptr) {
+    if (auto const place = position_of(where, self_); place.found && job_->device != nullptr) {
         job_->device->computes(where.pipelines[at(place.pipeline)].cuts);
     }
     regroup_ = would_regroup(next, known_, rules_);

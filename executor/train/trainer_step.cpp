@@ -106,7 +106,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     double& changed = scalars.maxima[tensors + scales + 5];  // 1 + the number of a data file that was changed in place
     auto const changed_here = stop != 0 || save != 0 || data_are_checked_after(action.stamp.step) ? job_->data->change() : std::nullopt;
     changed = changed_here ? 1.0 + static_cast<double>(changed_here->piece) : 0.0;
-    auto const mine = static_cast<std::size_t>(generation_->position_of(me_));
+    auto const mine = static_cast<std::size_t>(generation_->position_of(self_));
     slowness[mine] = worker_->slowness();
     requests[mine] = job_->asked_to_leave && job_->asked_to_leave(action.stamp.step) ? 1 : 0;
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
@@ -164,7 +164,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
     for (std::size_t k = 0; k < metered.size(); ++k) {
-        auto const count = metered[k] == me_                                        ? std::optional{energy}
+        auto const count = metered[k] == self_                                        ? std::optional{energy}
                            : generation_->has(metered[k]) || job_->watch == nullptr ? std::nullopt
                                                                                     : job_->watch->shown_by(metered[k]);
         seen[k] = count ? 1 : 0;

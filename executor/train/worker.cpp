@@ -7,7 +7,7 @@
 
 namespace rheo::inline v0 {
 
-worker::worker(job const& about, plan const& where, rank_id me, resident_state& state) : job_{&about}, place_{position_of(where, me)}, state_{&state}, me_{me}
+worker::worker(job const& about, plan const& where, rank_id self, resident_state& state) : job_{&about}, place_{position_of(where, self)}, state_{&state}, self_{self}
 {
     if (!place_.found) {
         return;
@@ -16,7 +16,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
     auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
     auto const recompute_levels = recompute_levels_at(where, place_);
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
-        if (rank_of(pipeline, stage_id{s}) != me) {
+        if (rank_of(pipeline, stage_id{s}) != self) {
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
@@ -25,11 +25,11 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
                                                  recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
-            here.before_is_mine = here.before == me;
+            here.before_is_mine = here.before == self;
         }
         if (s % chain + 1 < chain) {
             here.after = rank_of(pipeline, stage_id{s + 1});
-            here.after_is_mine = here.after == me;
+            here.after_is_mine = here.after == self;
         }
         here.layers->count_in(meter_);
         here.layers->recompute_into(recompute_buffers_);
@@ -44,7 +44,7 @@ worker::worker(job const& about, plan const& where, rank_id me, resident_state& 
             holders.insert(holders.end(), here.begin(), here.end());
         }
         std::sort(holders.begin(), holders.end());
-        if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), me)) {
+        if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), self)) {
             reductions_.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, unit, holders, state);
             by_unit_[u] = &reductions_.back();
         }
@@ -212,7 +212,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         job_->progress();
         for (auto const& each : done) {
             auto const drew = clocks_.ended(each, job_->clock.now() - began_, device_computes);
-            job_->record->event({.rank = me_,
+            job_->record->event({.rank = self_,
                                  .what = activity_of(each.kind),
                                  .pipeline = place_.pipeline,
                                  .stage = rheo::stage_of(each),

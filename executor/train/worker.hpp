@@ -40,7 +40,7 @@ struct section_context {
 class worker {
 public:
     /// Takes the place that the plan gives this rank. @pre `state` holds the tensors of the place
-    worker(job const& about, plan const& where, rank_id me, resident_state& state);
+    worker(job const& about, plan const& where, rank_id self, resident_state& state);
 
     bool has_place() const { return place_.found; }
     plan_position place() const { return place_; }
@@ -139,7 +139,7 @@ private:
     int stages_per_copy_ = 1;  ///< of the pipeline
     std::map<int, place_of_stage> stages_;  ///< number in the program -> stage, those that live here
     resident_state* state_;
-    rank_id me_;
+    rank_id self_;
     activation_meter meter_;  ///< of all stages that live here
     recompute_buffers recompute_buffers_;  ///< of all of them, too
     std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed

@@ -44,7 +44,7 @@ std::vector<death> deaths_of(std::string_view how)
 int end_of_test(mpi::generation now, bool right)
 {
     run_result result;
-    result.is_reporter = now.members.front() == now.me;
+    result.is_reporter = now.members.front() == now.self;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     result.survivors = mpi::survivors_of(std::move(now)).release();
     result.exit_code = all_right ? 0 : 1;
@@ -58,7 +58,7 @@ int come_back()
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
     rank_id const stopped{3};
     mpi::agree(now.recovery(), 1);  // all have begun
-    if (now.me == stopped) {
+    if (now.self == stopped) {
         if (fork() == 0) {  // who wakes it
             sleep(1);
             kill(getppid(), SIGCONT);
@@ -89,9 +89,9 @@ int lose_the_last()
 {
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
     auto const all = now.members;
-    rank_id const me = now.me;
+    rank_id const self = now.self;
     mpi::agree(now.recovery(), 1);  // all have begun
-    if (me == all.back()) {
+    if (self == all.back()) {
         die();
     }
     while (mpi::get_failed(now.recovery()).empty()) {
@@ -102,13 +102,13 @@ int lose_the_last()
     bool right = now.members == std::vector<rank_id>{all.begin(), all.end() - 1} && !now.broken();
     rank_id const held_for_lost = now.members.back();
     try {  // one of them says so, and all must do the same
-        now = mpi::next_generation(std::move(now), me == all.front() ? std::vector{held_for_lost} : std::vector<rank_id>{});
+        now = mpi::next_generation(std::move(now), self == all.front() ? std::vector{held_for_lost} : std::vector<rank_id>{});
     } catch (mpi::left_behind const&) {
         die();
     }
     right = right && now.members == std::vector<rank_id>{all.begin(), all.end() - 2} && !now.broken();
     if (!right) {
-        std::printf("rank %d: %zu members in generation %d\n", me.value, now.members.size(), now.id.value);
+        std::printf("rank %d: %zu members in generation %d\n", self.value, now.members.size(), now.id.value);
         std::fflush(stdout);
     }
     return end_of_test(std::move(now), right);
@@ -128,19 +128,19 @@ int main(int argc, char** argv)
     }
     auto const deaths = deaths_of(argc > 1 ? argv[1] : "one-by-one");
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
-    auto const me = now.me;
+    auto const self = now.self;
     std::vector<rank_id> expected = now.members;
     bool right = true;
     int rounds = 0;
     for (int round = 0; round < 12;) {
         for (auto const& d : deaths) {
-            if (d.who == me && d.round == round && !d.while_agreeing) {
+            if (d.who == self && d.round == round && !d.while_agreeing) {
                 die();
             }
         }
         bool const together = mpi::unless_peer_lost([&] {
             mpi::messenger messages{now};
-            auto const all = all_gather(messages, std::vector<std::int64_t>{me.value, round});
+            auto const all = all_gather(messages, std::vector<std::int64_t>{self.value, round});
             right = right && all.size() == now.members.size();
             for (std::size_t i = 0; right && i < all.size(); ++i) {
                 right = all[i] == std::vector<std::int64_t>{now.members[i].value, round};
@@ -153,7 +153,7 @@ int main(int argc, char** argv)
         }
         now.revoke();
         for (auto const& d : deaths) {
-            if (d.who == me && d.round == round && d.while_agreeing) {
+            if (d.who == self && d.round == round && d.while_agreeing) {
                 usleep(300);
                 die();
             }
@@ -165,7 +165,7 @@ int main(int argc, char** argv)
     }
     right = right && now.members == expected && rounds == 12;
     run_result result;
-    result.is_reporter = now.members.front() == me;
+    result.is_reporter = now.members.front() == self;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     auto left = mpi::survivors_of(std::move(now));
     right = all_right && left.size() == static_cast<int>(expected.size());

@@ -26,7 +26,7 @@ int main(int argc, char** argv)
         std::vector<mpi::messenger::ticket> sends;
         for (std::size_t section = 0; section < sent.size(); ++section) {
             messages.begin_section();
-            if (members.me == from) {
+            if (members.self == from) {
                 sends.push_back(messages.send(to, mpi::channel::scalars, 5, std::span<std::int64_t const>{&sent[section], 1}));
                 sends.push_back(messages.send(to, mpi::channel::control, 5, std::span<std::int64_t const>{&of_another_kind[section], 1}));
             }
@@ -42,7 +42,7 @@ int main(int argc, char** argv)
                 right = false;
             }
         };
-        for (std::size_t i = 0; members.me == to && i < sent.size(); ++i) {
+        for (std::size_t i = 0; members.self == to && i < sent.size(); ++i) {
             auto const section = (i + 3) % 4;  // the one at hand, then each again in its turn; the kind that was sent last comes first
             expect_value(mpi::channel::control, of_another_kind[section], "of the second kind");
             expect_value(mpi::channel::scalars, sent[section], "of the first kind");

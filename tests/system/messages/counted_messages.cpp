@@ -30,7 +30,7 @@ std::int64_t polls_of_a_long_wait(mpi::generation const& now, bool& right)
     mpi::messenger messages{now};
     std::int64_t number = 0;
     auto const& members = now.members;
-    if (now.me == members.front()) {
+    if (now.self == members.front()) {
         std::this_thread::sleep_for(std::chrono::milliseconds{200});
         for (std::size_t i = 1; i < members.size(); ++i) {
             messages.wait(messages.send(members[i], mpi::channel::control, 0, std::span<std::int64_t const>{&number, 1}));
@@ -40,7 +40,7 @@ std::int64_t polls_of_a_long_wait(mpi::generation const& now, bool& right)
     }
     auto const polls = messages.done_so_far().polls;
     if (polls >= 3500) {
-        std::printf("rank %d: %lld polls in a wait of 200 ms\n", now.me.value, static_cast<long long>(polls));
+        std::printf("rank %d: %lld polls in a wait of 200 ms\n", now.self.value, static_cast<long long>(polls));
     }
     right = right && polls < 3500;  // spins, a millisecond of yields, then 64 ln(200 / 1) sleeps at most; with equal sleeps 4500
     return polls;
@@ -59,7 +59,7 @@ int main(int argc, char** argv)
     bool const lost = !mpi::unless_peer_lost([&] {
         mpi::messenger messages{now};
         wait_for_all(messages);
-        if (now.me == victim) {
+        if (now.self == victim) {
             for (;;) {
                 ::kill(::getpid(), SIGKILL);
             }
@@ -74,7 +74,7 @@ int main(int argc, char** argv)
     std::int64_t bytes = 0;
     bool const together = mpi::unless_peer_lost([&] {
         mpi::messenger messages{now};
-        std::vector<std::int64_t> const holds(40, now.me.value);
+        std::vector<std::int64_t> const holds(40, now.self.value);
         auto const all = all_gather(messages, holds);
         right = right && all.size() == now.members.size() && all.back() == std::vector<std::int64_t>(40, now.members.back().value);
         std::uint64_t const plan = 0x1234567812345678;
@@ -87,7 +87,7 @@ int main(int argc, char** argv)
     });
     right = right && lost && together && sent <= 8 * (ranks - 1) && bytes <= 50 * 8 * std::int64_t{ranks} * (ranks + rounds_of(ranks)) + 1000 * ranks;
     run_result result;
-    result.is_reporter = now.members.front() == now.me;
+    result.is_reporter = now.members.front() == now.self;
     bool const all_right = mpi::agree(now.recovery(), right ? 1 : 0).bits == 1;
     result.survivors = mpi::survivors_of(std::move(now)).release();
     result.exit_code = all_right ? 0 : 1;

@@ -29,7 +29,7 @@ int section(bool lazy, bool rendezvous_only)
 {
     auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1});
     auto const ranks = static_cast<int>(members.members.size());
-    auto const me = members.me;
+    auto const self = members.self;
     run_config config;
     config.model = {.vocabulary = 256, .context = 8, .width = 8, .heads = 1, .blocks = 2};
     config.train.microbatches = 4;
@@ -43,8 +43,8 @@ int section(bool lazy, bool rendezvous_only)
     auto const folder = std::filesystem::temp_directory_path() / ("rheo-meeting-" + std::to_string(::getpid()));
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_back_end on{1};
-    records silent{folder.string(), me, false, true};
-    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, me},
+    records silent{folder.string(), self, false, true};
+    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self},
                     &on};
     resident_state resident{about.state, on};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
@@ -59,7 +59,7 @@ int section(bool lazy, bool rendezvous_only)
         return 1;
     }
     auto const whole = with_reductions(transfers, units_of_stages(about.units, first.what.pipelines[0].cuts), about.layers());
-    worker w{about, first.what, me, resident};
+    worker w{about, first.what, self, resident};
     mpi::messenger messages{members};
     messages.begin_section();
     loss_sum unused;

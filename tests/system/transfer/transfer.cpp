@@ -74,18 +74,18 @@ recovery_plan copy_of(std::vector<tensor_id> const& tensors)
 
 void copies(mpi::messenger& messages)
 {
-    auto const me = messages.members().me;
+    auto const self = messages.members().self;
     host_back_end on{1};
     resident_state state{info, on};
     resident_state source{info, on};
     for (auto const t : parameters()) {
-        fill(me == giver ? state : source, t);
+        fill(self == giver ? state : source, t);
     }
     std::vector<tensor_id> arrived;
     transfer(messages, copy_of(parameters()), state, [] {}, [&](tensor_id t) { arrived.push_back(t); });
-    check(arrived == (me == taker ? parameters() : std::vector<tensor_id>{}), "each tensor arrives once");
+    check(arrived == (self == taker ? parameters() : std::vector<tensor_id>{}), "each tensor arrives once");
     for (auto const t : parameters()) {
-        check(me == giver || state.digest(t) == source.digest(t), "the bits of " + info.tensors[at(t)].name);
+        check(self == giver || state.digest(t) == source.digest(t), "the bits of " + info.tensors[at(t)].name);
     }
 }
 
@@ -133,7 +133,7 @@ void damaged(mpi::messenger& messages)
         host_back_end on{1};
         resident_state state{info, on};
         messages.begin_section();
-        if (messages.members().me == giver) {
+        if (messages.members().self == giver) {
             fill(state, t);
             send_damaged(messages, state, t, which);
             continue;
@@ -202,7 +202,7 @@ void expect_sum_of_both(gradient_accumulator& have, gradient_accumulator const& 
 
 void moves(mpi::messenger& messages, dtype_policy const& policy)
 {
-    auto const me = messages.members().me;
+    auto const self = messages.members().self;
     host_back_end on{1, policy};
     resident_state state{info, on};
     resident_state given{info, on};
@@ -215,15 +215,15 @@ void moves(mpi::messenger& messages, dtype_policy const& policy)
     }
     check(info.uses.size() >= 16, "every combination of flags is met");
     for (use_id use{0}; at(use) < info.uses.size(); ++use) {
-        fill(state.accumulator(use), at(use), me);
+        fill(state.accumulator(use), at(use), self);
         fill(given.accumulator(use), at(use), giver);
         fill(taken.accumulator(use), at(use), taker);
         plan.salvage.moves.push_back({use, giver, taker, {}});
     }
     auto const staged = transfer(messages, plan, state, [] {}, [](tensor_id) {});
-    check(staged.size() == (me == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
+    check(staged.size() == (self == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
     for (use_id use{0}; at(use) < info.uses.size(); ++use) {
-        check(same(state.accumulator(use), (me == giver ? given : taken).accumulator(use)),
+        check(same(state.accumulator(use), (self == giver ? given : taken).accumulator(use)),
               "use " + std::to_string(use.value) + ": what has arrived does not count yet");
     }
     for (auto const& each : staged) {

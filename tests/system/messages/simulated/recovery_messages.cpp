@@ -126,9 +126,9 @@ TEST_CASE("who lives is agreed on exactly, by few agreements however many ranks 
             mpi::network all;
             std::vector<std::vector<int>> votes(observers);
             std::vector<std::vector<bool>> results(observers);
-            REQUIRE(all.run(observers, [&](int me) {
-                auto& mine = votes[static_cast<std::size_t>(me)];
-                results[static_cast<std::size_t>(me)] = mpi::agree_on_survivors(known[static_cast<std::size_t>(me)], [&](int bits) {
+            REQUIRE(all.run(observers, [&](int self) {
+                auto& mine = votes[static_cast<std::size_t>(self)];
+                results[static_cast<std::size_t>(self)] = mpi::agree_on_survivors(known[static_cast<std::size_t>(self)], [&](int bits) {
                     mine.push_back(bits);
                     all.made_progress();
                     auto const call = mine.size();

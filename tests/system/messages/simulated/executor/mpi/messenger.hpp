@@ -28,7 +28,7 @@ enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_va
 
 struct generation {
     std::vector<rank_id> members;
-    rank_id me;
+    rank_id self;
 
     int position_of(rank_id rank) const { return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin()); }
 };
@@ -122,9 +122,9 @@ public:
     ticket send(rank_id to, channel kind, int item, std::span<T const> data)
     {
         auto const bytes = std::as_bytes(data);
-        on_->mail[{generation_->me, to, kind, item}].push_back({{bytes.begin(), bytes.end()}, now_ + 1});
+        on_->mail[{generation_->self, to, kind, item}].push_back({{bytes.begin(), bytes.end()}, now_ + 1});
         ++on_->messages;
-        ++on_->sent[static_cast<std::size_t>(generation_->me.value)];
+        ++on_->sent[static_cast<std::size_t>(generation_->self.value)];
         on_->bytes += static_cast<std::int64_t>(bytes.size());
         on_->made_progress();
         expected_.push_back({});
@@ -134,7 +134,7 @@ public:
     template <class T>
     ticket receive(rank_id from, channel kind, int item, std::span<T> data)
     {
-        expected_.push_back({{from, generation_->me, kind, item}, std::as_writable_bytes(data), true});
+        expected_.push_back({{from, generation_->self, kind, item}, std::as_writable_bytes(data), true});
         return expected_.size() - 1;
     }
 
