@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/train/worker.hpp"
@@ -129,11 +129,11 @@ void measure(arguments const& wanted_by_user)
     }
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
-    host_back_end on{1};
+    host_backend backend{1};
     records silent{(folder / "silent").string(), self, false, true};
     records tracing{(folder / "tracing").string(), self, true, true};
-    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &on};
-    resident_state resident{about.state, on};
+    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &backend};
+    resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {

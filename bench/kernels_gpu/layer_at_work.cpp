@@ -12,14 +12,14 @@ constexpr stage_item first_item{.seed = 1, .step = step_id{0}, .microbatch = mic
 
 }  // namespace
 
-layer_at_work::layer_at_work(back_end& on, model_description const& model, layer_id which, microbatch_shape shape)
-    : on_{&on},
+layer_at_work::layer_at_work(compute_backend& backend, model_description const& model, layer_id which, microbatch_shape shape)
+    : backend_{&backend},
       info_{state_of(model)},
-      state_{info_, on},
-      stage_{on.make_stage(std::span{model.layers}.subspan(at(which), 1), which, shape, 8, state_)},
+      state_{info_, backend},
+      stage_{backend.make_stage(std::span{model.layers}.subspan(at(which), 1), which, shape, 8, state_)},
       item_{stage_->layout()},
-      above_{on.own(), stage_->output_bytes()},
-      below_{on.own(), stage_->input_bytes()}
+      above_{backend.own(), stage_->output_bytes()},
+      below_{backend.own(), stage_->input_bytes()}
 {
     initialise_layers(state_, which, layer_id{which.value + 1}, 1);
     state_.clear_accumulators();
@@ -38,8 +38,8 @@ void layer_at_work::fill(void* with_numbers, std::size_t size)
     for (float const v : normal(static_cast<std::int64_t>(size / sizeof(bfloat16)))) {
         values.push_back(bfloat16{v});
     }
-    on_->copy(with_numbers, values.data(), values.size() * sizeof(bfloat16));
-    on_->wait();
+    backend_->copy(with_numbers, values.data(), values.size() * sizeof(bfloat16));
+    backend_->wait();
 }
 
 void layer_at_work::forward() { stage_->forward(item_, first_item, loss_); }

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 #include "executor/stage/stage.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "rheo/model/model.hpp"
@@ -16,17 +16,17 @@ namespace bench {
 class layer_at_work {
 public:
     /// @param model as it is run, fused; it outlives the layer, and so does `on`
-    layer_at_work(rheo::back_end& on, rheo::model_description const& model, rheo::layer_id which, rheo::microbatch_shape shape);
+    layer_at_work(rheo::compute_backend& backend, rheo::model_description const& model, rheo::layer_id which, rheo::microbatch_shape shape);
 
     // Put into the queue: done after wait().
     void forward();
     void backward();  ///< @pre forward, once or more
-    void wait() { on_->wait(); }
+    void wait() { backend_->wait(); }
 
 private:
     void fill(void* with_numbers, std::size_t size);
 
-    rheo::back_end* on_;
+    rheo::compute_backend* backend_;
     rheo::collection info_;
     rheo::resident_state state_;
     std::unique_ptr<rheo::stage> stage_;

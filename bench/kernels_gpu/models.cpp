@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/cuda/back_end.hpp"
+#include "executor/cuda/backend.hpp"
 #include "families.hpp"
 #include "kernels/attention/attention_cudnn.hpp"
 #include "layer_at_work.hpp"
@@ -51,10 +51,10 @@ std::vector<model> models_for(options const& asked)
 }
 
 /// Forward and backward of a layer, one after the other; returns the two together.
-measurement both(results& to, back_end& on, model const& m, std::size_t which)
+measurement both(results& to, compute_backend& backend, model const& m, std::size_t which)
 {
     auto const& layer = m.layers.layers[which];
-    layer_at_work at_work{on, m.layers, layer_id{static_cast<int>(which)}, m.shape};
+    layer_at_work at_work{backend, m.layers, layer_id{static_cast<int>(which)}, m.shape};
     double forward_count = 0;
     double backward_count = 0;
     for (auto const& o : layer.ops) {
@@ -79,12 +79,12 @@ measurement both(results& to, back_end& on, model const& m, std::size_t which)
 
 void models_by(results& to, cuda::device_ways const& ways, char const* name)
 {
-    auto const on = cuda::make_back_end(bf16, 0, ways);
+    auto const backend = cuda::make_backend(bf16, 0, ways);
     for (auto m : models_for(to.asked())) {
         m.name += name;
         measurement whole{};
         for (std::size_t layer = 0; layer < m.layers.layers.size(); ++layer) {
-            auto const one = both(to, *on, m, layer);
+            auto const one = both(to, *backend, m, layer);
             auto const times = layer == 1 ? m.blocks : 1;
             whole = {.kernel = m.name + " without its update",
                      .type = one.type,

@@ -17,7 +17,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/job_templates.hpp"
 #include "executor/plan/planning.hpp"
@@ -69,8 +69,8 @@ public:
         compute_ = std::move(made.compute);
         data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
         silent_ = std::make_unique<records>(scratch.string(), members.self, false, true);
-        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &on_});
-        resident_ = std::make_unique<resident_state>(about_->state, on_);
+        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &backend_});
+        resident_ = std::make_unique<resident_state>(about_->state, backend_);
         initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1);
         std::fill(resident_->scales.begin(), resident_->scales.end(), 20);
         for (std::size_t u = 0; u < about_->state.uses.size(); ++u) {
@@ -190,7 +190,7 @@ private:
     bool waits_;
     rheo::plan plan_;
     rheo::program compute_;
-    rheo::host_back_end on_{1};
+    rheo::host_backend backend_{1};
     std::unique_ptr<rheo::dataset> data_;
     std::unique_ptr<rheo::records> silent_;
     std::unique_ptr<rheo::job> about_;

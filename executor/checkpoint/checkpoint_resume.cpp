@@ -32,7 +32,7 @@ constexpr line_meaning meanings[] = {
     {"kernels", "operations may now be rounded otherwise: the result is as good, but its bits may not be those of the run that began", true},
 };
 
-// How the lines of a back end on a device begin (executor/cuda/back_end.cpp).
+// How the lines of a backend on a device begin (executor/cuda/backend.cpp).
 bool is_of_device(std::string_view kernels) { return kernels.starts_with("CUDA"); }
 bool is_of_host_blas(std::string_view products) { return !products.empty() && !products.starts_with("cuBLAS"); }
 

@@ -52,7 +52,7 @@ checkpoint_part take_part(resident_state const& state, std::span<rank_id const> 
     checkpoint_part part{self, step, generation, {}};
     for (tensor_id t{0}; at(t) < writers.size(); ++t) {
         if (writers[at(t)] == self) {
-            part.tensors.push_back({t, state.info(t).name, state.info(t).shape, values_of(state.on(), state.tensor(t))});
+            part.tensors.push_back({t, state.info(t).name, state.info(t).shape, values_of(state.backend(), state.tensor(t))});
         }
     }
     return part;

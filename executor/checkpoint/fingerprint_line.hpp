@@ -17,7 +17,7 @@ struct fingerprint_line {
     friend bool operator==(fingerprint_line const&, fingerprint_line const&) = default;
 };
 
-/// The line of the algorithms that a back end has chosen for its products, where it does. One rank chooses for all, and a run keeps what it
+/// The line of the algorithms that a backend has chosen for its products, where it does. One rank chooses for all, and a run keeps what it
 /// began with: it is taken over, not compared.
 inline constexpr std::string_view algorithms_line = "algorithms of products";
 

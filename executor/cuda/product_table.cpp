@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 #include "kernels/linear/linear_products.hpp"
 #include "rheo/tensor/digest.hpp"
 
@@ -83,7 +83,7 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
                 continue;
             }
             if (o.dropout_per_mille != 0 || shape.slices > 1) {
-                throw back_end_error{fmt::format(
+                throw backend_error{fmt::format(
                     "run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
                     shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices) : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
             }
@@ -123,7 +123,7 @@ std::vector<product_choice> table_from(std::string_view text)
         table.push_back(choice);
     }
     if (to_text(table) != text) {
-        throw back_end_error{fmt::format("the table of products' algorithms is none: '{}' is where a word of it was expected", text.substr(0, 40))};
+        throw backend_error{fmt::format("the table of products' algorithms is none: '{}' is where a word of it was expected", text.substr(0, 40))};
     }
     return table;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Where things lie that kernels compute with. A back end has its own memory and one for messages; on the host both are the same, on a device
+// Where things lie that kernels compute with. A backend has its own memory and one for messages; on the host both are the same, on a device
 // the processor looks at what lies in its own by copies alone.
 
 #include <algorithm>

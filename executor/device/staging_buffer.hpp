@@ -1,40 +1,40 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What comes from another rank or goes to one: where kernels use it, and where messages do. In a back end with one memory these are the
+// What comes from another rank or goes to one: where kernels use it, and where messages do. In a backend with one memory these are the
 // same place and nothing is copied.
 
 #include <cstddef>
 #include <deque>
 #include <span>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 
 namespace rheo::inline v0 {
 
 /// What a message reads of something that kernels have written: itself or, where messages have another memory, a copy, which is added to `copies`
 /// and lives as long. Waits.
 template <class T>
-std::span<T const> on_host(back_end& on, std::deque<array<T>>& copies, T const* from, std::size_t count)
+std::span<T const> on_host(compute_backend& backend, std::deque<array<T>>& copies, T const* from, std::size_t count)
 {
-    if (on.has_one_memory()) {
+    if (backend.has_one_memory()) {
         return {from, count};
     }
-    auto& copy = copies.emplace_back(on.messages(), count);
-    on.copy(copy.data(), from, count * sizeof(T));
-    on.wait();
+    auto& copy = copies.emplace_back(backend.messages(), count);
+    backend.copy(copy.data(), from, count * sizeof(T));
+    backend.wait();
     return copy;
 }
 
 /// A matrix that is used here and in messages, again and again.
 class staging_buffer {
 public:
-    explicit staging_buffer(back_end& on) : on_{&on}, device_{on.own()}, host_{on.messages()} {}
+    explicit staging_buffer(compute_backend& backend) : backend_{&backend}, device_{backend.own()}, host_{backend.messages()} {}
 
     void resize(std::size_t size)
     {
         device_.resize(size);
-        host_.resize(on_->has_one_memory() ? 0 : size);
+        host_.resize(backend_->has_one_memory() ? 0 : size);
     }
     std::size_t size() const { return device_.size(); }
     bool empty() const { return device_.empty(); }
@@ -42,27 +42,27 @@ public:
     void* device() { return device_.data(); }
     std::span<std::byte> host()
     {
-        return on_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()};
+        return backend_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()};
     }
 
     /// What a message brought goes where kernels use it.
     void copy_to_device()
     {
-        if (!on_->has_one_memory()) {
-            on_->copy(device_.data(), host_.data(), size());
+        if (!backend_->has_one_memory()) {
+            backend_->copy(device_.data(), host_.data(), size());
         }
     }
     /// What kernels left goes where a message takes it. Waits.
     void copy_to_host()
     {
-        if (!on_->has_one_memory()) {
-            on_->copy(host_.data(), device_.data(), size());
-            on_->wait();
+        if (!backend_->has_one_memory()) {
+            backend_->copy(host_.data(), device_.data(), size());
+            backend_->wait();
         }
     }
 
 private:
-    back_end* on_;
+    compute_backend* backend_;
     array<std::byte> device_;
     array<std::byte> host_;
 };

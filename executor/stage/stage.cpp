@@ -17,17 +17,17 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 
 }  // namespace
 
-stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
              std::span<recompute_level const> recompute_levels)
     : layers_{layers},
       first_{first},
       shape_{shape},
       microbatches_{microbatches},
       state_{&state},
-      on_{&on},
-      layout_{layers, shape, on.policy(), on.own(), recompute_levels},
-      gradients_{on.own()},
-      boundaries_{array<std::byte>{on.own()}, array<std::byte>{on.own()}}
+      backend_{&backend},
+      layout_{layers, shape, backend.policy(), backend.own(), recompute_levels},
+      gradients_{backend.own()},
+      boundaries_{array<std::byte>{backend.own()}, array<std::byte>{backend.own()}}
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
@@ -45,7 +45,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
         layer_id const id{first.value + static_cast<int>(l)};
         auto& runs = recomputed_ops_.emplace_back();
         for (std::size_t o = 0; o < layers[l].ops.size(); ++o) {
-            if (is_recomputed(layers[l], layers[l].ops[o], shape, layout_.recompute_levels[l], on.policy())) {
+            if (is_recomputed(layers[l], layers[l].ops[o], shape, layout_.recompute_levels[l], backend.policy())) {
                 runs.push_back(o);
             }
         }
@@ -62,13 +62,13 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
                 }
             }
             if (o.kind == op_kind::rope) {
-                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, on.own());
+                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, backend.own());
                 if (is_new) {
                     std::vector<float> table(static_cast<std::size_t>(shape.tokens * head_width(o)));
                     fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
                     entry->second.resize(table.size());
-                    on.copy(entry->second.data(), table.data(), table.size() * sizeof(float));
-                    on.wait();
+                    backend.copy(entry->second.data(), table.data(), table.size() * sizeof(float));
+                    backend.wait();
                 }
             }
             if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
@@ -80,7 +80,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     }
     std::sort(uses_.begin(), uses_.end());
     own_recompute_buffers_->fit(layout_.recompute_bytes);
-    auto const room = backward_workspace_of(layers, shape, on.policy());
+    auto const room = backward_workspace_of(layers, shape, backend.policy());
     gradients_.resize(static_cast<std::size_t>(room.gradients.count));
     for (auto& boundary : boundaries_) {
         boundary.resize(static_cast<std::size_t>(room.boundary.count));
@@ -90,7 +90,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
 /// A slot's share of memory: whole cache lines.
 std::size_t stage::slot_bytes(std::size_t layer, std::size_t slot) const
 {
-    return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, on_->policy().storage).count);
+    return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, backend_->policy().storage).count);
 }
 
 void* stage::input(activation& a) const { return layers_.front().in_width == 0 ? nullptr : a.input.data(); }
@@ -101,15 +101,15 @@ void const* stage::output(activation const& a) const
     return last.output == no_slot ? nullptr : a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(last.output)];
 }
 
-std::size_t stage::input_bytes() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows * size_of(on_->policy().storage)); }
-std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers_.back().out_width * layout_.rows * size_of(on_->policy().storage)); }
+std::size_t stage::input_bytes() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows * size_of(backend_->policy().storage)); }
+std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers_.back().out_width * layout_.rows * size_of(backend_->policy().storage)); }
 
 std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
     auto const& o = layers_.back().ops.back();
     expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is recomputed are gone after its forward");
     auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
-    return floats_from(*on_, all + row * o.in_width * size_of(on_->policy().storage), static_cast<std::size_t>(o.in_width));
+    return floats_from(*backend_, all + row * o.in_width * size_of(backend_->policy().storage), static_cast<std::size_t>(o.in_width));
 }
 
 void stage::reserve(activation& a)

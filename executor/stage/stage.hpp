@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A stage at work: consecutive layers of the model, run on one microbatch at a time by the kernels of a back end (stage_on.hpp). It
+// A stage at work: consecutive layers of the model, run on one microbatch at a time by the kernels of a backend (stage_on.hpp). It
 // interprets the layers' operation lists and knows nothing of pipelines, messages or recovery. Matrices at its ends are of the
-// back end's storage type, in its own memory; what a call has begun is done when the back end is idle.
+// backend's storage type, in its own memory; what a call has begun is done when the backend is idle.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ struct stage_item {
     microbatch_id microbatch;
     bool training = true;  ///< false: no dropout, the loss leaves no gradient
     int slice = 0;
-    tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the back end's
+    tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the backend's
     bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
 };
 
@@ -38,8 +38,8 @@ class stage {
 public:
     /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and recomputes
     /// before its backward; none: nothing
-    /// @pre `state` holds all tensors of the layers and has the back end `on`; all arguments but `again` outlive the stage
-    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+    /// @pre `state` holds all tensors of the layers and has the backend `on`; all arguments but `again` outlive the stage
+    stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
           std::span<recompute_level const> recompute_levels = {});
     virtual ~stage() = default;
 
@@ -54,7 +54,7 @@ public:
     /// Lends the activation its memory before its forward, which does so itself otherwise.
     void reserve(activation& a);
 
-    /// All layers forward; adds to `loss` when the stage has the loss: it is there when the back end has waited. The stage lends the activation its memory, until the
+    /// All layers forward; adds to `loss` when the stage has the loss: it is there when the backend has waited. The stage lends the activation its memory, until the
     /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
     /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
     void forward(activation& a, stage_item const& item, loss_sum& loss);
@@ -119,7 +119,7 @@ protected:
     microbatch_shape shape_;
     int microbatches_;
     resident_state* state_;
-    back_end* on_;
+    compute_backend* backend_;
     activation_layout layout_;
     std::vector<std::vector<std::array<tensor_id, 2>>> tensors_;  ///< layer, operation -> tensors of its parameters
     std::vector<std::vector<std::array<use_id, 2>>> op_uses_;     ///< the same for uses

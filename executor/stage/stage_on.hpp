@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A stage on the kernels of a back end. It interprets the operation lists layer by layer: slots, saved values and parameters become pointers,
+// A stage on the kernels of a backend. It interprets the operation lists layer by layer: slots, saved values and parameters become pointers,
 // and the operations run one by one. A backward is an operation's input gradient and its weight gradient, one after the other or
 // at different times; both ways the same kernels get the same arguments. `Kernels` has a function per kernel with the contract's
 // arguments, `copy`, and `for_item`, which says what computes an item. One that `has_states` keeps those of accumulators in another memory while
@@ -25,9 +25,9 @@ namespace rheo::inline v0 {
 template <class Kernels>
 class stage_on : public stage {
 public:
-    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, back_end& on,
+    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
              Kernels kernels, std::span<recompute_level const> recompute_levels = {})
-        : stage{layers, first, shape, microbatches, state, on, recompute_levels}, kernels_{std::move(kernels)}
+        : stage{layers, first, shape, microbatches, state, backend, recompute_levels}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
             for (auto const& o : layers[l].ops) {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The definitions of stage_on.hpp, for the one source file of each back end that makes its stage: here the walks over layers.
+// The definitions of stage_on.hpp, for the one source file of each backend that makes its stage: here the walks over layers.
 
 #include "executor/stage/stage_on_backward.hpp"
 #include "executor/stage/stage_on_forward.hpp"
@@ -13,7 +13,7 @@ template <class Kernels>
 void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss_sum& loss)
 {
     perform(pass_kind::forward, a, item, {}, [&] {
-        recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
+        recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
         for (std::size_t l = 0; l < layers_.size(); ++l) {
             pass p{*this, a, item, l, buffer.data()};
             for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
@@ -36,7 +36,7 @@ void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& it
 {
     begin_adding();
     perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
-        recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
+        recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
         for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
             pass p{*this, a, item, l, buffer.data()};
             p.recompute_dropped();
@@ -61,7 +61,7 @@ void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_i
     // The gradient that enters a layer may be written over.
     auto* above = static_cast<storage*>(output_gradient);
     auto const stop = depth_of(lowest);
-    recompute_buffers::loan buffer{buffers_for_recompute(), on_->own()};
+    recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
     for (std::size_t l = layers_.size(); l-- > stop;) {
         pass p{*this, a, item, l, buffer.data()};
         p.recompute_dropped();

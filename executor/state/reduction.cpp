@@ -10,7 +10,7 @@ namespace rheo::inline v0 {
 namespace {
 
 /// Elements of a tied tensor whose uses are joined at a time: what a processor's cache holds, what keeps a device at work.
-std::int64_t tied_piece(back_end const& on) { return on.has_one_memory() ? 1 << 18 : 1 << 20; }
+std::int64_t tied_piece(compute_backend const& backend) { return backend.has_one_memory() ? 1 << 18 : 1 << 20; }
 
 }  // namespace
 
@@ -19,14 +19,14 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
       unit_{&unit},
       holders_{std::move(holders)},
       state_{&state},
-      on_{&state.on()},
-      in_rows_{on_->policy().accumulate == dtype::i32},
+      backend_{&state.backend()},
+      in_rows_{backend_->policy().accumulate == dtype::i32},
       size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)},
-      mine_{on_->own()},
-      total_{on_->own()},
-      values_{on_->own()},
-      outgoing_{on_->messages()},
-      values_in_messages_{on_->messages()}
+      mine_{backend_->own()},
+      total_{backend_->own()},
+      values_{backend_->own()},
+      outgoing_{backend_->messages()},
+      values_in_messages_{backend_->messages()}
 {
     std::int64_t next = 0;
     for (auto const t : unit.tensors) {
@@ -38,9 +38,9 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
         in_rows_ && holders_.size() == 1 && std::all_of(unit.tensors.begin(), unit.tensors.end(), [&](tensor_id t) { return state.info(t).uses.size() == 1; });
     values_.resize(in_place_ ? 0 : static_cast<std::size_t>(next));
     for (std::size_t h = 0; h < holders_.size(); ++h) {
-        incoming_.emplace_back(on_->messages());
+        incoming_.emplace_back(backend_->messages());
     }
-    if (holders_.size() > 1 && !on_->has_one_memory()) {
+    if (holders_.size() > 1 && !backend_->has_one_memory()) {
         outgoing_.resize(values_.size() * size_);
         values_in_messages_.resize(values_.size());
     }
@@ -77,7 +77,7 @@ std::byte const* reduction::sums_of(use_id use) const
 void reduction::sum_uses(std::vector<use_id> const& uses, std::int64_t first, std::int64_t count, std::byte* target)
 {
     auto const from = [&](use_id use) { return sums_of(use) + static_cast<std::size_t>(first) * size_; };
-    on_->copy(target, from(uses.front()), static_cast<std::size_t>(count) * size_);
+    backend_->copy(target, from(uses.front()), static_cast<std::size_t>(count) * size_);
     for (std::size_t u = 1; u < uses.size(); ++u) {
         add(from(uses[u]), target, count);
     }
@@ -101,7 +101,7 @@ void reduction::sum_mine()
 /// What nobody else holds becomes floats from where it was summed; the uses of a tie are joined piece by piece, which stay in the cache.
 void reduction::convert_alone()
 {
-    auto const piece = tied_piece(*on_);
+    auto const piece = tied_piece(*backend_);
     for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
         auto const uses = mine_of(unit_->tensors[i]);
         auto const end = offsets_[i + 1];
@@ -110,7 +110,7 @@ void reduction::convert_alone()
             continue;
         }
         if (auto const room = static_cast<std::size_t>(std::min(piece, end - offsets_[i])) * size_; mine_.size() < room) {
-            on_->wait();
+            backend_->wait();
             mine_.resize(room);
         }
         for (auto begin = offsets_[i]; begin < end; begin += piece) {
@@ -128,14 +128,14 @@ void reduction::add(std::byte const* source, std::byte* target, std::int64_t cou
         auto* to = reinterpret_cast<std::int32_t*>(target);
         for (std::int64_t const width : {std::int64_t{4096}, std::int64_t{1}}) {
             if (auto const rows = count / width; rows > 0) {
-                on_->add(exact_rows_add_arguments{.rows = rows, .source = from, .source_states = nullptr, .target = {.sums = to, .width = width}});
+                backend_->add(exact_rows_add_arguments{.rows = rows, .source = from, .source_states = nullptr, .target = {.sums = to, .width = width}});
                 from += rows * width;
                 to += rows * width;
                 count -= rows * width;
             }
         }
     } else {
-        on_->add(
+        backend_->add(
             exact_add_arguments{.count = count, .source = reinterpret_cast<std::int64_t const*>(source), .target = reinterpret_cast<std::int64_t*>(target)});
     }
 }
@@ -150,7 +150,7 @@ void reduction::convert(std::byte const* sums, slice part)
         if (begin < end && in_rows_) {
             convert_rows(t, reinterpret_cast<std::int32_t const*>(from), begin - offsets_[i], end - begin, values_.data() + begin);
         } else if (begin < end) {
-            on_->convert(exact_convert_arguments{.count = end - begin,
+            backend_->convert(exact_convert_arguments{.count = end - begin,
                                                  .sums = reinterpret_cast<std::int64_t const*>(from),
                                                  .scale_log2 = state_->scales_of(t).front(),
                                                  .gradient = values_.data() + begin});
@@ -166,7 +166,7 @@ void reduction::convert_rows(tensor_id tensor, std::int32_t const* sums, std::in
     while (count > 0) {
         bool const whole = first % width == 0 && count >= width;
         auto const run = whole ? count / width * width : std::min(count, width - first % width);
-        on_->convert(exact_rows_convert_arguments{
+        backend_->convert(exact_rows_convert_arguments{
             .rows = whole ? run / width : 1,
             .source = {.sums = const_cast<std::int32_t*>(sums), .states = states.data() + first / width, .width = whole ? width : run},
             .gradient = to});
@@ -180,11 +180,11 @@ void reduction::convert_rows(tensor_id tensor, std::int32_t const* sums, std::in
 /// Between where kernels and where messages have them.
 void reduction::copy_values(slice part, direction way)
 {
-    if (!on_->has_one_memory()) {
+    if (!backend_->has_one_memory()) {
         auto* const here = values_.data() + part.begin;
         auto* const in_messages = values_in_messages_.data() + part.begin;
         bool const goes = way == direction::to_messages;
-        on_->copy(goes ? in_messages : here, goes ? here : in_messages, part.size() * sizeof(float));
+        backend_->copy(goes ? in_messages : here, goes ? here : in_messages, part.size() * sizeof(float));
     }
 }
 
@@ -202,11 +202,11 @@ void reduction::post(mpi::messenger& messages)
     }
     sum_mine();
     auto const* outgoing = sums_;
-    if (!on_->has_one_memory()) {
-        on_->copy(outgoing_.data(), sums_, outgoing_.size());
+    if (!backend_->has_one_memory()) {
+        backend_->copy(outgoing_.data(), sums_, outgoing_.size());
         outgoing = outgoing_.data();
     }
-    on_->wait();
+    backend_->wait();
     phase_ = phase::summing;
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (h == self_) {
@@ -236,7 +236,7 @@ bool reduction::advance(mpi::messenger& messages)
         }
         auto const part = slice_of(self_);
         total_.resize(part.size() * size_);
-        on_->copy(total_.data(), sums_ + static_cast<std::size_t>(part.begin) * size_, total_.size());
+        backend_->copy(total_.data(), sums_ + static_cast<std::size_t>(part.begin) * size_, total_.size());
         for (std::size_t h = 0; h < holders_.size(); ++h) {
             if (h != self_ && !total_.empty()) {
                 add(incoming_[h].data(), total_.data(), part.end - part.begin);
@@ -244,7 +244,7 @@ bool reduction::advance(mpi::messenger& messages)
         }
         convert(total_.data(), part);
         copy_values(part, direction::to_messages);
-        on_->wait();
+        backend_->wait();
         for (std::size_t h = 0; h < holders_.size(); ++h) {
             if (h != self_) {
                 sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
@@ -273,7 +273,7 @@ float const* reduction::piece(tensor_id tensor, std::int64_t first, std::int64_t
         return values_.data() + offset_of(tensor) + first;
     }
     if (room.size() < static_cast<std::size_t>(count)) {
-        on_->wait();
+        backend_->wait();
         room.resize(static_cast<std::size_t>(count));
     }
     convert_rows(tensor, state_->accumulator(mine_of(tensor).front()).sums_in_32.data() + first, first, count, room.data());

@@ -33,7 +33,7 @@ public:
     /// The gradient is what the one accumulator says that there is.
     bool in_place() const { return in_place_; }
 
-    /// A piece of the reduced plain-sum gradient of a tensor of the unit, where kernels reach it. @param room of the back end's own memory, which may have it until the
+    /// A piece of the reduced plain-sum gradient of a tensor of the unit, where kernels reach it. @param room of the backend's own memory, which may have it until the
     /// next call @pre advance() was true
     float const* piece(tensor_id tensor, std::int64_t first, std::int64_t count, array<float>& room) const;
 
@@ -64,7 +64,7 @@ private:
     void convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const;
     std::span<float> values_for_messages()
     {
-        return on_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()};
+        return backend_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()};
     }
     void convert(std::byte const* sums, slice part);
     enum class direction : std::uint8_t { to_messages, from_messages };
@@ -74,7 +74,7 @@ private:
     reduction_unit const* unit_;
     std::vector<rank_id> holders_;
     resident_state* state_;
-    back_end* on_;
+    compute_backend* backend_;
     std::size_t self_ = 0;
     std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
     bool in_rows_;                       ///< sums in 32 bits

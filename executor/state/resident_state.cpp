@@ -25,19 +25,19 @@ constexpr std::size_t worth_a_wait = std::size_t{1} << 20;
 
 }  // namespace
 
-tensor_values values_of(back_end& on, tensor_storage const& storage)
+tensor_values values_of(compute_backend& backend, tensor_storage const& storage)
 {
-    auto const copy = [&](array<float> const& from) { return copied_from(on, from.data(), from.size()); };
+    auto const copy = [&](array<float> const& from) { return copied_from(backend, from.data(), from.size()); };
     return {copy(storage.parameter), copy(storage.first_moment), copy(storage.second_moment)};
 }
 
 tensor_storage& resident_state::add(tensor_id t)
 {
     auto const count = static_cast<std::size_t>(elements(info(t).shape));
-    auto& where = on_->own();
+    auto& where = backend_->own();
     auto& entry = tensors_[at(t)];
     entry = std::make_unique<tensor_storage>(tensor_storage{{where, count}, {where, count}, {where, count}, array<bfloat16>{where}});
-    if (on_->policy().storage == dtype::bf16) {
+    if (backend_->policy().storage == dtype::bf16) {
         entry->stored.resize(count);
     }
     return *entry;
@@ -48,33 +48,33 @@ void resident_state::put(tensor_id t, tensor_values const& values)
     auto& storage = add(t);
     auto const fill = [&](array<float>& to, std::vector<float> const& from) {
         expects(from.size() == to.size(), "the values of a tensor have its shape");
-        on_->copy(to.data(), from.data(), from.size() * sizeof(float));
+        backend_->copy(to.data(), from.data(), from.size() * sizeof(float));
     };
     fill(storage.parameter, values.parameter);
     fill(storage.first_moment, values.first_moment);
     fill(storage.second_moment, values.second_moment);
     stored(t);
-    on_->wait();
+    backend_->wait();
 }
 
 void resident_state::put(tensor_id t, tensor_storage&& arrived)
 {
-    if (on_->has_one_memory()) {
+    if (backend_->has_one_memory()) {
         tensors_[at(t)] = std::make_unique<tensor_storage>(std::move(arrived));
         return;
     }
     auto& storage = add(t);
-    on_->copy(storage.parameter.data(), arrived.parameter.data(), storage.parameter.size() * sizeof(float));
-    on_->copy(storage.first_moment.data(), arrived.first_moment.data(), storage.first_moment.size() * sizeof(float));
-    on_->copy(storage.second_moment.data(), arrived.second_moment.data(), storage.second_moment.size() * sizeof(float));
+    backend_->copy(storage.parameter.data(), arrived.parameter.data(), storage.parameter.size() * sizeof(float));
+    backend_->copy(storage.first_moment.data(), arrived.first_moment.data(), storage.first_moment.size() * sizeof(float));
+    backend_->copy(storage.second_moment.data(), arrived.second_moment.data(), storage.second_moment.size() * sizeof(float));
     stored(t);
-    on_->wait();
+    backend_->wait();
 }
 
 void resident_state::stored(tensor_id t)
 {
     if (auto& storage = tensor(t); !storage.stored.empty()) {
-        on_->store(storage.parameter, storage.stored);
+        backend_->store(storage.parameter, storage.stored);
     }
 }
 
@@ -85,17 +85,17 @@ gradient_accumulator& resident_state::accumulator(use_id use)
         auto const t = info_->uses[at(use)].tensor;
         auto const count = static_cast<std::size_t>(elements(info(t).shape));
         bool const in_rows = sums_in_rows(info(t));
-        auto& where = info(t).is_parameter ? on_->own() : on_->messages();
+        auto& where = info(t).is_parameter ? backend_->own() : backend_->messages();
         entry.reset(
             new gradient_accumulator{{where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? scales_of(t).size() : 0}, states_[at(use)]});
         row_states sources;
         begin(*entry, t, sources);
-        on_->wait();
+        backend_->wait();
     }
     return *entry;
 }
 
-/// The states of sums that are zero. Those of rows are copied from `sources` until the back end has been waited for.
+/// The states of sums that are zero. Those of rows are copied from `sources` until the backend has been waited for.
 void resident_state::begin(gradient_accumulator& sums, tensor_id t, row_states& sources)
 {
     auto const of = scales_of(t);
@@ -105,13 +105,13 @@ void resident_state::begin(gradient_accumulator& sums, tensor_id t, row_states& 
         for (auto const scale : of) {
             rows.push_back({.scale_log2 = scale});
         }
-        on_->copy(sums.rows.data(), rows.data(), rows.size() * sizeof(row_sum_state));
+        backend_->copy(sums.rows.data(), rows.data(), rows.size() * sizeof(row_sum_state));
     }
 }
 
 std::int64_t resident_state::accumulator_bytes(tensor_id t) const
 {
-    return parameter_bytes_of(info(t).shape, sums_in_rows(info(t)) ? on_->policy() : fp32).accumulators.count;
+    return parameter_bytes_of(info(t).shape, sums_in_rows(info(t)) ? backend_->policy() : fp32).accumulators.count;
 }
 
 void resident_state::begin_scales(int microbatches)
@@ -137,12 +137,12 @@ void resident_state::merge(use_id use, gradient_accumulator const& arrived)
     auto& target = accumulator(use);
     auto const t = info_->uses[at(use)].tensor;
     if (sums_in_rows(info(t))) {
-        on_->add(exact_rows_add_arguments{.rows = info(t).shape.rows,
+        backend_->add(exact_rows_add_arguments{.rows = info(t).shape.rows,
                                           .source = arrived.sums_in_32.data(),
                                           .source_states = arrived.rows.data(),
                                           .target = {.sums = target.sums_in_32.data(), .states = target.rows.data(), .width = info(t).shape.columns}});
     } else {
-        on_->add(exact_add_arguments{.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
+        backend_->add(exact_add_arguments{.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
     }
     target.state = joined(target.state, arrived.state);
     if (target.not_finite_at.value < 0) {
@@ -154,11 +154,11 @@ void resident_state::clear_accumulators()
 {
     for (auto const& entry : accumulators_) {
         if (entry != nullptr) {
-            on_->zero(std::span{entry->sums.data(), entry->sums.size()});
-            on_->zero(std::span{entry->sums_in_32.data(), entry->sums_in_32.size()});
+            backend_->zero(std::span{entry->sums.data(), entry->sums.size()});
+            backend_->zero(std::span{entry->sums_in_32.data(), entry->sums_in_32.size()});
         }
     }
-    on_->wait();  // the processor writes where kernels do
+    backend_->wait();  // the processor writes where kernels do
     row_states sources;
     for (std::size_t u = 0; u < accumulators_.size(); ++u) {
         if (auto& entry = accumulators_[u]; entry != nullptr) {
@@ -166,19 +166,19 @@ void resident_state::clear_accumulators()
             entry->not_finite_at = microbatch_id{-1};
         }
     }
-    on_->wait();
+    backend_->wait();
 }
 
 state_digest resident_state::digest(tensor_id t) const
 {
     auto const& storage = tensor(t);
     auto const part = [&](tensor_role role, array<float> const& values) {
-        if (on_->has_one_memory()) {
+        if (backend_->has_one_memory()) {
             return host::digest_of(info(t).name, role, 0, {values.data(), values.size()});
         }
         state_digest sum;
         for (std::size_t first = 0; first < values.size(); first += worth_a_wait) {
-            auto const some = copied_from(*on_, values.data() + first, std::min(worth_a_wait, values.size() - first));
+            auto const some = copied_from(*backend_, values.data() + first, std::min(worth_a_wait, values.size() - first));
             sum += host::digest_of(info(t).name, role, static_cast<std::int64_t>(first), some);
         }
         return sum;
@@ -204,9 +204,9 @@ void initialise(resident_state& state, tensor_id t, std::uint64_t seed)
     auto const& initial = state.info(t).initial;
     auto const count = static_cast<std::int64_t>(storage.parameter.size());
     if (initial.deviation == 0) {
-        state.on().initialise(initialise_constant_arguments<>{.count = count, .value = initial.mean, .values = storage.parameter.data()});
+        state.backend().initialise(initialise_constant_arguments<>{.count = count, .value = initial.mean, .values = storage.parameter.data()});
     } else {
-        state.on().initialise(initialise_normal_arguments<>{
+        state.backend().initialise(initialise_normal_arguments<>{
             .seed = seed, .tensor = t, .count = count, .mean = initial.mean, .deviation = initial.deviation, .values = storage.parameter.data()});
     }
     state.stored(t);
@@ -219,7 +219,7 @@ void initialise_layers(resident_state& state, layer_id first, layer_id last, std
             initialise(state, t, seed);
         }
     }
-    state.on().wait();
+    state.backend().wait();
 }
 
 }  // namespace rheo::inline v0

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/exact_sum.hpp"
@@ -34,7 +34,7 @@ struct tensor_storage {
 };
 
 /// A copy. Waits.
-tensor_values values_of(back_end& on, tensor_storage const& storage);
+tensor_values values_of(compute_backend& backend, tensor_storage const& storage);
 
 /// Exact sums of one use: in 64 bits, or in 32 with a state per row. For the loss, always in 64 and where the processor adds to them: the sum in
 /// units of 2^-24 nat, and the number of targets.
@@ -49,8 +49,8 @@ struct gradient_accumulator {
 class resident_state {
 public:
     /// @param on outlives the state
-    resident_state(collection const& info, back_end& on)
-        : info_{&info}, on_{&on}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{on.messages(), info.uses.size()}
+    resident_state(collection const& info, compute_backend& backend)
+        : info_{&info}, backend_{&backend}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{backend.messages(), info.uses.size()}
     {
         for (auto const& tensor : info.tensors) {
             first_scale_.push_back(scales.size());
@@ -59,7 +59,7 @@ public:
         first_scale_.push_back(scales.size());
     }
 
-    back_end& on() const { return *on_; }
+    compute_backend& backend() const { return *backend_; }
 
     collection const& info() const { return *info_; }
     tensor_info const& info(tensor_id t) const { return info_->tensors[at(t)]; }
@@ -79,10 +79,10 @@ public:
     gradient_accumulator& accumulator(use_id use);
     bool has_accumulator(use_id use) const { return accumulators_[at(use)] != nullptr; }
     void drop_accumulator(use_id use) { accumulators_[at(use)] = nullptr; }
-    /// Of all uses; between two operations of the back end they are true here.
+    /// Of all uses; between two operations of the backend they are true here.
     std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
     /// The states of the rows of a use's sums. Waits.
-    std::vector<row_sum_state> rows_of(use_id use) { return copied_from(*on_, accumulator(use).rows.data(), accumulator(use).rows.size()); }
+    std::vector<row_sum_state> rows_of(use_id use) { return copied_from(*backend_, accumulator(use).rows.data(), accumulator(use).rows.size()); }
 
     /// Zeroes every accumulator and gives it its tensor's present scale. Waits.
     void clear_accumulators();
@@ -93,7 +93,7 @@ public:
     /// Where the scales of a tensor's sums are among all: one, or one for each row.
     std::size_t first_scale(tensor_id t) const { return first_scale_[at(t)]; }
     std::span<int const> scales_of(tensor_id t) const { return std::span{scales}.subspan(first_scale(t), first_scale_[at(t) + 1] - first_scale(t)); }
-    bool sums_in_rows(tensor_info const& tensor) const { return tensor.is_parameter && on_->policy().accumulate == dtype::i32; }
+    bool sums_in_rows(tensor_info const& tensor) const { return tensor.is_parameter && backend_->policy().accumulate == dtype::i32; }
 
     /// The bytes of the sums of one use of a tensor, with the states of rows.
     std::int64_t accumulator_bytes(tensor_id t) const;
@@ -114,7 +114,7 @@ private:
     void begin(gradient_accumulator& sums, tensor_id t, row_states& sources);
 
     collection const* info_;
-    back_end* on_;
+    compute_backend* backend_;
     std::vector<std::unique_ptr<tensor_storage>> tensors_;
     std::vector<std::unique_ptr<gradient_accumulator>> accumulators_;
     array<accumulator_state> states_;

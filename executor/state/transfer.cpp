@@ -134,8 +134,8 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
     std::deque<array<std::int64_t>> integers;
     std::deque<array<std::int32_t>> short_integers;
     std::deque<array<row_sum_state>> rows;
-    auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return on_host(state.on(), copies, from.data(), from.size()); };
-    state.on().wait();
+    auto const sent = [&]<class T>(std::deque<array<T>>& copies, array<T> const& from) { return on_host(state.backend(), copies, from.data(), from.size()); };
+    state.backend().wait();
     for (auto const& round : plan.rounds) {
         std::vector<arrival> arrivals;
         std::vector<bundle> outgoing;
@@ -162,7 +162,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
                 }
             } else if (c.to == self) {
                 auto const size = static_cast<std::size_t>(count);
-                auto& where = state.on().messages();
+                auto& where = state.backend().messages();
                 auto& packed = bundle_for(coming, c.from, t).data;
                 auto& a = arrivals.emplace_back(arrival{t, c.from, {{where, size}, {where, size}, {where, size}, array<bfloat16>{where}}, packed.size()});
                 packed.resize(packed.size() + bundled_bytes(count));
@@ -235,7 +235,7 @@ std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan
             auto const count = static_cast<std::size_t>(elements(state.info(t).shape));
             bool const in_rows = state.sums_in_rows(state.info(t));
             auto& s = staged.emplace_back(staged_accumulator{move.use});
-            auto& where = state.on().messages();
+            auto& where = state.backend().messages();
             s.sums.reset(new gradient_accumulator{
                 {where, in_rows ? 0 : count}, {where, in_rows ? count : 0}, {where, in_rows ? state.scales_of(t).size() : 0}, *s.state});
             if (in_rows) {

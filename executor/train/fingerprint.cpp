@@ -56,16 +56,16 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
                                   optimizer.final_learning_rate, train.steps, optimizer.warmup_steps, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
                                   optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
-        {"dtypes", fmt::format("{}, exact {} sums{}", about.on->policy().storage == dtype::f32 ? "fp32" : "bf16",
-                               about.on->policy().accumulate == dtype::i32 ? "int32" : "int64",
-                               about.on->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
-        {"BLAS", about.on->products()},
-        {"kernels", about.on->kernels()},
+        {"dtypes", fmt::format("{}, exact {} sums{}", about.backend->policy().storage == dtype::f32 ? "fp32" : "bf16",
+                               about.backend->policy().accumulate == dtype::i32 ? "int32" : "int64",
+                               about.backend->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
+        {"BLAS", about.backend->products()},
+        {"kernels", about.backend->kernels()},
     };
-    if (auto by = about.on->attention(); !by.empty()) {
+    if (auto by = about.backend->attention(); !by.empty()) {
         lines.push_back({std::string{attention_line}, std::move(by)});
     }
-    if (auto chosen = about.on->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
+    if (auto chosen = about.backend->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
         lines.push_back({std::string{algorithms_line}, std::move(chosen)});
     }
     return lines;

@@ -12,7 +12,7 @@
 
 namespace rheo::inline v0 {
 
-/// May let the back end choose algorithms. @throws std::runtime_error when it has none for a product
+/// May let the backend choose algorithms. @throws std::runtime_error when it has none for a product
 std::vector<fingerprint_line> fingerprint_of(job const& about);
 
 }  // namespace rheo::inline v0

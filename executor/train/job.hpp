@@ -17,7 +17,7 @@
 #include "executor/config/config.hpp"
 #include "executor/config/inject.hpp"
 #include "executor/data/data.hpp"
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 #include "executor/faults/watchdog.hpp"
 #include "executor/records/energy_account.hpp"
 #include "executor/records/records.hpp"
@@ -50,7 +50,7 @@ struct job {
     launch_clock clock;
     records* record;
     fault_injector inject;
-    back_end* on;                        ///< what this rank computes with
+    compute_backend* backend;                        ///< what this rank computes with
     watchdog* watch = nullptr;           ///< none: nobody looks whether this rank hangs
     std::vector<fingerprint_line> fingerprint{};
     std::function<bool()> asked_to_stop{};  ///< by a signal or because time is up; none: never

@@ -17,13 +17,13 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// How long it takes until what a call begins is done. @pre the back end is idle
+/// How long it takes until what a call begins is done. @pre the backend is idle
 template <class Call>
-double seconds_of(back_end& on, Call const& call)
+double seconds_of(compute_backend& backend, Call const& call)
 {
     auto const begin = std::chrono::steady_clock::now();
     call();
-    on.wait();
+    backend.wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -32,18 +32,18 @@ seconds least(std::vector<double> const& times) { return {*std::min_element(time
 
 }  // namespace
 
-std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, back_end& on, int repeats)
+std::vector<layer_profile> measured_layers(model_description const& model, run_config const& config, compute_backend& backend, int repeats)
 {
     expects(repeats >= 1, "a measurement takes at least one microbatch");
     auto shape = config.train.microbatch;
     shape.slices = 1;
     auto const info = state_of(model);
-    resident_state state{info, on};
+    resident_state state{info, backend};
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, config.train.seed);
     std::vector<std::unique_ptr<stage>> stages;
     std::vector<activation> kept;
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
-        auto& made = *stages.emplace_back(on.make_stage(std::span{model.layers}.subspan(l, 1), layer_id{static_cast<int>(l)}, shape, repeats + 1, state));
+        auto& made = *stages.emplace_back(backend.make_stage(std::span{model.layers}.subspan(l, 1), layer_id{static_cast<int>(l)}, shape, repeats + 1, state));
         auto& a = kept.emplace_back(made.layout());
         for (std::size_t r = 0; r < a.tokens.size(); ++r) {
             auto const drawn = [&](std::uint64_t which) {
@@ -60,15 +60,15 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
         loss_sum loss{};
         for (std::size_t l = 0; l < stages.size(); ++l) {
             if (l > 0) {
-                on.copy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_bytes());
-                on.wait();
+                backend.copy(stages[l]->input(kept[l]), stages[l - 1]->output(kept[l - 1]), stages[l]->input_bytes());
+                backend.wait();
             }
-            forward[l].push_back(seconds_of(on, [&] { stages[l]->forward(kept[l], item, loss); }));
+            forward[l].push_back(seconds_of(backend, [&] { stages[l]->forward(kept[l], item, loss); }));
         }
-        array<std::byte> above{on.own()};
+        array<std::byte> above{backend.own()};
         for (std::size_t l = stages.size(); l-- > 0;) {
-            array<std::byte> below{on.own(), stages[l]->input_bytes()};
-            backward[l].push_back(seconds_of(on, [&] {
+            array<std::byte> below{backend.own(), stages[l]->input_bytes()};
+            backward[l].push_back(seconds_of(backend, [&] {
                 stages[l]->backward(kept[l], item, stages[l]->first_layer(), above.empty() ? nullptr : above.data(), below.empty() ? nullptr : below.data(),
                                     [](use_id) { return true; });
             }));
@@ -79,9 +79,9 @@ std::vector<layer_profile> measured_layers(model_description const& model, run_c
     for (std::size_t l = 0; l < stages.size(); ++l) {
         result.push_back({least(forward[l]),
                           least(backward[l]),
-                          persistent_bytes(model.layers[l], on.policy()),
-                          activation_bytes(model.layers[l], shape, on.policy()),
-                          boundary_bytes(model.layers[l], shape, on.policy()),
+                          persistent_bytes(model.layers[l], backend.policy()),
+                          activation_bytes(model.layers[l], shape, backend.policy()),
+                          boundary_bytes(model.layers[l], shape, backend.policy()),
                           {}});
     }
     return result;

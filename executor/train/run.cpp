@@ -15,7 +15,7 @@
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/faults/time_limit.hpp"
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/planning.hpp"
@@ -23,7 +23,7 @@
 #include "executor/train/startup.hpp"
 #include "executor/train/ending.hpp"
 #include "executor/train/fingerprint.hpp"
-#include "executor/train/opened_back_end.hpp"
+#include "executor/train/opened_backend.hpp"
 #include "executor/train/job_setup.hpp"
 #include "executor/train/same_command.hpp"
 #include "executor/train/trainer.hpp"
@@ -222,13 +222,13 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
 }
 
 /// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
-std::unique_ptr<back_end> open_back_end(run_config const& given, startup_error& error)
+std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_error& error)
 {
     try {
-        return open_back_end(given);
+        return open_backend(given);
     } catch (std::runtime_error const& error) {
         error = {5, error.what()};
-        return std::make_unique<host_back_end>(given.run.threads);
+        return std::make_unique<host_backend>(given.run.threads);
     }
 }
 
@@ -250,17 +250,17 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<dataset> data;
     std::vector<fingerprint_line> fingerprint;
     startup_error error;
-    auto const on = open_back_end(given, error);
+    auto const backend = open_backend(given, error);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
-        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, on.get()});
+        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, backend.get()});
     } catch (data_error const& error) {
         error = {4, error.what()};
     } catch (std::runtime_error const& error) {
         error = {5, error.what()};
     }
-    if (auto const free = on->free_memory(); free && error.exit_code == 0) {
-        if (auto message = over_device(first, runs, given, self, on->workspace_of_kernels(), *free); !message.empty()) {
+    if (auto const free = backend->free_memory(); free && error.exit_code == 0) {
+        if (auto message = over_device(first, runs, given, self, backend->workspace_of_kernels(), *free); !message.empty()) {
             error = {3, std::move(message)};
         }
     }
@@ -292,7 +292,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         return had_ended(*begun.ended, begun.notes, std::move(*generation), options.quiet);
     }
     if (auto const* const chosen = line_in(fingerprint, algorithms_line)) {
-        on->take_over_algorithms(chosen->value);
+        backend->take_over_algorithms(chosen->value);
     }
     std::optional<records> record;
     watch.all_joined();
@@ -313,7 +313,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<trainer> training;
     try {
         record.emplace(config.run.folder, self, config.run.trace, options.quiet);
-        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, self}, on.get(), &watch,
+        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, self}, backend.get(), &watch,
                           fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, self}), power.device.get(),
                           power.clocks.get(), energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};

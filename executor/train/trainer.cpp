@@ -37,8 +37,8 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, lau
       known_{std::move(known)},
       rules_{rules_of(about.config)},
       fence_{about.config.run.folder, self_},
-      resident_{about.state, *about.on},
-      room_{about.on->own()},
+      resident_{about.state, *about.backend},
+      room_{about.backend->own()},
       so_far_{so_far},
       from_{std::move(from)},
       checkpoints_{about, self_, from_ ? std::optional{from_->step()} : std::nullopt}

@@ -255,14 +255,14 @@ std::string trainer::sample()
     for (int s = 0; s < stages; ++s) {
         if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == self_) {
             auto& here = mine[static_cast<std::size_t>(s)];
-            here.layers = job_->on->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape,
+            here.layers = job_->backend->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape,
                                                1, resident_);
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }
     auto const first = rank_of(pipeline, stage_id{0});
     auto const last = rank_of(pipeline, stage_id{stages - 1});
-    array<std::byte> arrived{job_->on->messages()};
+    array<std::byte> arrived{job_->backend->messages()};
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < wanted_tokens; ++i) {
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
@@ -281,20 +281,20 @@ std::string trainer::sample()
             } else if (beside(s - 1) != self_) {
                 arrived.resize(layers->input_bytes());
                 messages_->wait(messages_->receive(beside(s - 1), mpi::channel::activation, s, std::span<std::byte>{arrived}));
-                job_->on->copy(layers->input(*kept), arrived.data(), arrived.size());
+                job_->backend->copy(layers->input(*kept), arrived.data(), arrived.size());
             } else {
                 auto const& before = mine[static_cast<std::size_t>(s - 1)];
-                job_->on->copy(layers->input(*kept), before.layers->output(*before.kept), layers->input_bytes());
+                job_->backend->copy(layers->input(*kept), before.layers->output(*before.kept), layers->input_bytes());
             }
             std::fill(kept->targets.begin(), kept->targets.end(), 0);
             loss_sum unused;
             layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
-            job_->on->wait();
+            job_->backend->wait();
             if (s + 1 == stages) {
                 next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i);
             } else if (beside(s + 1) != self_) {
                 std::deque<array<std::byte>> copies;
-                auto const sent = on_host(*job_->on, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
+                auto const sent = on_host(*job_->backend, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
                 messages_->wait(messages_->send(beside(s + 1), mpi::channel::activation, s + 1, sent));
             }
         }

@@ -61,23 +61,23 @@ void trainer::pass_gradients_on()
         auto const t = c.part.tensor;
         auto const count = static_cast<std::size_t>(elements(resident_.info(t).shape));
         if (c.to == self_) {
-            kept_gradients_.push_back({t, {job_->on->messages(), count}});
+            kept_gradients_.push_back({t, {job_->backend->messages(), count}});
             tickets.push_back(messages_->receive(c.from, mpi::channel::copy, gradient_item(t), std::span<float>{kept_gradients_.back().values}));
         } else if (c.from == self_) {
             for (auto const& r : worker_->reductions()) {
                 if (std::find(r.unit().tensors.begin(), r.unit().tensors.end(), t) != r.unit().tensors.end()) {
                     std::span<float const> values;
                     if (r.in_place()) {
-                        auto& copy = sent.emplace_back(job_->on->messages(), count);
+                        auto& copy = sent.emplace_back(job_->backend->messages(), count);
                         for (std::size_t first = 0; first < count; first += gradient_piece) {
                             auto const size = std::min<std::size_t>(gradient_piece, count - first);
-                            job_->on->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_),
+                            job_->backend->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_),
                                            size * sizeof(float));
                         }
-                        job_->on->wait();
+                        job_->backend->wait();
                         values = copy;
                     } else {
-                        values = on_host(*job_->on, sent, r.piece(t, 0, static_cast<std::int64_t>(count), room_), count);
+                        values = on_host(*job_->backend, sent, r.piece(t, 0, static_cast<std::int64_t>(count), room_), count);
                     }
                     tickets.push_back(messages_->send(c.to, mpi::channel::copy, gradient_item(t), values));
                 }

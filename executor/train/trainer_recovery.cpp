@@ -156,7 +156,7 @@ void trainer::expect_same_plan()
 /// accumulators are not among it; they stay, with their books.
 void trainer::give_up_half_done()
 {
-    job_->on->wait();
+    job_->backend->wait();
     pairs_by_me_ += worker_ ? worker_->contributions() : 0;
     worker_.reset();
     staged_.clear();
@@ -210,7 +210,7 @@ protocol_event trainer::perform(merge_staging const&)
     for (auto const& arrived : staged_) {
         resident_.merge(arrived.use, *arrived.sums);
     }
-    job_->on->wait();
+    job_->backend->wait();
     staged_.clear();
     auto const where = whole_step(next);
     worker_ = std::make_unique<worker>(*job_, where, self_, resident_);

@@ -145,7 +145,7 @@ outcome trainer::reduce_scalars(run_section const& action)
                 for (std::int64_t first = 0; first < count; first += gradient_piece) {
                     auto const size = std::min(gradient_piece, count - first);
                     gradient_norm_arguments const piece{.count = size, .gradient = r.piece(t, first, size, room_)};
-                    job_->on->add_sums_of_squares({&piece, 1});
+                    job_->backend->add_sums_of_squares({&piece, 1});
                     added.push_back(t);
                 }
             } else {
@@ -154,9 +154,9 @@ outcome trainer::reduce_scalars(run_section const& action)
             }
         }
     }
-    job_->on->add_sums_of_squares(gradients);
+    job_->backend->add_sums_of_squares(gradients);
     added.insert(added.end(), together.begin(), together.end());
-    auto const sums = job_->on->sums_of_squares();
+    auto const sums = job_->backend->sums_of_squares();
     for (std::size_t i = 0; i < sums.size(); ++i) {
         squares[added[i].value] += sums[i];
     }
@@ -254,8 +254,8 @@ void trainer::update_parameters(step_id step)
     for (auto const& kept : kept_gradients_) {
         update(kept.tensor, kept.values.data());
     }
-    job_->on->update(all);
-    job_->on->wait();
+    job_->backend->update(all);
+    job_->backend->wait();
 }
 
 protocol_event trainer::perform(update_state const& action)

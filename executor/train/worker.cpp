@@ -20,7 +20,7 @@ worker::worker(job const& about, plan const& where, rank_id self, resident_state
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
-        place_of_stage here{about.on->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin,
+        place_of_stage here{about.backend->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin,
                                                  about.shape(), about.microbatches(), state,
                                                  recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
@@ -64,7 +64,7 @@ int worker::message_of(int stage, int item) const { return stage * static_cast<i
 
 worker::inflight_item& worker::item_of(item_key key)
 {
-    auto const [place, is_new] = inflight_.try_emplace(key, *job_->on);
+    auto const [place, is_new] = inflight_.try_emplace(key, *job_->backend);
     if (auto& spare = free_list_[key.first]; is_new && !spare.empty()) {
         place->second = std::move(spare.back());
         spare.pop_back();
@@ -175,7 +175,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
 {
     begin_row(row, work);
     meter_.reset_peak();
-    recompute_buffers_.reserve(job_->on->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
+    recompute_buffers_.reserve(job_->backend->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations
@@ -193,7 +193,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
         auto const i = row[k];
-        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr && job_->on->has_one_memory();
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr && job_->backend->has_one_memory();
         if (!is_event(i.kind) && !at_once) {
             continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
         }

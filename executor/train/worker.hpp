@@ -82,7 +82,7 @@ private:
 
     /// What is here of an item on a stage.
     struct inflight_item {
-        explicit inflight_item(back_end& on) : input{on.messages()}, output{on.messages()}, gradient_in{on}, gradient_out{on} {}
+        explicit inflight_item(compute_backend& backend) : input{backend.messages()}, output{backend.messages()}, gradient_in{backend}, gradient_out{backend} {}
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
         array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory

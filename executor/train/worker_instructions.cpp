@@ -50,9 +50,9 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
         a.before.push_back(inflight_.at({i.stage, i.item - earlier}).kept.get());
     }
     if (here.before_is_mine) {
-        job_->on->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
+        job_->backend->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
     } else if (here.before.value >= 0) {
-        job_->on->copy(layers.input(a), f.input.data(), f.input.size());
+        job_->backend->copy(layers.input(a), f.input.data(), f.input.size());
     }
     if (layers.input_bytes() == 0 || layers.has_loss()) {
         if (in.context.training) {
@@ -122,7 +122,7 @@ void worker::compute_backward(instruction i, inflight_item& f, section const& in
     } else {
         layers.input_gradient(*f.kept, item, lowest, from, to);
     }
-    job_->on->wait();
+    job_->backend->wait();
 }
 
 /// Books what a backward has added, and hands its gradient over where the stage before is here.
@@ -146,7 +146,7 @@ void worker::weight_gradient(instruction i, inflight_item& f, section const& in)
     microbatch_id const contribution{i.item};
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
     layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
-    job_->on->wait();
+    job_->backend->wait();
     count_contributions(layers, contribution, lowest, in);
     computed(i, began_);
     job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
@@ -197,12 +197,12 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
 {
     auto const* const output = here.layers->output(*f.kept);
     auto const size = here.layers->output_bytes();
-    if (job_->on->has_one_memory()) {
+    if (job_->backend->has_one_memory()) {
         return {static_cast<std::byte const*>(output), size};
     }
     f.output.resize(size);
-    job_->on->copy(f.output.data(), output, size);
-    job_->on->wait();
+    job_->backend->copy(f.output.data(), output, size);
+    job_->backend->wait();
     return {f.output.data(), size};
 }
 
@@ -247,7 +247,7 @@ void worker::execute(instruction i, section const& in)
         begin_forward(i, f, in);
         loss_sum loss;
         here.layers->forward(*f.kept, item_for(i.item, in), loss);
-        job_->on->wait();
+        job_->backend->wait();
         end_forward(i, loss, in);
         break;
     }
@@ -275,7 +275,7 @@ void worker::execute(instruction i, section const& in)
         break;
     case recompute:
         here.layers->recompute(*f.kept, item_for(i.item, in));
-        job_->on->wait();
+        job_->backend->wait();
         computed(i, began_);
         job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
         break;

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/launch.hpp"
-#include "executor/cuda/back_end.hpp"
+#include "executor/cuda/backend.hpp"
 #include "executor/data/data.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/segment_folder.hpp"

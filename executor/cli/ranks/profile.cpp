@@ -18,7 +18,7 @@
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/train/measured_all_reduce.hpp"
 #include "executor/train/measured_layers.hpp"
-#include "executor/train/opened_back_end.hpp"
+#include "executor/train/opened_backend.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 
@@ -59,7 +59,7 @@ std::vector<layer_profile> measured_together(model_description const& model, run
     }
     mpi::communicator const node{ranks_of_this_node(MPI_COMM_WORLD)};
     if (is_lowest_rank()) {
-        layers = measured_layers(model, config, *open_back_end(config), repeats);
+        layers = measured_layers(model, config, *open_backend(config), repeats);
     }
     wait_asleep(MPI_COMM_WORLD);
     auto const sums = measured_all_reduce(node.handle(), messages, repeats);
@@ -83,7 +83,7 @@ int profile(profile_options const& options)
     auto const config = read_config_file(options.config, options.settings).config;
     auto const model = running_model(config);
     if (!launched_rank()) {
-        return write(measured_layers(model, config, *open_back_end(config), options.repeats), config, options.out);
+        return write(measured_layers(model, config, *open_backend(config), options.repeats), config, options.out);
     }
     int level = 0;
     mpi::use_own_segment_folder();

@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-#include "executor/train/opened_back_end.hpp"
+#include "executor/train/opened_backend.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
@@ -60,7 +60,7 @@ outcome run(model_description const& model, dtype_policy policy, way const& w, s
     config.run.device = "cuda";
     config.run.graphs = w.graphs;
     config.train.dtype = policy == bf16 ? "bf16" : "fp32";
-    auto const device = open_back_end(config);
+    auto const device = open_backend(config);
     auto const info = state_of(model);
     auto const layers = static_cast<int>(model.layers.size());
     microbatch_shape const shape{batch.sequences, batch.tokens, w.slices};

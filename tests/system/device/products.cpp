@@ -2,7 +2,7 @@
 // The table of products' algorithms: it is whole before anything is computed, whatever is computed then, and a text that another rank reads.
 #include "executor/cuda/product_table.hpp"
 
-#include "executor/train/opened_back_end.hpp"
+#include "executor/train/opened_backend.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/llama.hpp"
 #include "support/catch.hpp"
@@ -13,19 +13,19 @@ using namespace stage_steps;
 
 namespace {
 
-/// Runs a step in several ways on a back end that has chosen before. @returns what it had chosen then, and has now
+/// Runs a step in several ways on a backend that has chosen before. @returns what it had chosen then, and has now
 std::pair<std::string, std::string> tables(model_description const& model, std::string const& dtype, std::string const& sums, int slices)
 {
     run_config config;
     config.run.device = "cuda";
     config.train.dtype = dtype;
     config.train.sums = sums;
-    auto const device = open_back_end(config);
+    auto const device = open_backend(config);
     auto const before = device->choose_algorithms(model.layers, {batch.sequences, batch.tokens, slices});
     auto const step = random_step(small, 1);
     auto const layers = static_cast<int>(model.layers.size());
     for (auto const how : {backwards::whole, backwards::split, backwards::recomputed}) {
-        run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .slices = slices, .on = device.get()});
+        run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .slices = slices, .backend = device.get()});
     }
     return {before, device->choose_algorithms({}, {})};
 }
@@ -68,6 +68,6 @@ TEST_CASE("a table is read as it was written, and nothing else is")
     CHECK(cuda::table_from(text) == table);
     CHECK(cuda::table_from(cuda::to_text({})).empty());
     for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "129" + text.substr(3), std::string{}, std::string{"2 products"}}) {
-        CHECK_THROWS_AS(cuda::table_from(bad), back_end_error);
+        CHECK_THROWS_AS(cuda::table_from(bad), backend_error);
     }
 }

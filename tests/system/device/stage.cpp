@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "executor/cuda/back_end.hpp"
+#include "executor/cuda/backend.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
@@ -46,24 +46,24 @@ double distance(step_result const& a, step_result const& b)
 /// @param tolerance of a gradient: a few hundred roundings of the storage type, which add up at random, over few terms
 void same_as_on_the_host(model_description const& model, dtype_policy policy, double tolerance)
 {
-    auto const device = cuda::make_back_end(policy, 0);
+    auto const device = cuda::make_backend(policy, 0);
     auto const step = random_step(small, 2);
     auto const layers = static_cast<int>(model.layers.size());
     auto const host = run_step(model, step, {.cuts = {0, layers}});
-    auto const whole = run_step(model, step, {.cuts = {0, layers}, .on = device.get()});
+    auto const whole = run_step(model, step, {.cuts = {0, layers}, .backend = device.get()});
     CHECK(distance(whole, host) < tolerance);
     CHECK(whole.loss.targets == host.loss.targets);
     CHECK(std::fabs(mean_loss(whole.loss) - mean_loss(host.loss)) < tolerance);
     late const as_late_as_it_may;
-    CHECK(run_step(model, step, {.cuts = {0, layers}, .on = device.get()}) == whole);
-    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .on = device.get()}) == whole);
+    CHECK(run_step(model, step, {.cuts = {0, layers}, .backend = device.get()}) == whole);
+    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .backend = device.get()}) == whole);
     for (auto const how : {backwards::split, backwards::split_late, backwards::recomputed, backwards::recomputed_split}) {
-        CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .on = device.get()}) == whole);
+        CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .backend = device.get()}) == whole);
     }
     std::vector recompute_levels(model.layers.size(), recompute_level::cheap);
-    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .on = device.get(), .recompute_levels = recompute_levels}) == whole);
+    CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .backend = device.get(), .recompute_levels = recompute_levels}) == whole);
     recompute_levels.assign(model.layers.size(), recompute_level::full);
-    auto dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .on = device.get(), .recompute_levels = recompute_levels});
+    auto dropped = run_step(model, step, {.cuts = {0, layers}, .how = backwards::split_late, .backend = device.get(), .recompute_levels = recompute_levels});
     dropped.logits = whole.logits;  // which it does not leave
     CHECK(dropped == whole);
 }
@@ -84,10 +84,10 @@ TEST_CASE("sums of rows on a device are its sums of 64 bits at the same scale, a
         auto const step = random_step(small, 2);
         auto const layers = static_cast<int>(model.layers.size());
         for (auto const& [in_rows, plain] : {std::pair{fp32_i32, fp32}, std::pair{bf16_i32, bf16}}) {
-            auto const device = cuda::make_back_end(in_rows, 0);
-            auto const other = cuda::make_back_end(plain, 0);
-            auto const expected = run_step(model, step, {.cuts = {0, layers}, .on = other.get(), .prepare = at_one_scale});
-            auto const whole = run_step(model, step, {.cuts = {0, layers}, .on = device.get(), .prepare = at_one_scale});
+            auto const device = cuda::make_backend(in_rows, 0);
+            auto const other = cuda::make_backend(plain, 0);
+            auto const expected = run_step(model, step, {.cuts = {0, layers}, .backend = other.get(), .prepare = at_one_scale});
+            auto const whole = run_step(model, step, {.cuts = {0, layers}, .backend = device.get(), .prepare = at_one_scale});
             REQUIRE(whole.uses.size() == expected.uses.size());
             for (std::size_t u = 0; u < whole.uses.size(); ++u) {
                 CHECK(whole.uses[u].sums == expected.uses[u].sums);
@@ -96,7 +96,7 @@ TEST_CASE("sums of rows on a device are its sums of 64 bits at the same scale, a
             }
             late const as_late_as_it_may;
             for (auto const how : {backwards::whole, backwards::split_late}) {
-                CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .on = device.get(), .prepare = at_one_scale}) == whole);
+                CHECK(run_step(model, step, {.cuts = {0, 1, layers}, .how = how, .backend = device.get(), .prepare = at_one_scale}) == whole);
             }
         }
     }
@@ -117,10 +117,10 @@ TEST_CASE("slices of a sequence on a device: the same bits however they are cut 
     auto const layers = static_cast<int>(model.layers.size());
     auto const step = random_step(small, 2);
     for (auto const& policy : {fp32, bf16}) {
-        auto const device = cuda::make_back_end(policy, 0);
-        auto const whole = run_step(model, step, {.cuts = {0, layers}, .slices = 3, .on = device.get()});
+        auto const device = cuda::make_backend(policy, 0);
+        auto const whole = run_step(model, step, {.cuts = {0, layers}, .slices = 3, .backend = device.get()});
         CHECK(distance(whole, run_step(model, step, {.cuts = {0, layers}, .slices = 3})) < (policy == fp32 ? 2e-5 : 0.05));
-        CHECK(run_step(model, step, {.cuts = {0, 2, layers}, .how = backwards::split_late, .slices = 3, .on = device.get()}) == whole);
+        CHECK(run_step(model, step, {.cuts = {0, 2, layers}, .how = backwards::split_late, .slices = 3, .backend = device.get()}) == whole);
     }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a block at work takes the launches that the compiler says")
     auto const model = fused(gpt_model({.vocabulary = 64, .context = 16, .width = 32, .heads = 2, .blocks = 1, .dropout_per_mille = 100}));
     auto const info = state_of(model);
     for (auto const& policy : {fp32, bf16}) {
-        auto const device = cuda::make_back_end(policy, 0);
+        auto const device = cuda::make_backend(policy, 0);
         resident_state state{info, *device};
         initialise_layers(state, layer_id{1}, layer_id{2}, seed);
         auto const block = device->make_stage(std::span{model.layers}.subspan(1, 1), layer_id{1}, {2, 16}, 1, state);
@@ -157,7 +157,7 @@ TEST_CASE("what stages on a device hold is what the plan counts, in its storage 
 {
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());
-    auto const device = cuda::make_back_end(bf16, 0);
-    auto const result = run_step(model, random_step(small, 2), {.cuts = {0, layers}, .how = backwards::split_late, .on = device.get()});
+    auto const device = cuda::make_backend(bf16, 0);
+    auto const result = run_step(model, random_step(small, 2), {.cuts = {0, layers}, .how = backwards::split_late, .backend = device.get()});
     CHECK(result.peaks.front() == 2 * (activation_bytes(std::span{model.layers}, batch, bf16) + kept_gradient_bytes(std::span{model.layers}, batch, bf16)));
 }

@@ -2,8 +2,8 @@
 // What a device does with state outside of stages: the bits of the host, also when it does things as late as it may.
 #include "executor/state/resident_state.hpp"
 
-#include "executor/cuda/back_end.hpp"
-#include "executor/host/back_end.hpp"
+#include "executor/cuda/backend.hpp"
+#include "executor/host/backend.hpp"
 #include "late.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
@@ -20,11 +20,11 @@ struct outcome {
     friend bool operator==(outcome const&, outcome const&) = default;
 };
 
-outcome made_and_updated(back_end& on)
+outcome made_and_updated(compute_backend& backend)
 {
     auto const model = gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1});
     auto const info = state_of(model);
-    resident_state state{info, on};
+    resident_state state{info, backend};
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 5);
     outcome out;
     std::vector<array<float>> gradients;
@@ -37,16 +37,16 @@ outcome made_and_updated(back_end& on)
         out.made += state.digest(t);
         auto& storage = state.tensor(t);
         auto const count = storage.parameter.size();
-        array<std::int64_t> sums{on.messages(), count};
-        array<std::int64_t> more{on.messages(), count};
+        array<std::int64_t> sums{backend.messages(), count};
+        array<std::int64_t> more{backend.messages(), count};
         for (std::size_t i = 0; i < count; ++i) {
             sums[i] = static_cast<std::int64_t>(mix_bits(i) >> 30) - (std::int64_t{1} << 33);
             more[i] = static_cast<std::int64_t>(i) - 50;
         }
-        auto& gradient = gradients.emplace_back(on.own(), count);
-        on.add({.count = static_cast<std::int64_t>(count), .source = more.data(), .target = sums.data()});
-        on.convert({.count = static_cast<std::int64_t>(count), .sums = sums.data(), .scale_log2 = 33, .gradient = gradient.data()});
-        on.wait();
+        auto& gradient = gradients.emplace_back(backend.own(), count);
+        backend.add({.count = static_cast<std::int64_t>(count), .source = more.data(), .target = sums.data()});
+        backend.convert({.count = static_cast<std::int64_t>(count), .sums = sums.data(), .scale_log2 = 33, .gradient = gradient.data()});
+        backend.wait();
         norms.push_back({static_cast<std::int64_t>(count), gradient.data()});
         all.push_back({.count = static_cast<std::int64_t>(count),
                        .master = storage.parameter.data(),
@@ -59,19 +59,19 @@ outcome made_and_updated(back_end& on)
                        .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0,
                        .step = 3});
     }
-    on.add_sums_of_squares({norms.data(), 1});
-    on.add_sums_of_squares(std::span{norms}.subspan(1));
-    out.squares = on.sums_of_squares();
-    on.update(all);
-    on.wait();
+    backend.add_sums_of_squares({norms.data(), 1});
+    backend.add_sums_of_squares(std::span{norms}.subspan(1));
+    out.squares = backend.sums_of_squares();
+    backend.update(all);
+    backend.wait();
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
         if (!info.tensors[at(t)].is_parameter) {
             continue;
         }
         out.updated += state.digest(t);
         auto const& storage = state.tensor(t);
-        auto const stored = copied_from(on, storage.stored.data(), storage.stored.size());
-        auto const values = values_of(on, storage).parameter;
+        auto const stored = copied_from(backend, storage.stored.data(), storage.stored.size());
+        auto const values = values_of(backend, storage).parameter;
         for (std::size_t i = 0; i < stored.size(); ++i) {
             REQUIRE(stored[i].bits() == bfloat16{values[i]}.bits());
         }
@@ -83,10 +83,10 @@ outcome made_and_updated(back_end& on)
 
 TEST_CASE("a device makes and updates state with the bits of the host")
 {
-    host_back_end host{1};
+    host_backend host{1};
     auto const expected = made_and_updated(host);
     for (auto const& policy : {fp32, bf16}) {
-        auto const device = cuda::make_back_end(policy, 0);
+        auto const device = cuda::make_backend(policy, 0);
         CHECK(made_and_updated(*device) == expected);
         late const as_late_as_it_may;
         CHECK(made_and_updated(*device) == expected);
@@ -96,7 +96,7 @@ TEST_CASE("a device makes and updates state with the bits of the host")
 TEST_CASE("a tensor that arrives from a file or another rank is stored as the update would have stored it")
 {
     auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
-    auto const device = cuda::make_back_end(bf16, 0);
+    auto const device = cuda::make_backend(bf16, 0);
     late const as_late_as_it_may;
     resident_state state{info, *device};
     tensor_id const t{0};

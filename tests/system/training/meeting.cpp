@@ -12,7 +12,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/train/worker.hpp"
@@ -42,11 +42,11 @@ int section(bool lazy, bool rendezvous_only)
     auto const first = make_first_plan(runs, config, ranks);
     auto const folder = std::filesystem::temp_directory_path() / ("rheo-meeting-" + std::to_string(::getpid()));
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
-    host_back_end on{1};
+    host_backend backend{1};
     records silent{folder.string(), self, false, true};
     job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self},
-                    &on};
-    resident_state resident{about.state, on};
+                    &backend};
+    resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {

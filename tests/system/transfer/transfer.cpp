@@ -14,7 +14,7 @@
 
 #include <mpi.h>
 
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/state/transfer.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
@@ -75,9 +75,9 @@ recovery_plan copy_of(std::vector<tensor_id> const& tensors)
 void copies(mpi::messenger& messages)
 {
     auto const self = messages.members().self;
-    host_back_end on{1};
-    resident_state state{info, on};
-    resident_state source{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
+    resident_state source{info, backend};
     for (auto const t : parameters()) {
         fill(self == giver ? state : source, t);
     }
@@ -130,8 +130,8 @@ void damaged(mpi::messenger& messages)
     for (int turn = 0; turn < 10; ++turn) {
         int const which = turn % 5;
         tensor_id const t = turn < 5 ? tensor_id{2 + which} : large;
-        host_back_end on{1};
-        resident_state state{info, on};
+        host_backend backend{1};
+        resident_state state{info, backend};
         messages.begin_section();
         if (messages.members().self == giver) {
             fill(state, t);
@@ -203,10 +203,10 @@ void expect_sum_of_both(gradient_accumulator& have, gradient_accumulator const& 
 void moves(mpi::messenger& messages, dtype_policy const& policy)
 {
     auto const self = messages.members().self;
-    host_back_end on{1, policy};
-    resident_state state{info, on};
-    resident_state given{info, on};
-    resident_state taken{info, on};
+    host_backend backend{1, policy};
+    resident_state state{info, backend};
+    resident_state given{info, backend};
+    resident_state taken{info, backend};
     recovery_plan plan;
     for (auto* each : {&state, &given, &taken}) {
         for (std::size_t i = 0; i < each->scales.size(); ++i) {

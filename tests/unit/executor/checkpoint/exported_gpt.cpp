@@ -33,8 +33,8 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     std::filesystem::create_directories(folder);
     auto const model = gpt_model(shape);
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
     std::mt19937 draw{11};
     std::normal_distribution<float> normal{0, 0.1F};
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
@@ -59,7 +59,7 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     export_huggingface(checkpoint{folder / "step-1"}, folder / "exported");
 
     microbatch_shape const batch{.sequences = 2, .tokens = shape.context};
-    host_stage whole_model{std::span{model.layers}, layer_id{0}, batch, 1, state, on};
+    host_stage whole_model{std::span{model.layers}, layer_id{0}, batch, 1, state, backend};
     activation a{whole_model.layout()};
     a.tokens.resize(static_cast<std::size_t>(rows(batch)));
     for (auto& token : a.tokens) {

@@ -13,7 +13,7 @@
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "executor/state/resident_state.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
@@ -33,8 +33,8 @@ inline collection const& info()
 /// The state after `step` steps of run number `run`: any values do, as long as no two are alike.
 inline std::unique_ptr<resident_state> state_after(step_id step, std::uint64_t run = 1)
 {
-    static host_back_end on{1};
-    auto state = std::make_unique<resident_state>(info(), on);
+    static host_backend backend{1};
+    auto state = std::make_unique<resident_state>(info(), backend);
     for (tensor_id t{0}; at(t) < info().tensors.size(); ++t) {
         state->scales[at(t)] = static_cast<int>(step.value % 7) + t.value;
         if (!info().tensors[at(t)].is_parameter) {
@@ -115,7 +115,7 @@ inline written write(std::filesystem::path const& run, step_id step, int ranks, 
 /// The checkpoint has all bits of that state.
 inline bool same(checkpoint const& from, resident_state const& state)
 {
-    resident_state read{info(), state.on()};
+    resident_state read{info(), state.backend()};
     std::fill(read.scales.begin(), read.scales.end(), 1000);
     from.read_scales(read, 1);
     if (from.manifest().digest() != digest(state) || !from.load_error(info()).empty() || read.scales != state.scales) {
@@ -126,7 +126,7 @@ inline bool same(checkpoint const& from, resident_state const& state)
             continue;
         }
         auto const values = from.read(info().tensors[at(t)].name);
-        auto const held = values_of(state.on(), state.tensor(t));
+        auto const held = values_of(state.backend(), state.tensor(t));
         if (values.parameter != held.parameter || values.first_moment != held.first_moment || values.second_moment != held.second_moment) {
             return false;
         }

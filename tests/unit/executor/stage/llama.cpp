@@ -35,8 +35,8 @@ double largest_distance(llama_shape shape, model_description const& model, int s
     auto const info = state_of(model);
     auto const actual = run_step(model, step, {.cuts = {0, static_cast<int>(model.layers.size())}, .slices = slices});
     reference::llama exact{shape, info, batch.tokens};
-    host_back_end on{1};
-    resident_state first{info, on};
+    host_backend backend{1};
+    resident_state first{info, backend};
     initialise_layers(first, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed);
     for (std::size_t t = 0; t < info.tensors.size(); ++t) {
         auto& p = exact.parameters.emplace_back();

@@ -102,12 +102,12 @@ TEST_CASE("a slice without those before it is refused")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
     microbatch_shape const shape{batch.sequences, batch.tokens, 3};
-    host_stage first{std::span{model.layers}.first(1), layer_id{0}, shape, 1, state, on};
+    host_stage first{std::span{model.layers}.first(1), layer_id{0}, shape, 1, state, backend};
     activation a{first.layout()};
     loss_sum loss;
     CHECK_THROWS_AS(first.forward(a, {.seed = 0, .step = {}, .microbatch = {}, .slice = 1}, loss), precondition_error);
-    CHECK_THROWS_AS((host_stage{std::span{model.layers}.first(1), layer_id{0}, {2, 9, 2}, 1, state, on}), precondition_error);
+    CHECK_THROWS_AS((host_stage{std::span{model.layers}.first(1), layer_id{0}, {2, 9, 2}, 1, state, backend}), precondition_error);
 }

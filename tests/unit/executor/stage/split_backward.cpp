@@ -98,10 +98,10 @@ TEST_CASE("what is evicted comes back only by being recomputed")
 {
     auto const model = fused(gpt_model(small));
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
     initialise_layers(state, layer_id{2}, layer_id{3}, seed);
-    host_stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, on};
+    host_stage middle{std::span{model.layers}.subspan(2, 1), layer_id{2}, batch, 1, state, backend};
     activation a{middle.layout()};
     auto const count = middle.input_bytes() / sizeof(float);
     std::fill_n(static_cast<float*>(middle.input(a)), count, 0.5F);
@@ -122,9 +122,9 @@ TEST_CASE("a weight gradient without its input gradient is refused")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
-    host_stage last{std::span{model.layers}.last(1), layer_id{3}, batch, 1, state, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
+    host_stage last{std::span{model.layers}.last(1), layer_id{3}, batch, 1, state, backend};
     activation a{last.layout()};
     CHECK_THROWS_AS(last.weight_gradient(a, {}, layer_id{3}, [](use_id) { return true; }), precondition_error);
 }

@@ -168,11 +168,11 @@ TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
     std::span const layers{model.layers};
-    host_stage const first{layers.first(2), layer_id{0}, batch, 4, state, on};
-    host_stage const last{layers.last(2), layer_id{2}, batch, 4, state, on};
+    host_stage const first{layers.first(2), layer_id{0}, batch, 4, state, backend};
+    host_stage const last{layers.last(2), layer_id{2}, batch, 4, state, backend};
     CHECK(first.input_bytes() == 0);
     CHECK(first.output_bytes() == 18 * 24 * 4);
     CHECK(last.input_bytes() == first.output_bytes());

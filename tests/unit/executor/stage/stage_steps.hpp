@@ -52,10 +52,10 @@ inline use_result result_of(resident_state& state, use_id use)
 {
     auto const& from = state.accumulator(use);
     if (!from.rows.empty()) {
-        auto const sums = copied_from(state.on(), from.sums_in_32.data(), from.sums_in_32.size());
+        auto const sums = copied_from(state.backend(), from.sums_in_32.data(), from.sums_in_32.size());
         return {{sums.begin(), sums.end()}, from.state, state.rows_of(use)};
     }
-    return {copied_from(state.on(), from.sums.data(), from.sums.size()), from.state, {}};
+    return {copied_from(state.backend(), from.sums.data(), from.sums.size()), from.state, {}};
 }
 
 /// All that a step leaves: what each use has summed, the loss, and the logits of the last microbatch.
@@ -87,7 +87,7 @@ struct options {
     bool backward = true;
     backwards how = backwards::whole;
     int slices = 1;                  ///< of each microbatch
-    back_end* on = nullptr;          ///< none: the host, with `threads`
+    compute_backend* backend = nullptr;          ///< none: the host, with `threads`
     bool stage_by_stage = false;     ///< all slices of a microbatch on a stage before the next stage has one
     int times = 1;                   ///< the whole step again, on cleared accumulators
     bool chooses = false;            ///< before that, scales as after an attempt
@@ -131,8 +131,8 @@ inline std::vector<std::int32_t> slice_of(std::vector<std::int32_t> const& whole
 inline step_result run_step(model_description const& model, std::vector<reference::microbatch> const& step, options const& o)
 {
     auto const info = state_of(model);
-    host_back_end host{o.threads};
-    back_end& on = o.on != nullptr ? *o.on : host;
+    host_backend host{o.threads};
+    compute_backend& backend = o.backend != nullptr ? *o.backend : host;
     std::vector<std::unique_ptr<resident_state>> states;
     std::vector<std::unique_ptr<stage>> stages;
     auto const microbatches = static_cast<int>(step.size());
@@ -141,14 +141,14 @@ inline step_result run_step(model_description const& model, std::vector<referenc
     for (std::size_t s = 0; s + 1 < o.cuts.size(); ++s) {
         layer_id const first{o.cuts[s]};
         layer_id const last{o.cuts[s + 1]};
-        auto state = std::make_unique<resident_state>(info, on);
+        auto state = std::make_unique<resident_state>(info, backend);
         std::fill(state->scales.begin(), state->scales.end(), first_scale);
         initialise_layers(*state, first, last, seed);
         if (o.prepare != nullptr) {
             o.prepare(*state);
         }
         std::span const layers{model.layers};
-        stages.push_back(on.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
+        stages.push_back(backend.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
                                        o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first))));
         states.push_back(std::move(state));
     }
@@ -164,11 +164,11 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         auto const items = step.size() * slices;
         std::vector<std::vector<activation>> kept(items);       // item, stage
         std::vector<std::vector<array<std::byte>>> gradient(items);  // item, stage: of the stage's input
-        array<std::byte> above{on.own()};
+        array<std::byte> above{backend.own()};
         for (std::size_t i = 0; i < items; ++i) {
             for (auto const& s : stages) {
                 kept[i].emplace_back(s->layout());
-                gradient[i].emplace_back(on.own(), s->input_bytes());
+                gradient[i].emplace_back(backend.own(), s->input_bytes());
             }
         }
         auto const item_of = [&](std::size_t i) {
@@ -201,10 +201,10 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                     a.before.push_back(&kept[k][s]);
                 }
                 if (s > 0) {
-                    on.copy(stages[s]->input(a), stages[s - 1]->output(kept[i][s - 1]), stages[s]->input_bytes());
+                    backend.copy(stages[s]->input(a), stages[s - 1]->output(kept[i][s - 1]), stages[s]->input_bytes());
                 }
                 stages[s]->forward(a, item_of(i), result.loss);
-                on.wait();
+                backend.wait();
             });
             result.logits.clear();
             for (std::int64_t row = 0; row < rows(shape) && (o.recompute_levels.empty() || o.recompute_levels.back() != recompute_level::full); ++row) {  // which leaves none
@@ -218,10 +218,10 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                     bool const top = s + 1 == stages.size();
                     if (!top) {  // a copy, which may be written over
                         above.resize(gradient[i][s + 1].size());
-                        on.copy(above.data(), gradient[i][s + 1].data(), above.size());
+                        backend.copy(above.data(), gradient[i][s + 1].data(), above.size());
                     }
                     through(i, s, top ? nullptr : above.data(), gradient[i][s].data());
-                    on.wait();
+                    backend.wait();
                 }
             });
         };
@@ -237,7 +237,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             for_each_stage(m, true, [&](std::size_t i, std::size_t s) {
                 if (o.backward && stages[s]->last_layer() > lowest_of(i)) {
                     stages[s]->weight_gradient(kept[i][s], item_of(i), lowest_of(i), adds(i, s));
-                    on.wait();
+                    backend.wait();
                 }
             });
         };
@@ -276,7 +276,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         result.input_gradients.assign(items, {});
         for (std::size_t i = 0; i < items; ++i) {
             for (auto const& of_stage : gradient[i]) {
-                result.input_gradients[i].push_back(floats_from(on, of_stage.data(), of_stage.size() / static_cast<std::size_t>(size_of(on.policy().storage))));
+                result.input_gradients[i].push_back(floats_from(backend, of_stage.data(), of_stage.size() / static_cast<std::size_t>(size_of(backend.policy().storage))));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
@@ -15,9 +15,9 @@ TEST_CASE("a cleared accumulator is one that was just made, at the scales of now
 {
     auto const info = state_of(gpt_model({.vocabulary = 19, .context = 6, .width = 8, .heads = 2, .blocks = 1}));
     for (auto const& policy : {fp32, fp32_i32}) {
-        host_back_end on{1, policy};
-        resident_state state{info, on};
-        resident_state expected{info, on};
+        host_backend backend{1, policy};
+        resident_state state{info, backend};
+        resident_state expected{info, backend};
         std::fill(state.scales.begin(), state.scales.end(), 11);
         for (use_id use{0}; at(use) < info.uses.size(); ++use) {
             auto& a = state.accumulator(use);

@@ -29,8 +29,8 @@ TEST_CASE("row sums at one scale are the sums of 64 bits, however the work is cu
         auto const layers = static_cast<int>(model.layers.size());
         auto const step = random_step(small, 3);
         auto const in_64 = run_step(model, step, {.cuts = {0, layers}, .prepare = one_scale});
-        host_back_end on{2, fp32_i32};
-        auto const whole = run_step(model, step, {.cuts = {0, layers}, .on = &on, .prepare = one_scale});
+        host_backend backend{2, fp32_i32};
+        auto const whole = run_step(model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = one_scale});
         REQUIRE(whole.uses.size() == in_64.uses.size());
         CHECK(whole.loss == in_64.loss);
         for (std::size_t u = 0; u < whole.uses.size(); ++u) {
@@ -39,7 +39,7 @@ TEST_CASE("row sums at one scale are the sums of 64 bits, however the work is cu
             CHECK_FALSE((whole.uses[u].state.overflow || whole.uses[u].state.not_finite || whole.uses[u].rows.empty()));
         }
         for (auto const how : {backwards::whole, backwards::split, backwards::split_late, backwards::recomputed}) {
-            CHECK(run_step(model, step, {.cuts = {0, 1, 2, layers}, .how = how, .on = &on, .prepare = one_scale}) == whole);
+            CHECK(run_step(model, step, {.cuts = {0, 1, 2, layers}, .how = how, .backend = &backend, .prepare = one_scale}) == whole);
         }
     }
 }
@@ -50,8 +50,8 @@ TEST_CASE("with scales from the attempt before, each gradient is within half a u
     auto const layers = static_cast<int>(model.layers.size());
     auto const step = random_step(small, 3);
     auto const in_64 = run_step(model, step, {.cuts = {0, layers}, .times = 2, .chooses = true});
-    host_back_end on{1, fp32_i32};
-    auto const in_32 = run_step(model, step, {.cuts = {0, layers}, .on = &on, .times = 2, .chooses = true});
+    host_backend backend{1, fp32_i32};
+    auto const in_32 = run_step(model, step, {.cuts = {0, layers}, .backend = &backend, .times = 2, .chooses = true});
     auto const info = state_of(model);
     auto const tied = [&](std::size_t u) { return info.tensors[at(info.uses[u].tensor)].uses.size() > 1; };
     REQUIRE(in_32.uses.size() + 1 == info.uses.size());  // the loss is the last
@@ -77,20 +77,20 @@ TEST_CASE("a contribution beyond a row's bound, or one that is not finite, is to
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());
     auto const step = random_step(small, 1);
-    host_back_end on{1, fp32_i32};
+    host_backend backend{1, fp32_i32};
     auto const narrow = run_step(
-        model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
+        model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
     CHECK(narrow.uses.front().state.overflow);
     auto const sick =
-        run_step(model, step, {.cuts = {0, layers}, .on = &on, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
+        run_step(model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
     CHECK(std::any_of(sick.uses.begin(), sick.uses.end(), [](auto const& use) { return use.state.not_finite; }));
 }
 
 TEST_CASE("accumulators of rows take the bytes that the plan counts, and scales lie row by row")
 {
     auto const info = state_of(fused(gpt_model(small)));
-    host_back_end on{1, fp32_i32};
-    resident_state state{info, on};
+    host_backend backend{1, fp32_i32};
+    resident_state state{info, backend};
     std::size_t scales = 0;
     std::int64_t rows_of_uses = 0;
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
@@ -128,8 +128,8 @@ TEST_CASE("accumulators of rows take the bytes that the plan counts, and scales 
 TEST_CASE("scales of the next step are each row's own; where nothing came they stay")
 {
     auto const info = state_of(fused(gpt_model(small)));
-    host_back_end on{1, fp32_i32};
-    resident_state state{info, on};
+    host_backend backend{1, fp32_i32};
+    resident_state state{info, backend};
     state.begin_scales(4);
     auto const before = state.scales;
     std::vector<float> largest(state.scales.size());
@@ -144,8 +144,8 @@ TEST_CASE("scales of the next step are each row's own; where nothing came they s
 TEST_CASE("accumulators of rows that moved are joined as if all had been added in one place")
 {
     auto const info = state_of(fused(gpt_model(small)));
-    host_back_end on{1, fp32_i32};
-    resident_state here{info, on}, there{info, on}, both{info, on};
+    host_backend backend{1, fp32_i32};
+    resident_state here{info, backend}, there{info, backend}, both{info, backend};
     for (auto* state : {&here, &there, &both}) {
         one_scale(*state);
     }

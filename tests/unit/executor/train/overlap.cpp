@@ -14,7 +14,7 @@ namespace {
 std::vector<use_result> steps_of_pairs(model_description const& model, std::vector<reference::microbatch> const& step, int threads, bool at_once)
 {
     auto const info = state_of(model);
-    host_back_end up{threads};
+    host_backend up{threads};
     tile_pool down{threads};
     resident_state state{info, up};
     std::fill(state.scales.begin(), state.scales.end(), first_scale);

@@ -44,11 +44,11 @@ struct two_ranks {
     temporary_folder folder;
     run_config config = config_in(folder);
     model_description model = gpt_model(config.model);
-    host_back_end on{1};
+    host_backend backend{1};
     dataset data{config.data, config.model.vocabulary, config.train.microbatch};
     records silent{config.run.folder, first, false, true};
-    job about{model, state_of(model), {}, config, &data, launch_clock{}, &silent, fault_injector{{}, first}, &on};
-    resident_state state{about.state, on};
+    job about{model, state_of(model), {}, config, &data, launch_clock{}, &silent, fault_injector{{}, first}, &backend};
+    resident_state state{about.state, backend};
     std::vector<pipeline_instance> both{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{first}, {second}}}};
     std::vector<pipeline_instance> alone{{{layer_id{0}, layer_id{4}}, {{first}}}};
 

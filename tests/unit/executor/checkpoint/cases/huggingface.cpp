@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/config/toml.hpp"
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/checkpoint/small_job.hpp"
@@ -27,8 +27,8 @@ checkpoint write_gpt(temporary_folder const& run, gpt_shape shape)
 {
     auto const model = gpt_model(shape);
     auto const info = state_of(model);
-    host_back_end on{1};
-    resident_state state{info, on};
+    host_backend backend{1};
+    resident_state state{info, backend};
     std::vector<std::vector<rank_id>> holders(info.tensors.size(), {rank_id{0}});
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 3);
     run_config config;
@@ -107,8 +107,8 @@ TEST_CASE("names and shapes are those of GPT2LMHeadModel; lm_head only when it i
         CHECK(found.newest->manifest().fingerprint.empty());
         CHECK(read_config(found.newest->manifest().config, "c").config.model == shape);
         auto const info = state_of(gpt_model(shape));
-        host_back_end on{1};
-        resident_state state{info, on};
+        host_backend backend{1};
+        resident_state state{info, backend};
         std::fill(state.scales.begin(), state.scales.end(), -5);
         found.newest->read_scales(state, 1);
         CHECK(std::all_of(state.scales.begin(), state.scales.end(), [](int scale) { return scale == -5; }));  // none came

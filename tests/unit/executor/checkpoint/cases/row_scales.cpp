@@ -4,7 +4,7 @@
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
@@ -41,7 +41,7 @@ void number(resident_state& state)
 TEST_CASE("scales of rows come back from a checkpoint, and give a tensor the least of its rows")
 {
     auto const info = state_of(small_model());
-    host_back_end rows{1, fp32_i32}, tensors{1};
+    host_backend rows{1, fp32_i32}, tensors{1};
     resident_state state{info, rows};
     number(state);
     temporary_folder const run;
@@ -61,7 +61,7 @@ TEST_CASE("scales of rows come back from a checkpoint, and give a tensor the lea
 TEST_CASE("the scale of a tensor serves each of its rows, with the bound where it was")
 {
     auto const info = state_of(small_model());
-    host_back_end rows{1, fp32_i32}, tensors{1};
+    host_backend rows{1, fp32_i32}, tensors{1};
     resident_state state{info, tensors};
     number(state);
     state.scales.front() = 200;  // beyond what rows take
@@ -86,8 +86,8 @@ TEST_CASE("the scale of a tensor serves each of its rows, with the bound where i
 TEST_CASE("a manifest with scales of rows is read as it was written; another number of them than rows is refused")
 {
     auto const info = state_of(small_model());
-    host_back_end on{1, fp32_i32};
-    resident_state state{info, on};
+    host_backend backend{1, fp32_i32};
+    resident_state state{info, backend};
     number(state);
     temporary_folder const run;
     auto const from = written(run, state);

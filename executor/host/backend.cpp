@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/host/back_end.hpp"
+#include "executor/host/backend.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,17 +11,17 @@
 
 namespace rheo::inline v0 {
 
-std::string host_back_end::products() const { return blas_core_type(); }
-std::string host_back_end::kernels() const { return fmt::format("host, {} {}", __VERSION__, RHEO_VERSION); }
+std::string host_backend::products() const { return blas_core_type(); }
+std::string host_backend::kernels() const { return fmt::format("host, {} {}", __VERSION__, RHEO_VERSION); }
 
-void host_back_end::copy(void* to, void const* from, std::size_t size)
+void host_backend::copy(void* to, void const* from, std::size_t size)
 {
     if (size != 0) {
         std::memcpy(to, from, size);
     }
 }
 
-std::unique_ptr<stage> host_back_end::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
+std::unique_ptr<stage> host_backend::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                                  resident_state& state, std::span<recompute_level const> recompute_levels)
 {
     if (policy_.accumulate == dtype::i32) {
@@ -30,21 +30,21 @@ std::unique_ptr<stage> host_back_end::make_stage(std::span<layer_description con
     return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, recompute_levels);
 }
 
-void host_back_end::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }
-void host_back_end::initialise(initialise_constant_arguments<> const& arguments) { host::initialise_constant(pool_, arguments); }
-void host_back_end::zero(std::span<std::int64_t> sums) { host::exact_zero(pool_, static_cast<std::int64_t>(sums.size()), sums.data()); }
-void host_back_end::add(exact_add_arguments const& arguments) { host::exact_add(pool_, arguments); }
-void host_back_end::convert(exact_convert_arguments const& arguments) { host::exact_convert(pool_, arguments); }
-void host_back_end::zero(std::span<std::int32_t> sums) { std::fill(sums.begin(), sums.end(), 0); }
-void host_back_end::add(exact_rows_add_arguments const& arguments) { host::exact_rows_add(pool_, arguments); }
-void host_back_end::convert(exact_rows_convert_arguments const& arguments) { host::exact_rows_convert(pool_, arguments); }
+void host_backend::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }
+void host_backend::initialise(initialise_constant_arguments<> const& arguments) { host::initialise_constant(pool_, arguments); }
+void host_backend::zero(std::span<std::int64_t> sums) { host::exact_zero(pool_, static_cast<std::int64_t>(sums.size()), sums.data()); }
+void host_backend::add(exact_add_arguments const& arguments) { host::exact_add(pool_, arguments); }
+void host_backend::convert(exact_convert_arguments const& arguments) { host::exact_convert(pool_, arguments); }
+void host_backend::zero(std::span<std::int32_t> sums) { std::fill(sums.begin(), sums.end(), 0); }
+void host_backend::add(exact_rows_add_arguments const& arguments) { host::exact_rows_add(pool_, arguments); }
+void host_backend::convert(exact_rows_convert_arguments const& arguments) { host::exact_rows_convert(pool_, arguments); }
 
-void host_back_end::store(std::span<float const> parameter, std::span<bfloat16> stored)
+void host_backend::store(std::span<float const> parameter, std::span<bfloat16> stored)
 {
     std::transform(parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(stored.size()), stored.begin(), [](float p) { return bfloat16{p}; });
 }
 
-void host_back_end::update(std::span<adamw_arguments<bf16> const> tensors)
+void host_backend::update(std::span<adamw_arguments<bf16> const> tensors)
 {
     for (auto const& t : tensors) {
         expects(t.parameter == nullptr, "the host stores parameters as they are");
@@ -63,7 +63,7 @@ void host_back_end::update(std::span<adamw_arguments<bf16> const> tensors)
     }
 }
 
-void host_back_end::add_sums_of_squares(std::span<gradient_norm_arguments const> gradients)
+void host_backend::add_sums_of_squares(std::span<gradient_norm_arguments const> gradients)
 {
     for (auto const& g : gradients) {
         sums_of_squares_.push_back(host::sum_of_squares(pool_, g));

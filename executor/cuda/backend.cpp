@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/cuda/back_end.hpp"
+#include "executor/cuda/backend.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +32,7 @@ public:
         void* place = nullptr;
         if (auto const code = Take(&place, size); code != cudaSuccess) {
             cudaGetLastError();  // told here, not again by a later call
-            throw back_end_error{fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
+            throw backend_error{fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
         }
         check(cudaMemset(place, 0, size), "cudaMemset");
         check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the queue does not wait for the default stream
@@ -56,9 +56,9 @@ using page_locked_memory =
     device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }, true>;
 
 template <dtype_policy Policy>
-class device_back_end final : public back_end {
+class device_backend final : public compute_backend {
 public:
-    device_back_end(int device, device_ways const& ways) : device_{device}, ways_{ways}, queue_{own_, messages_, cores_of(ways), order_of(ways)} {}
+    device_backend(int device, device_ways const& ways) : device_{device}, ways_{ways}, queue_{own_, messages_, cores_of(ways), order_of(ways)} {}
 
     dtype_policy policy() const override { return Policy; }
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
@@ -250,35 +250,35 @@ std::string no_device_error(cudaError_t code, int driver)
 
 }  // namespace
 
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, device_ways const& ways)
+std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_node, device_ways const& ways)
 {
     auto const found = find_devices();
     if (found.names.empty()) {
-        throw back_end_error{fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
+        throw backend_error{fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
     }
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
     if (ways.attention == attention_by::warpgroups && !has(tensor_cores::of_warpgroups)) {
-        throw back_end_error{
+        throw backend_error{
             fmt::format("run.attention is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
                         found.names[static_cast<std::size_t>(device)])};
     }
     if (ways.attention == attention_by::cudnn) {
         if (auto const cudnn = find_cudnn(); cudnn.version.empty()) {
-            throw back_end_error{fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
+            throw backend_error{fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
         }
     }
     if (policy == bf16) {
-        return std::make_unique<device_back_end<bf16>>(device, ways);
+        return std::make_unique<device_backend<bf16>>(device, ways);
     }
     if (policy == bf16_i32) {
-        return std::make_unique<device_back_end<bf16_i32>>(device, ways);
+        return std::make_unique<device_backend<bf16_i32>>(device, ways);
     }
     if (policy == fp32_i32) {
-        return std::make_unique<device_back_end<fp32_i32>>(device, ways);
+        return std::make_unique<device_backend<fp32_i32>>(device, ways);
     }
     expects(policy == fp32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits");
-    return std::make_unique<device_back_end<fp32>>(device, ways);
+    return std::make_unique<device_backend<fp32>>(device, ways);
 }
 
 found_cudnn find_cudnn()

@@ -1,20 +1,20 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The processor's threads as a back end: everything is done when a call returns, and there is one memory.
+// The processor's threads as a backend: everything is done when a call returns, and there is one memory.
 
 #include <utility>
 #include <vector>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 #include "kernels/tiles.hpp"
 
 namespace rheo::inline v0 {
 
-class host_back_end final : public back_end {
+class host_backend final : public compute_backend {
 public:
     /// @param policy fp32 or fp32_i32
-    explicit host_back_end(int threads, dtype_policy const& policy = fp32) : pool_{threads}, policy_{policy} {}
+    explicit host_backend(int threads, dtype_policy const& policy = fp32) : pool_{threads}, policy_{policy} {}
 
     tile_pool& pool() { return pool_; }
 

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a rank computes with: the processor's threads, or a CUDA device. A back end has the memory that stages and state lie in, makes
+// What a rank computes with: the processor's threads, or a CUDA device. A backend has the memory that stages and state lie in, makes
 // stages whose kernels are its own, and does the few things that are done with state outside of stages. Work is put into one queue, in
-// which one thing comes after the other; what is put there is done when the back end is idle. On the host everything is
+// which one thing comes after the other; what is put there is done when the backend is idle. On the host everything is
 // done when a call returns.
 
 #include <cstdint>
@@ -29,17 +29,17 @@ namespace rheo::inline v0 {
 class resident_state;
 class stage;
 
-/// A back end that cannot be had, or that failed, in a sentence; exit code 5.
-struct back_end_error : std::runtime_error {
+/// A backend that cannot be had, or that failed, in a sentence; exit code 5.
+struct backend_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-class back_end {
+class compute_backend {
 public:
-    back_end() = default;
-    back_end(back_end const&) = delete;
-    back_end& operator=(back_end const&) = delete;
-    virtual ~back_end() = default;
+    compute_backend() = default;
+    compute_backend(compute_backend const&) = delete;
+    compute_backend& operator=(compute_backend const&) = delete;
+    virtual ~compute_backend() = default;
 
     virtual dtype_policy policy() const = 0;
     /// What the bits of products and of the other kernels depend on: lines of the numerics fingerprint.
@@ -51,7 +51,7 @@ public:
     virtual std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape);
     /// What kernels work in, of all that was chosen; a rank holds it besides its part.
     virtual bytes workspace_of_kernels() const { return {}; }
-    /// Computes by what another rank or an earlier job has chosen. @throws back_end_error when the text says no choice
+    /// Computes by what another rank or an earlier job has chosen. @throws backend_error when the text says no choice
     virtual void take_over_algorithms(std::string_view chosen);
 
     virtual memory& own() = 0;       ///< what state lies in and stages compute in
@@ -62,14 +62,14 @@ public:
     virtual std::optional<bytes> free_memory() const { return std::nullopt; }
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
-    /// Until all that was put into the queue is done. @throws back_end_error when some of it failed
+    /// Until all that was put into the queue is done. @throws backend_error when some of it failed
     virtual void wait() = 0;
 
     /// The stage of `layers`; see its constructor.
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                               resident_state& state, std::span<recompute_level const> recompute_levels = {}) = 0;
 
-    // Of state, in the back end's own memory; what is added may lie in messages.
+    // Of state, in the backend's own memory; what is added may lie in messages.
     virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;
     virtual void initialise(initialise_constant_arguments<> const& arguments) = 0;
     virtual void zero(std::span<std::int64_t> sums) = 0;
@@ -83,25 +83,25 @@ public:
     virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
     /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
     virtual void update(std::span<adamw_arguments<bf16> const> tensors) = 0;
-    /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every back end.
+    /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every backend.
     virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
     /// All that were added since the last call, in that order. Waits.
     virtual std::vector<double> sums_of_squares() = 0;
 };
 
-/// A copy of `count` elements of the back end's own memory from `from` on. Waits.
+/// A copy of `count` elements of the backend's own memory from `from` on. Waits.
 template <class T>
-std::vector<T> copied_from(back_end& on, T const* from, std::size_t count)
+std::vector<T> copied_from(compute_backend& backend, T const* from, std::size_t count)
 {
     std::vector<T> values(count);
     if (count != 0) {
-        on.copy(values.data(), from, count * sizeof(T));
-        on.wait();
+        backend.copy(values.data(), from, count * sizeof(T));
+        backend.wait();
     }
     return values;
 }
 
-/// What lies in the back end's memory in its storage type. Waits.
-std::vector<float> floats_from(back_end& on, void const* from, std::size_t count);
+/// What lies in the backend's memory in its storage type. Waits.
+std::vector<float> floats_from(compute_backend& backend, void const* from, std::size_t count);
 
 }  // namespace rheo::inline v0

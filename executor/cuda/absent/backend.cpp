@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of all files above where no CUDA compiler was found.
-#include "executor/cuda/back_end.hpp"
+#include "executor/cuda/backend.hpp"
 
 namespace rheo::inline v0::cuda {
 
-std::unique_ptr<back_end> make_back_end(dtype_policy, int, device_ways const&)
+std::unique_ptr<compute_backend> make_backend(dtype_policy, int, device_ways const&)
 {
-    throw back_end_error{"run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
+    throw backend_error{"run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
 }
 
 found_cudnn find_cudnn() { return {{}, "CUDA is not compiled in"}; }

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A CUDA device as a back end: one stream, the device's memory for state and stages, page-locked memory for messages. Nothing is in managed memory: what
+// A CUDA device as a backend: one stream, the device's memory for state and stages, page-locked memory for messages. Nothing is in managed memory: what
 // a device has no room for is refused, and does not wander to and fro.
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/device/back_end.hpp"
+#include "executor/device/backend.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -23,8 +23,8 @@ struct device_ways {
 };
 
 /// @param rank_on_node which of the node's devices, counted round
-/// @throws back_end_error when there is no such device, or it cannot be had in these ways
-std::unique_ptr<back_end> make_back_end(dtype_policy policy, int rank_on_node, device_ways const& ways = {});
+/// @throws backend_error when there is no such device, or it cannot be had in these ways
+std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_node, device_ways const& ways = {});
 
 /// The names of the node's devices; where there are none, why.
 struct found_devices {
