@@ -81,7 +81,7 @@ int plan(plan_options const& options)
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
     }
     auto const what = make_forecast(first.what, model, config, asked);
-    std::cout << (options.json ? plan_as_json(first.what, what) : plan_for_people(first.what, model, config, what));
+    std::cout << (options.json ? plan_as_json(first.what, what) : format_plan(first.what, model, config, what));
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,
                    clocks.energy.count, 100.0 * (1.0 - clocks.energy / clocks.at_highest));

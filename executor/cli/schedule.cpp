@@ -127,14 +127,14 @@ double peak_in_stages(rheo::program const& p, std::vector<int> const& peaks)
     return *std::max_element(peaks.begin(), peaks.end()) * static_cast<double>(p.rows.size()) / (stages_per_copy(p) * p.slices);
 }
 
-std::string depth_for_people(std::optional<int> depth)
+std::string format_depth(std::optional<int> depth)
 {
     return !depth        ? "do not help at any depth: messages arrive in another order than they are received in"
            : *depth == 0 ? "need no place"
                          : fmt::format("need {} place{}", *depth, *depth == 1 ? "" : "s");
 }
 
-std::string for_people(chosen_schedule const& s, stage_costs const& costs)
+std::string format_text(chosen_schedule const& s, stage_costs const& costs)
 {
     auto const& p = s.program;
     auto const f = figures_of(p, costs);
@@ -171,8 +171,8 @@ std::string for_people(chosen_schedule const& s, stage_costs const& costs)
     }
     auto const stuck = shortest_stuck_state<rendezvous>(lazy);
     text += fmt::format("\n  lazy insertion  {}\n", stuck ? "ends under rendezvous" : stuck.message());
-    text += fmt::format("                  queues between two ranks {}\n", depth_for_people(least_fifo_depth(lazy)));
-    text += fmt::format("                  queues of one direction {}\n", depth_for_people(least_fifo_depth(lazy, true)));
+    text += fmt::format("                  queues between two ranks {}\n", format_depth(least_fifo_depth(lazy)));
+    text += fmt::format("                  queues of one direction {}\n", format_depth(least_fifo_depth(lazy, true)));
     return text;
 }
 
@@ -253,7 +253,7 @@ int schedule(schedule_command_options const& options)
     } else if (options.format == "json") {
         fmt::print("{}\n", as_json(chosen, costs).dump(2));
     } else {
-        fmt::print("{}", for_people(chosen, costs));
+        fmt::print("{}", format_text(chosen, costs));
     }
     return 0;
 }

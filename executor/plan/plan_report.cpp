@@ -26,7 +26,7 @@ namespace {
 
 std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
 
-std::string layers_for_people(layer_span span, model_description const& model)
+std::string format_layers(layer_span span, model_description const& model)
 {
     std::string text;
     for (auto l = span.begin; l < span.end;) {
@@ -41,7 +41,7 @@ std::string layers_for_people(layer_span span, model_description const& model)
     return text;
 }
 
-std::string stages_for_people(std::vector<bool> const& marks)
+std::string format_stages(std::vector<bool> const& marks)
 {
     std::vector<std::size_t> marked;
     for (std::size_t s = 0; s < marks.size(); ++s) {
@@ -53,7 +53,7 @@ std::string stages_for_people(std::vector<bool> const& marks)
 }
 
 /// "1.00 master parameters, 2.00 moments, ..., 0.50 to work in besides", in MiB.
-std::string parts_for_people(memory_parts const& parts)
+std::string format_parts(memory_parts const& parts)
 {
     std::string text;
     for (auto const& part : named_parts(parts)) {
@@ -65,7 +65,7 @@ std::string parts_for_people(memory_parts const& parts)
 }
 
 /// "cheap parts of layers 1, 2, 3; all of layer 4"; empty when nothing is.
-std::string recompute_for_people(std::span<recompute_level const> recompute_levels)
+std::string format_recompute(std::span<recompute_level const> recompute_levels)
 {
     std::string text;
     for (auto const& [how, what] : {std::pair{recompute_level::cheap, "cheap parts"}, {recompute_level::full, "all"}}) {
@@ -137,7 +137,7 @@ std::string after_loss_of(rank_id lost, plan const& p, model_description const& 
     return message_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
 }
 
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, forecast const& what)
+std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& what)
 {
     auto const state = state_of(model);
     std::int64_t parameters = 0;
@@ -150,37 +150,37 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     bool const dropped = config.plan.recompute == recompute_policy::selective;
     text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches,
                         dropped ? "; the fullest with full recomputation" : "");
-    text += templates_for_people(what.templates, "ranks", config.train.microbatches);
+    text += format_templates(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
-        text += templates_for_people(what.node_templates, "nodes", config.train.microbatches);
+        text += format_templates(what.node_templates, "nodes", config.train.microbatches);
     }
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
                         plural(config.plan.failures + 1), source_of(what));
-    text += instantiations_for_people(what);
+    text += format_instantiations(what);
 
-    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", sizes_for_people(p.pipelines), p.schedule,
-                        p.recompute && p.recomputed.empty() ? " with activations recomputed" : "", step_for_people(what.step), to_string(digest_of(p)));
+    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", format_sizes(p.pipelines), p.schedule,
+                        p.recompute && p.recomputed.empty() ? " with activations recomputed" : "", format_step(what.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
             text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.error);
         }
         if (p.recompute && !p.recomputed.empty()) {
-            text += fmt::format("    activations are recomputed by {}\n", stages_for_people(recomputed_stages(p, i)));
+            text += fmt::format("    activations are recomputed by {}\n", format_stages(recomputed_stages(p, i)));
         }
         for (auto const rank : ranks_of(p.pipelines[i])) {
             std::vector<std::string> numbers, names;
             for (auto const span : layers_of(p, rank)) {
                 numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
-                names.push_back(layers_for_people(span, model));
+                names.push_back(format_layers(span, model));
             }
             auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
             expects(memory != what.memory.end(), "what a plan leads to is of another plan");
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
-            text += fmt::format("                            {}\n", parts_for_people(memory->parts));
-            if (auto const recompute_levels = recompute_for_people(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
+            text += fmt::format("                            {}\n", format_parts(memory->parts));
+            if (auto const recompute_levels = format_recompute(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
                 text += fmt::format("                            recomputes {}\n", recompute_levels);
             }
         }
@@ -197,8 +197,8 @@ std::string plan_for_people(plan const& p, model_description const& model, run_c
     text += "\n" + drawing_of(p);
     text +=
         fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
-    text += outcomes_for_people(what);
-    return text + (what.pairs ? pairs_for_people(*what.pairs) : "");
+    text += format_outcomes(what);
+    return text + (what.pairs ? format_pairs(*what.pairs) : "");
 }
 
 }  // namespace rheo::inline v0

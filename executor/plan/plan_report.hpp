@@ -39,6 +39,6 @@ std::string drawing_of(plan const& p);
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);
 
 /// All of it. @param what make_forecast() of the same plan, model and config
-std::string plan_for_people(plan const& p, model_description const& model, run_config const& config, forecast const& what);
+std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& what);
 
 }  // namespace rheo::inline v0

@@ -33,7 +33,7 @@ std::string gap_of(makespan_split const& split)
     return split.is_optimal() ? "proved" : fmt::format("< {:.2f} %", 100 * (1 - split.bound / split.makespan) + 0.005);
 }
 
-std::string milliseconds_for_people(seconds time) { return fmt::format("{:.3f} ms", time.count * 1e3); }
+std::string format_milliseconds(seconds time) { return fmt::format("{:.3f} ms", time.count * 1e3); }
 
 /// Why nothing goes on after a loss; empty when something does.
 std::string end_of(loss_outcome const& outcome)
@@ -45,15 +45,15 @@ std::string end_of(loss_outcome const& outcome)
 }
 
 /// "2 + 3"
-std::string sum_for_people(std::vector<int> const& numbers) { return fmt::format("{}", fmt::join(numbers, " + ")); }
+std::string format_sum(std::vector<int> const& numbers) { return fmt::format("{}", fmt::join(numbers, " + ")); }
 
-std::string sum_for_people(std::vector<pipeline_instance> const& pipelines)
+std::string format_sum(std::vector<pipeline_instance> const& pipelines)
 {
     std::vector<int> sizes;
     for (auto const& pipeline : pipelines) {
         sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
     }
-    return sum_for_people(sizes);
+    return format_sum(sizes);
 }
 
 /// What the loss of one rank leads to where that is not what the table has for one rank less; empty where it always is.
@@ -82,13 +82,13 @@ std::string after_one_loss(forecast const& what)
         return {};
     }
     return !modelled             ? "after a loss as below"
-           : shortest == longest ? fmt::format("after a loss {}, as below", milliseconds_for_people(*longest))
-                                 : fmt::format("after a loss {} to {}, as below", milliseconds_for_people(*shortest), milliseconds_for_people(*longest));
+           : shortest == longest ? fmt::format("after a loss {}, as below", format_milliseconds(*longest))
+                                 : fmt::format("after a loss {} to {}, as below", format_milliseconds(*shortest), format_milliseconds(*longest));
 }
 
 }  // namespace
 
-std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
+std::string format_sizes(std::vector<pipeline_instance> const& pipelines)
 {
     std::vector<std::size_t> sizes;
     std::size_t sum = 0;
@@ -102,9 +102,9 @@ std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines)
 
 std::string source_of(forecast const& what) { return what.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", what.profile); }
 
-std::string step_for_people(std::optional<seconds> step) { return step ? milliseconds_for_people(*step) : "not modelled"; }
+std::string format_step(std::optional<seconds> step) { return step ? format_milliseconds(*step) : "not modelled"; }
 
-std::string templates_for_people(std::span<makespan_template const> made, std::string counted_in, int microbatches)
+std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int microbatches)
 {
     std::vector<text_row> rows;
     for (auto const& one : made) {
@@ -118,14 +118,14 @@ std::string templates_for_people(std::span<makespan_template const> made, std::s
             cuts += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
         }
         cuts += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
-        rows.push_back({{fmt::format("{}", one.nodes), milliseconds_for_people(one.split.makespan), gap_of(one.split),
+        rows.push_back({{fmt::format("{}", one.nodes), format_milliseconds(one.split.makespan), gap_of(one.split),
                          fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit},
                         cuts});
     }
     return to_text({{std::move(counted_in)}, {"makespan", true}, {"optimum", true}, {"fullest", true}, {"fit", true}, {"cuts before layers"}}, rows);
 }
 
-std::string instantiations_for_people(forecast const& what)
+std::string format_instantiations(forecast const& what)
 {
     std::vector<text_row> rows;
     auto n = what.instantiations.size();
@@ -147,8 +147,8 @@ std::string instantiations_for_people(forecast const& what)
                 notes.push_back(std::move(note));
             }
         }
-        rows.push_back({{number, sum_for_people(chosen.sizes), sum_for_people(chosen.shares),
-                         step_for_people(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
+        rows.push_back({{number, format_sum(chosen.sizes), format_sum(chosen.shares),
+                         format_step(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
                         fmt::format("{}", fmt::join(notes, ", "))});
     }
     return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
@@ -160,12 +160,12 @@ std::string message_of(loss_outcome const& outcome)
         return end;
     }
     auto const& next = outcome.next;
-    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", sizes_for_people(next.pipelines), fmt::join(next.shares, " + "),
-                       step_for_people(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
+    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", format_sizes(next.pipelines), fmt::join(next.shares, " + "),
+                       format_step(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
                        next.degraded ? "; " + next.message : "");
 }
 
-std::string outcomes_for_people(forecast const& what)
+std::string format_outcomes(forecast const& what)
 {
     std::vector<text_row> rows;
     auto const add = [&](std::string lost, loss_outcome const& outcome) {
@@ -176,7 +176,7 @@ std::string outcomes_for_people(forecast const& what)
         auto const& next = outcome.next;
         auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
         rest += next.degraded ? (rest.empty() ? "" : "; ") + next.message : "";
-        rows.push_back({{std::move(lost), sum_for_people(next.pipelines), sum_for_people(next.shares), step_for_people(outcome.step),
+        rows.push_back({{std::move(lost), format_sum(next.pipelines), format_sum(next.shares), format_step(outcome.step),
                          fmt::format("{:.2f} MiB", in_mebibytes(next.moved))},
                         std::move(rest)});
     };
@@ -189,7 +189,7 @@ std::string outcomes_for_people(forecast const& what)
     return to_text({{"lost", false, 7}, {"pipelines of"}, {"microbatches"}, {"a step", true}, {"copied", true}}, rows);
 }
 
-std::string pairs_for_people(pair_outcomes const& all)
+std::string format_pairs(pair_outcomes const& all)
 {
     auto text = fmt::format("  any two   of {} pairs", all.pairs);
     std::pair<int, char const*> const outcomes[] = {{all.as_wanted, "are survived with as many pipelines as wanted"},

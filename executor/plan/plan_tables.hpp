@@ -16,27 +16,27 @@
 namespace rheo::inline v0 {
 
 /// "2 pipelines of 2 + 3 ranks"
-std::string sizes_for_people(std::vector<pipeline_instance> const& pipelines);
+std::string format_sizes(std::vector<pipeline_instance> const& pipelines);
 
 /// "as modelled", or from which file.
 std::string source_of(forecast const& what);
 
 /// "8.419 ms"; "not modelled" where there is none.
-std::string step_for_people(std::optional<seconds> step);
+std::string format_step(std::optional<seconds> step);
 
 /// A line for each template. @param counted_in ranks or nodes  @param microbatches of a step
-std::string templates_for_people(std::span<makespan_template const> made, std::string counted_in, int microbatches);
+std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int microbatches);
 
 /// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
-std::string instantiations_for_people(forecast const& what);
+std::string format_instantiations(forecast const& what);
 
 /// What goes on after a loss, or why nothing does.
 std::string message_of(loss_outcome const& outcome);
 
 /// A line for the loss of each rank and of each node.
-std::string outcomes_for_people(forecast const& what);
+std::string format_outcomes(forecast const& what);
 
 /// What losses of two ranks lead to, counted.
-std::string pairs_for_people(pair_outcomes const& all);
+std::string format_pairs(pair_outcomes const& all);
 
 }  // namespace rheo::inline v0

@@ -58,7 +58,7 @@ struct range_of_values {
 };
 
 template <class = void>
-std::string value_for_people(double value)
+std::string format_value(double value)
 {
     std::array<char, 64> text{};
     bool const is_large = std::abs(value) >= 1e3 && std::abs(value) < 1e8;  // whole numbers read better than powers of ten
@@ -122,10 +122,10 @@ std::string draw_curves(svg_curves const& what)
         auto const value = ys.least * (1 - i / 4.0) + ys.most * (i / 4.0);
         auto const y = place({xs.least, value}).y;
         picture.line({{left}, y}, {{width - 8}, y}, "#ddd");
-        picture.text({{left - 6}, {y.count + 4}}, detail::value_for_people(value), svg_anchor::end);
+        picture.text({{left - 6}, {y.count + 4}}, detail::format_value(value), svg_anchor::end);
     }
-    picture.text({{left}, {height - 5}}, detail::value_for_people(xs.least));
-    picture.text({{width - 8}, {height - 5}}, detail::value_for_people(xs.most), svg_anchor::end);
+    picture.text({{left}, {height - 5}}, detail::format_value(xs.least));
+    picture.text({{width - 8}, {height - 5}}, detail::format_value(xs.most), svg_anchor::end);
     for (auto const& mark : what.marks) {
         auto const x = place({std::clamp(mark.x, xs.least, xs.most), ys.least}).x;
         picture.line({x, {top}}, {x, {bottom}}, "#e45756");

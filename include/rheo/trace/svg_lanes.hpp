@@ -83,7 +83,7 @@ inline constexpr svg_length lanes_left{60};
 
 /// A time for people: three digits and the unit that suits it.
 template <class = void>
-std::string time_for_people(seconds time)
+std::string format_time(seconds time)
 {
     auto const [value, unit] = time < seconds{1e-3}  ? std::pair{in_microseconds(time), " us"}
                                : time < seconds{1.0} ? std::pair{in_milliseconds(time), " ms"}
@@ -119,14 +119,14 @@ std::string draw_lanes(array_view<trace_event const> events, svg_lanes const& wh
             }
             auto const from = place(e.start);
             auto const to = svg_length{std::max(place(e.end).count, from.count + 0.3)};
-            picture.box({from, {top + 1}}, {to, {top + lane_height.count - 1}}, colour_of(e.what), label_of(e) + ": " + time_for_people(e.end - e.start));
+            picture.box({from, {top + 1}}, {to, {top + lane_height.count - 1}}, colour_of(e.what), label_of(e) + ": " + format_time(e.end - e.start));
             if (what.numbered && e.item != no_item && to.count - from.count > 18 && is_work(static_cast<instruction_kind>(e.what))) {
                 picture.text({{(from.count + to.count) / 2}, {top + 14}}, std::to_string(e.item), svg_anchor::middle, "#fff");
             }
         }
     }
     picture.text({lanes_left, {height + 13}}, "0");
-    picture.text({{what.width.count - 4}, {height + 13}}, time_for_people(what.end - what.begin), svg_anchor::end);
+    picture.text({{what.width.count - 4}, {height + 13}}, format_time(what.end - what.begin), svg_anchor::end);
     return picture.str();
 }
 

@@ -46,7 +46,7 @@ pipeline 1
 1 | .  F2 F3 .  .  B2 =  F4 B3 =  .  B4 =  .  .
 2 | .  .  F2 B2 =  F3 B3 =  F4 B4 =  .  .  .  .
 )");
-    auto const text = plan_for_people(p, model, config, make_forecast(p, model, config));
+    auto const text = format_plan(p, model, config, make_forecast(p, model, config));
     CHECK(text.find("checked: with all transfers and reductions, no rank waits for ever") != std::string::npos);
     CHECK(text.find("pipeline 1: 3 of 5 microbatches") != std::string::npos);
     for (int r = 0; r < 5; ++r) {
@@ -60,7 +60,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     auto const model = gpt_model(config.model);
     auto const first = make_first_plan(model, config, 5);
     auto const what = make_forecast(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
-    auto const text = plan_for_people(first.what, model, config, what);
+    auto const text = format_plan(first.what, model, config, what);
     auto const has = [&](std::string const& line) {
         CAPTURE(line, text);
         CHECK(text.find(line) != std::string::npos);
@@ -87,7 +87,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     }
     has(" lose the last copy of a layer");
 
-    auto const tight = plan_for_people(first.what, model, config, make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}));
+    auto const tight = format_plan(first.what, model, config, make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
     auto limited = config;
     limited.plan.memory_mib = 64;
@@ -95,7 +95,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
     CHECK(make_forecast(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
           make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
     limited.plan.recompute = recompute_policy::selective;
-    CHECK(plan_for_people(first.what, model, limited, make_forecast(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
+    CHECK(format_plan(first.what, model, limited, make_forecast(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
           std::string::npos);
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("the table of fewer ranks is what losses lead to, or says what they do
                 }
                 CAPTURE(ranks, spares, mtbf_h);
                 CHECK((quickest || mtbf_h < 1));
-                auto const text = plan_for_people(first.what, model, config, what);
+                auto const text = format_plan(first.what, model, config, what);
                 auto const line = table_in(text, "what ranks run").at(2);
                 CHECK((line.find("after a loss ") == std::string::npos) == same);
                 ++(same ? promised : said);
@@ -333,7 +333,7 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
         CHECK(*what.ranks[r].step > *before.ranks[r].step * 500.0);
         CHECK(what.ranks[r].step == what.instantiations[1].time);
     }
-    auto const text = plan_for_people(profiled.what, model, config, what);
+    auto const text = format_plan(profiled.what, model, config, what);
     CHECK(text.find("modelled") == std::string::npos);
     auto const source = "as profiled in " + config.plan.layer_profile;
     for (auto const* place : {"templates (", "steps "}) {
@@ -362,7 +362,7 @@ TEST_CASE("columns of a plan do not run together, whatever their magnitude")
     auto const first = make_first_plan(model, config, 13);
     REQUIRE(first);
     auto const what = make_forecast(first.what, model, config);
-    auto const text = plan_for_people(first.what, model, config, what);
+    auto const text = format_plan(first.what, model, config, what);
     auto const numbers = table_in(text, "what ranks run");
     REQUIRE(numbers.size() == 14);
     for (std::size_t n = 0; n < 13; ++n) {
