@@ -35,7 +35,7 @@ std::vector<float> const& values_of(tensor_snapshot const& tensor, tensor_role r
 
 /// One file with these roles of all tensors of the part. `torn` is called when half of it is written.
 checkpoint_file write_tensors(output_file& out, std::string const& name, checkpoint_part const& part, std::vector<tensor_role> const& roles,
-                              std::function<void()> const& torn, std::function<void()> const& go_on)
+                              std::function<void()> const& torn, std::function<void()> const& proceed)
 {
     checkpoint_file file{name, 0, {}, {}};
     std::vector<safetensors_entry> entries;
@@ -48,7 +48,7 @@ checkpoint_file write_tensors(output_file& out, std::string const& name, checkpo
             entries.push_back({entry_name(entry, tensor.shape), "F32", huggingface_shape(tensor.name, tensor.shape), 0, 0});
             data.push_back(std::as_bytes(std::span{values}));
             file.entries.push_back(std::move(entry));
-            go_on();
+            proceed();
         }
     }
     auto const header = format_safetensors(entries);
@@ -68,7 +68,7 @@ checkpoint_file write_tensors(output_file& out, std::string const& name, checkpo
             }
             auto const until_half = half || total / 2 <= done ? piece_bytes : total / 2 - done;
             auto const count = std::min({rest.size(), piece_bytes, until_half});
-            go_on();
+            proceed();
             out.write(rest.first(count));
             rest = rest.subspan(count);
             done += count;
@@ -180,22 +180,22 @@ fs::path unfinished_folder(fs::path const& run_folder, step_id step, generation_
     return run_folder / fmt::format(".step-{}.{}", step.value, generation.value);
 }
 
-bytes write_part(fs::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at, std::function<void()> const& go_on)
+bytes write_part(fs::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at, std::function<void()> const& proceed)
 {
     auto const folder = unfinished_folder(run_folder, part.step, part.generation);
-    go_on();
+    proceed();
     make_folder(folder);
     at(checkpoint_point::folder);
     part_manifest manifest{part.rank, part.step, part.generation, {}};
     auto const write = [&](std::string const& name, std::vector<tensor_role> const& roles, checkpoint_point torn, checkpoint_point done) {
         auto const out = open_in(folder, name);
-        manifest.files.push_back(write_tensors(*out, name, part, roles, [&] { at(torn); }, go_on));
+        manifest.files.push_back(write_tensors(*out, name, part, roles, [&] { at(torn); }, proceed));
         at(done);
         out->sync_and_close();
     };
     write(model_file(part.rank), {tensor_role::parameter}, checkpoint_point::weights_torn, checkpoint_point::weights);
     write(state_file(part.rank), {tensor_role::first_moment, tensor_role::second_moment}, checkpoint_point::state_torn, checkpoint_point::state);
-    go_on();
+    proceed();
     auto const text = format_part(manifest);
     write_text(folder / part_file(part.rank), text, [&] { at(checkpoint_point::part_torn); });
     sync_folder(folder);

@@ -17,7 +17,7 @@ std::filesystem::path unfinished_folder(std::filesystem::path const& run_folder,
 /// Writes and syncs files and their part manifest. @param at the named moments  @param go_on called between pieces; may throw
 /// @returns bytes written  @throws file_error
 bytes write_part(std::filesystem::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at,
-                 std::function<void()> const& go_on);
+                 std::function<void()> const& proceed);
 
 /// Removes the files of a part, and the folder when nothing else is in it.
 void remove_part(std::filesystem::path const& run_folder, rank_id rank, step_id step, generation_id generation);

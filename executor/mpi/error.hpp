@@ -37,7 +37,7 @@ struct error : std::runtime_error {
 };
 
 /// This rank comes back to others that hold it for lost and go on without it. It may do nothing more that they would notice.
-struct left_behind : std::runtime_error {
+struct excluded_from_job : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 

@@ -50,7 +50,7 @@ generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 /// of communicators. Every survivor calls it, whatever it knows. Somebody may be lost in the middle of it: then
 /// the generation is broken from the start, and another one follows.
 /// @param departed the same on all: members that end by themselves and do not call it; their end is waited for
-/// @throws left_behind when the others hold this rank for lost; error
+/// @throws excluded_from_job when the others hold this rank for lost; error
 generation next_generation(generation last, std::vector<rank_id> const& departed = {});
 
 /// Bits of a vote that each rank without an error of its own sets. One that is missing from an agreement says to all that ranks ended in an error.

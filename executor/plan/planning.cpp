@@ -274,7 +274,7 @@ std::string over_device(plan const& p, model_description const& model, run_confi
         rank.value, in_mebibytes(total(parts)), in_mebibytes(free), in_mebibytes(largest.size), largest.name);
 }
 
-membership_rules rules_of(run_config const& config) { return {.node_size = config.plan.node_size, .kept_waiting = config.plan.spares}; }
+membership_rules rules_of(run_config const& config) { return {.node_size = config.plan.node_size, .reserved_spares = config.plan.spares}; }
 
 replanning what_ranks_know(model_description const& model, collection const& state, run_config const& config, int ranks)
 {

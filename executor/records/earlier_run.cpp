@@ -47,7 +47,7 @@ std::optional<step_id> recorded_checkpoint(fs::path const& folder)
 }
 
 /// What `--resume never` does about it, in the words of every refusal.
-std::string begin_again(fs::path const& folder)
+std::string restart_advice(fs::path const& folder)
 {
     return fmt::format("or start with --resume never, which sets everything of this run aside in '{}' and begins at step 0", (folder / "before-<k>").string());
 }
@@ -77,7 +77,7 @@ earlier_state find_earlier_state(fs::path const& folder)
         }
         result.error += fmt::format(
             "run folder '{}': no checkpoint can be read, so the run neither goes on nor begins again, and nothing was changed: restore one of them, {}",
-            folder.string(), begin_again(folder));
+            folder.string(), restart_advice(folder));
     }
     return result;
 }

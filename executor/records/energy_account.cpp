@@ -48,7 +48,7 @@ energy_account::energy_account(std::span<rank_id const> launched, energy_so_far 
     }
 }
 
-void energy_account::goes_on_from(step_id step)
+void energy_account::resume_from(step_id step)
 {
     if (first_.value < 0) {
         first_ = step;

@@ -34,7 +34,7 @@ public:
     energy_account(std::span<rank_id const> launched, energy_so_far before, std::int64_t tokens_per_step);
 
     /// The state is that after so many steps: later ones are committed anew. Called when a job begins, and when it goes back to a checkpoint.
-    void goes_on_from(step_id step);
+    void resume_from(step_id step);
 
     /// The ranks whose counts are reduced, in the order of the numbers: the members, and those that are gone and not accounted for.
     std::vector<rank_id> ranks() const;

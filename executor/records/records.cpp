@@ -46,11 +46,11 @@ bool people_watch()
 
 }  // namespace
 
-void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on)
+void begin_run_folder(std::string const& folder, run_config const& config, bool resumes)
 {
     make_record_folder(folder);
     for (auto const* name : {"report.json", "trace.json", "ranks", "trace"}) {
-        if (goes_on && std::string_view{name} == "trace") {
+        if (resumes && std::string_view{name} == "trace") {
             continue;  // what a resumed run did before it stopped belongs to it
         }
         std::error_code error;

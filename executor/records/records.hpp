@@ -32,7 +32,7 @@ namespace rheo::inline v0 {
 
 /// Makes the folder and writes the effective config; a run that goes on loses its report, which it will write again. One rank
 /// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws records_error
-void begin_run_folder(std::string const& folder, run_config const& config, bool goes_on = false);
+void begin_run_folder(std::string const& folder, run_config const& config, bool resumes = false);
 
 /// A launch begins to train, or the job goes back to a checkpoint.
 struct start_record {

@@ -32,7 +32,7 @@ std::unique_ptr<mpi::generation> without_lost(mpi::generation last, launch_id la
     auto next = std::make_unique<mpi::generation>(mpi::next_generation(std::move(last)));
     try {
         if (!link_generation_file(folder, {launch, generation_id{next->id.value - 1}, next->members}, next->self)) {
-            throw mpi::left_behind{"others have ended the job without it"};
+            throw mpi::excluded_from_job{"others have ended the job without it"};
         }
     } catch (folder_error const&) {
     }

@@ -19,7 +19,7 @@
 namespace rheo::inline v0 {
 
 /// Writes the last records, and agrees that they are written. A rank that is lost meanwhile is left out; when it was the one that wrote, the next one writes.
-/// @param result out: which rank speaks  @returns the last generation; none of its ranks needs another one  @throws mpi::left_behind
+/// @param result out: which rank speaks  @returns the last generation; none of its ranks needs another one  @throws mpi::excluded_from_job
 std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> members, launch_id launch, run_config const& config, final_record const& end,
                                               records& record, watchdog& watch, run_result& result);
 

@@ -278,7 +278,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
-    begun.clocks_are_set = power.device ? power.device->permission() : std::string{};
+    begun.clock_permission = power.device ? power.device->permission() : std::string{};
     begun.device = power.device ? power.device->message() : std::string{};
     watchdog watch{given.run.watchdog, self};
     try {
@@ -322,11 +322,11 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
             training.emplace(*about, generation, launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
             say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
             end = training->run();
-            if (!end.goes_on_from) {
+            if (!end.resume_from) {
                 break;
             }
             // The last copy of a layer is gone, but there is a checkpoint: the survivors go on from it, in this job.
-            begun.from.emplace(checkpoint_folder(config.run.folder, *end.goes_on_from));
+            begun.from.emplace(checkpoint_folder(config.run.folder, *end.resume_from));
             begun.so_far = end.so_far;
             generation = training->release_members();
             ++generation->id.value;
@@ -343,7 +343,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         auto members = end_together(training->release_members(), launch.launch, config, end.record, *record, watch, result);
         watchdog::wait const waits{&watch};
         result.survivors = mpi::survivors_of(std::move(*members)).release();
-    } catch (mpi::left_behind const& error) {  // the records are the others' now
+    } catch (mpi::excluded_from_job const& error) {  // the records are the others' now
         exit_without_finalize(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", self.value, error.what()));
     } catch (std::exception const& error) {
         bool const voted = training && training->generation_is_voted_down();

@@ -177,7 +177,7 @@ struct folder_start {
 };
 
 /// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
-startup_error go_on(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
+startup_error resume(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
               std::vector<std::string>& notes)
 {
     auto const& folder = config.run.folder;
@@ -250,7 +250,7 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
             }
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
-                if (auto const bad = go_on(config, fingerprint, mode, found, start, notes); bad.exit_code != 0 || start.ended) {
+                if (auto const bad = resume(config, fingerprint, mode, found, start, notes); bad.exit_code != 0 || start.ended) {
                     return bad;
                 }
             } else if (mode == resume_mode::fork) {
@@ -263,13 +263,13 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
                 return {5, answer.message};
             }
         }
-        bool const goes_on = start.step >= 0 && start.fork == 0;
-        if (!goes_on) {
+        bool const resumes = start.step >= 0 && start.fork == 0;
+        if (!resumes) {
             if (auto const aside = set_run_aside(config.run.folder); !aside.empty()) {
                 notes.push_back(fmt::format("what an earlier run left in this folder is in {} now", aside.string()));
             }
         }
-        begin_run_folder(config.run.folder, config, goes_on);
+        begin_run_folder(config.run.folder, config, resumes);
     } catch (records_error const& error) {
         return {5, error.what()};
     } catch (checkpoint_error const& error) {
@@ -336,7 +336,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     begun.drawn = start.drawn;
     begun.so_far = start.so_far;
     begun.ended.reset();
-    auto const clocks = message_about_clocks(messages, begun.clocks_are_set);
+    auto const clocks = message_about_clocks(messages, begun.clock_permission);
     if (lowest && !start.ended) {
         for (auto const& message : {clocks, begun.device}) {
             begun.notes.insert(begun.notes.end(), message.empty() ? 0 : 1, message);

@@ -48,7 +48,7 @@ struct startup {
     steps_so_far so_far{};              ///< of its steps
     std::optional<ended_run> ended{};   ///< the run had committed all its steps, and nothing is left to do
     std::string device{};               ///< in: what this rank's device has to tell people
-    std::string clocks_are_set{};       ///< in: by whose permission on this rank; empty: its clock is left alone
+    std::string clock_permission{};       ///< in: by whose permission on this rank; empty: its clock is left alone
 };
 
 /// One try at beginning, by all members of the messenger's generation.

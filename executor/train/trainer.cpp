@@ -57,7 +57,7 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, lau
     auto const version = from_ ? from_->step() : step_id{0};
     job_->record->start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == self_);
     if (job_->energies != nullptr) {
-        job_->energies->goes_on_from(version);
+        job_->energies->resume_from(version);
     }
     generation_ = std::move(begins);
 }
@@ -78,7 +78,7 @@ training_end trainer::run()
                 checkpoints_.depart(generation_->members);
                 end_ = {.message = fmt::format("rank {} left after step {}", self_.value, state_.now.step.value), .steps = state_.now.step};
             }
-            return {end->reason, end_, goes_on_from_, goes_on_with_};
+            return {end->reason, end_, resume_from_, resume_totals_};
         }
         protocol_event event;
         auto const perform_it = [&](auto const& action) {

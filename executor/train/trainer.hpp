@@ -31,7 +31,7 @@ namespace rheo::inline v0 {
 struct training_end {
     leave_reason reason = leave_reason::finished;
     final_record record;  ///< as written by the reporter
-    std::optional<step_id> goes_on_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
+    std::optional<step_id> resume_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
     steps_so_far so_far{};                  ///< of the steps before it
 };
 
@@ -100,7 +100,7 @@ private:
     void look_for_checkpoint(std::vector<std::int64_t>& words);
     std::string sample();
     std::int64_t drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number) const;
-    std::string from_whom_has_it(std::string const& mine);
+    std::string broadcast_from_holder(std::string const& mine);
     state_digest digest_of_state();
     void update_parameters(step_id step);
     double targets_of_step() const { return static_cast<double>(std::max<std::int64_t>(1, loss_.targets)); }
@@ -194,8 +194,8 @@ private:
     std::optional<checkpoint> from_;
     checkpointing checkpoints_;
     bool wants_checkpoint_ = false;  ///< reduced: some rank's time is up
-    std::optional<step_id> goes_on_from_;
-    steps_so_far goes_on_with_;
+    std::optional<step_id> resume_from_;
+    steps_so_far resume_totals_;
     int error_of_lost_ = 0;          ///< the exit code of an error in which ranks have ended, agreed; 0: none
 };
 

@@ -81,7 +81,7 @@ void trainer::end_finished()
     end_.validation_loss = validation_loss_;
     end_.digest = digest_of_state();
     end_.digest_known = true;
-    end_.sample = from_whom_has_it(sample());
+    end_.sample = broadcast_from_holder(sample());
     end_.message = fmt::format("all {} steps are committed", state_.now.step.value);
     if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(validation_loss_)) {
         end_.exit_code = exit_code(leave_reason::not_finite);
@@ -149,10 +149,10 @@ void trainer::close()
             look_for_checkpoint(words);
         }
         broadcast(*messages_, words);
-        goes_on_from_.reset();
+        resume_from_.reset();
         if (words.front() >= 0) {
-            goes_on_from_ = step_id{words.front()};
-            goes_on_with_ = steps_so_far::of(words, 1);
+            resume_from_ = step_id{words.front()};
+            resume_totals_ = steps_so_far::of(words, 1);
             job_->record->note(end_.message + fmt::format("; going on from the checkpoint of step {}", words.front()));
         }
         break;
@@ -309,7 +309,7 @@ std::string trainer::sample()
 }
 
 /// The one text that a rank has, on every rank: whoever speaks needs it.
-std::string trainer::from_whom_has_it(std::string const& mine)
+std::string trainer::broadcast_from_holder(std::string const& mine)
 {
     auto const all = all_gather(*messages_, std::vector<std::int64_t>(mine.begin(), mine.end()));
     std::string text;

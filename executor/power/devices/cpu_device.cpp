@@ -159,19 +159,19 @@ device_result<done> cpu_device::lock(megahertz clock)
     auto const kilohertz = std::lround(clock.count * 1e3);
     for (auto const& one : policies_) {
         if (auto const set = set_limits(one.folder, kilohertz, kilohertz); !set) {
-            (void)put_back();  // not some cores at one clock and some at another
+            (void)restore();  // not some cores at one clock and some at another
             return set;
         }
     }
     return done{};
 }
 
-device_result<done> cpu_device::put_back() { return perform(original()); }
+device_result<done> cpu_device::restore() { return perform(original()); }
 
 restoration cpu_device::original() const
 {
     // The most may have to rise before the least can, or to fall after it: the least is written before and after.
-    way_back way;
+    restore_path way;
     for (auto const& one : policies_) {
         auto const min = one.folder + "/scaling_min_freq";
         auto const lowest = read_small_file(one.folder + "/cpuinfo_min_freq");

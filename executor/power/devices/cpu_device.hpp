@@ -23,7 +23,7 @@ public:
     device_result<std::vector<megahertz>> clocks() const;  ///< what cpufreq lists, else steps of 100 MHz
     device_result<done> may_lock() const;
     device_result<done> lock(megahertz clock);
-    device_result<done> put_back();
+    device_result<done> restore();
     restoration original() const;
     device_result<megahertz> clock_now() const;  ///< the highest of all cores
     device_result<joules> energy();              ///< of all packages together

@@ -36,7 +36,7 @@ concept PowerDevice = std::movable<Device> && requires(Device& device, megahertz
     { device.clocks() } -> std::same_as<device_result<std::vector<megahertz>>>;          ///< that can be locked, highest first
     { device.may_lock() } -> std::same_as<device_result<done>>;                          ///< permission as far as it shows without touching a clock
     { device.lock(clock) } -> std::same_as<device_result<done>>;                         ///< one of clocks()
-    { device.put_back() } -> std::same_as<device_result<done>>;                          ///< to what was there when the device was opened, or the driver's default
+    { device.restore() } -> std::same_as<device_result<done>>;                          ///< to what was there when the device was opened, or the driver's default
     { device.original() } -> std::same_as<restoration>;                           ///< the same as a value; empty: nothing is left behind
     { device.clock_now() } -> std::same_as<device_result<megahertz>>;
     { device.energy() } -> std::same_as<device_result<joules>>;                          ///< since some moment in the past; never falls
@@ -57,7 +57,7 @@ public:
     device_result<std::vector<megahertz>> clocks() { return is_->clocks(); }
     device_result<done> may_lock() { return is_->may_lock(); }
     device_result<done> lock(megahertz clock) { return is_->lock(clock); }
-    device_result<done> put_back() { return is_->put_back(); }
+    device_result<done> restore() { return is_->restore(); }
     restoration original() { return is_->original(); }
     device_result<megahertz> clock_now() { return is_->clock_now(); }
     device_result<joules> energy() { return is_->energy(); }
@@ -71,7 +71,7 @@ private:
         virtual device_result<std::vector<megahertz>> clocks() = 0;
         virtual device_result<done> may_lock() = 0;
         virtual device_result<done> lock(megahertz clock) = 0;
-        virtual device_result<done> put_back() = 0;
+        virtual device_result<done> restore() = 0;
         virtual restoration original() = 0;
         virtual device_result<megahertz> clock_now() = 0;
         virtual device_result<joules> energy() = 0;
@@ -86,7 +86,7 @@ private:
         device_result<std::vector<megahertz>> clocks() override { return is.clocks(); }
         device_result<done> may_lock() override { return is.may_lock(); }
         device_result<done> lock(megahertz clock) override { return is.lock(clock); }
-        device_result<done> put_back() override { return is.put_back(); }
+        device_result<done> restore() override { return is.restore(); }
         restoration original() override { return is.original(); }
         device_result<megahertz> clock_now() override { return is.clock_now(); }
         device_result<joules> energy() override { return is.energy(); }

@@ -84,7 +84,7 @@ device_result<done> emulated_device::lock(megahertz clock)
     return done{};
 }
 
-device_result<done> emulated_device::put_back() { return lock(state_->clocks.front()); }
+device_result<done> emulated_device::restore() { return lock(state_->clocks.front()); }
 
 device_result<megahertz> emulated_device::clock_now() const
 {

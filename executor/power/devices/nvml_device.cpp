@@ -143,7 +143,7 @@ device_result<done> nvml_device::lock(megahertz clock)
     return done{};
 }
 
-device_result<done> nvml_device::put_back()
+device_result<done> nvml_device::restore()
 {
     auto const& call = library_->call();
     if (call.nvmlDeviceResetGpuLockedClocks == nullptr) {

@@ -24,7 +24,7 @@ public:
     device_result<std::vector<megahertz>> clocks() const;  ///< at the highest memory clock
     device_result<done> may_lock() const;                  ///< NVML asks for the capability SYS_ADMIN; a container may refuse all the same
     device_result<done> lock(megahertz clock);
-    device_result<done> put_back();
+    device_result<done> restore();
     restoration original() const;
     device_result<megahertz> clock_now() const;
     device_result<joules> energy() const;

@@ -90,7 +90,7 @@ device_result<done> zeusd_lock(std::string const& socket, int device, megahertz 
                 fmt::format("/gpu/set_gpu_locked_clocks?gpu_ids={}&min_clock_mhz={}&max_clock_mhz={}&block=true", device, whole, whole));
 }
 
-device_result<done> zeusd_put_back(std::string const& socket, int device)
+device_result<done> zeusd_restore(std::string const& socket, int device)
 {
     return post(socket, fmt::format("putting the clock of device {} back", device), fmt::format("/gpu/reset_gpu_locked_clocks?gpu_ids={}&block=true", device));
 }

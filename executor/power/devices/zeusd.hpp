@@ -24,6 +24,6 @@ device_result<int> zeusd_device(std::string const& socket, std::string const& pc
 device_result<done> zeusd_lock(std::string const& socket, int device, megahertz clock);
 
 /// Undoes that.
-device_result<done> zeusd_put_back(std::string const& socket, int device);
+device_result<done> zeusd_restore(std::string const& socket, int device);
 
 }  // namespace rheo::inline v0::power

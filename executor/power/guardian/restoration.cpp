@@ -28,11 +28,11 @@ device_result<done> perform(restoration_step const& step)
             return library.error();
         }
         auto device = nvml_device::open(*library, step.text);
-        return device ? device->put_back() : device.error();
+        return device ? device->restore() : device.error();
     }
     case restoration_kind::zeusd: {
         int device = 0;
-        return read_number(step.text, device) ? zeusd_put_back(step.subject, device)
+        return read_number(step.text, device) ? zeusd_restore(step.subject, device)
                                               : device_error{device_error_code::failed, "'" + step.text + "' is no number of a device"};
     }
     case restoration_kind::command:
@@ -44,7 +44,7 @@ device_result<done> perform(restoration_step const& step)
 }
 
 /// All steps, even after one that failed: what can be put back is. @return the first failure
-device_result<done> perform(way_back const& way)
+device_result<done> perform(restore_path const& way)
 {
     device_result<done> result{done{}};
     for (auto const& step : way) {

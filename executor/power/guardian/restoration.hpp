@@ -29,10 +29,10 @@ struct restoration_step {
     friend bool operator==(restoration_step const&, restoration_step const&) = default;
 };
 
-using way_back = std::vector<restoration_step>;  ///< all steps of it are needed
+using restore_path = std::vector<restoration_step>;  ///< all steps of it are needed
 
 struct restoration {
-    std::vector<way_back> ways;
+    std::vector<restore_path> ways;
 
     bool empty() const { return ways.empty(); }
     friend bool operator==(restoration const&, restoration const&) = default;

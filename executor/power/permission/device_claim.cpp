@@ -231,7 +231,7 @@ device_result<device_claim::outcome> device_claim::request(megahertz clock, std:
     return outcome{{highest}, true};
 }
 
-device_result<done> device_claim::leave(std::function<device_result<done>()> const& put_back)
+device_result<done> device_claim::leave(std::function<device_result<done>()> const& restore)
 {
     hold const held{file_.get()};
     if (held.error() != 0) {
@@ -242,7 +242,7 @@ device_result<done> device_claim::leave(std::function<device_result<done>()> con
     write_page(file_.get(), now);
     device_result<done> result{done{}};
     if (living(file_.get()) == 0) {
-        result = now.set == nothing_set ? device_result<done>{done{}} : put_back();
+        result = now.set == nothing_set ? device_result<done>{done{}} : restore();
         if (result) {
             ::unlink(path_.c_str());
         }
@@ -253,7 +253,7 @@ device_result<done> device_claim::leave(std::function<device_result<done>()> con
 
 int device_claim::others() const { return living(file_.get()); }
 
-device_result<bool> put_back_when_nobody_lives(std::string const& path, restoration const& how)
+device_result<bool> restore_if_last(std::string const& path, restoration const& how)
 {
     descriptor const file{::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
     if (!file && errno == ENOENT) {

@@ -42,8 +42,8 @@ public:
     /// Notes the request of this rank; when the highest one is not what is set, `set` is called with it.
     device_result<outcome> request(megahertz clock, std::function<device_result<done>(megahertz)> const& set);
 
-    /// Gives the place back, and calls `put_back` when nobody else lives. The claim is of no use after that.
-    device_result<done> leave(std::function<device_result<done>()> const& put_back);
+    /// Gives the place back, and calls `restore` when nobody else lives. The claim is of no use after that.
+    device_result<done> leave(std::function<device_result<done>()> const& restore);
 
     int others() const;  ///< ranks that live, without this one
     std::string const& file() const { return path_; }
@@ -56,6 +56,6 @@ private:
 
 /// For a process that has outlived a rank: puts the clocks back when nobody lives who has a place in the file.
 /// @return whether it did
-device_result<bool> put_back_when_nobody_lives(std::string const& file, restoration const& how);
+device_result<bool> restore_if_last(std::string const& file, restoration const& how);
 
 }  // namespace rheo::inline v0::power

@@ -130,7 +130,7 @@ constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_
 
 /// Goes on from the cheapest of what the search has and the relaxed plan rounded down. @pre the search meets the deadline
 template <class = void>
-constexpr void begin_again(clock_search<>& search, frontier const& f, std::int64_t deadline)
+constexpr void restart_search(clock_search<>& search, frontier const& f, std::int64_t deadline)
 {
     auto const events = events_within(f, deadline);
     auto best = search.choices();
@@ -236,7 +236,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
         }
         search.fill(deadlines[k], note);
         if (k % effort.again == 0 || k + 1 == deadlines.size()) {
-            begin_again(search, f, deadlines[k]);
+            restart_search(search, f, deadlines[k]);
             recorder.note_all(search);
         }
         search.exchange(deadlines[k], k == 0 ? effort.at_the_fastest : effort.at_each_step, note);
@@ -260,7 +260,7 @@ constexpr std::vector<int> exact_choices(real_frontier const& r, std::vector<std
 {
     auto const& f = r.relaxed;
     clock_search search{f.what, tables};
-    begin_again(search, f, deadline);
+    restart_search(search, f, deadline);
     search.exchange(deadline, effort_for(f.what.curve_of.size()).at_the_fastest, [](auto const&) {});
     auto const tick = std::clamp<std::int64_t>(deadline / whole_unit(f.what.unit), f.vertices.back().time.count, f.vertices.front().time.count);
     auto const flows = certify(f, ticks{static_cast<std::int32_t>(tick)}).flows;

@@ -24,7 +24,7 @@
 namespace rheo::inline v0 {
 
 enum class membership_action {
-    go_on,  ///< with the new pipelines
+    resume,  ///< with the new pipelines
     stop,   ///< after a checkpoint, with exit code 75: too few ranks for a pipeline
 };
 
@@ -37,7 +37,7 @@ struct membership_request {
     recomposition_request wanted;
     array_view<node_id const> nodes{};           ///< of each member; none: a node is a rank
     int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
-    int kept_waiting = 0;                       ///< so many ranks wait for a loss, and are taken in before only as far as f + 1 pipelines need them
+    int reserved_spares = 0;                       ///< so many ranks wait for a loss, and are taken in before only as far as f + 1 pipelines need them
 };
 
 struct membership_decision {
@@ -108,7 +108,7 @@ std::optional<recomposition> surviving_nodes(membership_request const& of, array
             choices.push_back(std::move(choice));
         }
     };
-    if (auto local = repair_locally(of.before, staying, *of.ready, of.tensors, of.wanted, {.step_again = lost, .kept_waiting = of.kept_waiting})) {
+    if (auto local = repair_locally(of.before, staying, *of.ready, of.tensors, of.wanted, {.redo_step = lost, .reserved_spares = of.reserved_spares})) {
         consider(std::move(*local));
     }
     consider(recompose_nodes(staying, nodes, of.devices_per_node, *of.ready, of.tensors, of.wanted));
@@ -141,9 +141,9 @@ membership_decision decide_membership(membership_request const& of)
         }
     }
     auto const lost = detail::any_lost(of.before, of.members);
-    membership_decision decision{membership_action::go_on, {}, lost, {}, {}, {}};
+    membership_decision decision{membership_action::resume, {}, lost, {}, {}, {}};
     auto& next = decision.next;
-    next = repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.step_again = lost, .kept_waiting = of.kept_waiting});
+    next = repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.redo_step = lost, .reserved_spares = of.reserved_spares});
     if (!next) {
         decision.action = membership_action::stop;
         decision.message = next.error + "; the job writes a checkpoint and ends with exit code 75";

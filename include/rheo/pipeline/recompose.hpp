@@ -99,7 +99,7 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
     auto const by_rank = detail::ascending(survivors);
     auto const ranks = static_cast<int>(by_rank.size());
-    recomposition answer{.anew = true, .error = detail::too_few_ranks(ready, ranks)};
+    recomposition answer{.rebuilt = true, .error = detail::too_few_ranks(ready, ranks)};
     auto const nothing = [&] {
         for (auto const* survivor : by_rank) {
             answer.spares.push_back(survivor->rank);

@@ -119,7 +119,7 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
     }
     auto const nodes = detail::whole_nodes(by_rank, nodes_by_rank, devices_per_node);
     auto const problem = detail::make_node_problem(ready, static_cast<int>(nodes.size()), devices_per_node, request);
-    recomposition answer{.anew = true};
+    recomposition answer{.rebuilt = true};
     std::vector<char> placed(by_rank.size(), 0);
     auto const close = [&] {
         for (std::size_t i = 0; i < by_rank.size(); ++i) {

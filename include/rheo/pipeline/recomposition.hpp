@@ -28,7 +28,7 @@ struct recomposition {
     bool degraded = false;                       ///< fewer than f + 1 pipelines fit
     bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
     seconds time{};                              ///< estimate of an iteration
-    bool anew = false;                           ///< all pipelines were made anew, not only those that were hit
+    bool rebuilt = false;                           ///< all pipelines were made anew, not only those that were hit
     std::string error{};                        ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(recomposition const&, recomposition const&) = default;

@@ -40,21 +40,21 @@ struct recovery_price {
     seconds until_next_loss;  ///< T / n
     bytes_per_second copy_rate;
     seconds quickest;         ///< t*: the shortest step of all choices
-    bool step_again;          ///< a step is done again
+    bool redo_step;          ///< a step is done again
 
     /// @pre quickest > 0, copy_rate > 0
     constexpr seconds operator()(seconds step, bytes moved) const
     {
         auto const longer =
             static_cast<double>(in_whole_nanoseconds(step) - in_whole_nanoseconds(quickest)) / static_cast<double>(in_whole_nanoseconds(quickest));
-        return moved / copy_rate + (step_again ? step : seconds{}) + until_next_loss * longer;
+        return moved / copy_rate + (redo_step ? step : seconds{}) + until_next_loss * longer;
     }
 
     /// The longest step, in whole nanoseconds and at most `longest`, that may cost less than `price` though it moves so few bytes; one that is
     /// a nanosecond too long is possible, none too short.
     constexpr std::int64_t longest_step_below(seconds price, bytes moved, std::int64_t longest) const
     {
-        auto const each = until_next_loss.count / quickest.count + (step_again ? 1.0 : 0.0);  // a second of a step
+        auto const each = until_next_loss.count / quickest.count + (redo_step ? 1.0 : 0.0);  // a second of a step
         auto const count = (price - moved / copy_rate + until_next_loss).count / each * 1e9;
         return count >= static_cast<double>(longest) ? longest : std::max(in_whole_nanoseconds(quickest), static_cast<std::int64_t>(count) + 1);
     }

@@ -26,8 +26,8 @@ namespace rheo::inline v0 {
 
 /// What a repair depends on besides.
 struct repair_terms {
-    bool step_again = true;  ///< something of the step is lost, so a step is done again
-    int kept_waiting =
+    bool redo_step = true;  ///< something of the step is lost, so a step is done again
+    int reserved_spares =
         0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
 };
 
@@ -126,7 +126,7 @@ constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instan
     if (!detail::too_few_ranks(ready, static_cast<int>(survivors.size())).empty()) {
         return std::nullopt;
     }
-    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);
+    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.reserved_spares);
     auto answer = p.optimum.used == 0 ? std::nullopt : detail::repaired_locally(p, before, ready);
     if (answer) {
         answer->degraded = p.fewest < request.failures + 1;
@@ -146,7 +146,7 @@ constexpr recomposition repair(array_view<pipeline_instance const> before, array
     if (!detail::too_few_ranks(ready, ranks).empty()) {
         return recompose(survivors, ready, tensors, request);  // which says why
     }
-    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.kept_waiting);
+    auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.reserved_spares);
     if (p.optimum.used == 0) {
         return recompose(survivors, ready, tensors, request);
     }
@@ -154,7 +154,7 @@ constexpr recomposition repair(array_view<pipeline_instance const> before, array
     detail::place_search<recovery_price> search{.problem = &p.sizes,
                                                 .costs = &p.costs,
                                                 .ready = &ready,
-                                                .price = {time_to_next_loss(request.losses, ranks), request.losses.copy_rate, quickest, terms.step_again},
+                                                .price = {time_to_next_loss(request.losses, ranks), request.losses.copy_rate, quickest, terms.redo_step},
                                                 .quickest = quickest};
     auto local = detail::repaired_locally(p, before, ready);
     bool sought = true;
@@ -172,7 +172,7 @@ constexpr recomposition repair(array_view<pipeline_instance const> before, array
             search.search({deadline, p.sizes.ranks, detail::tabulate(p.sizes, deadline, p.optimum.table.open)}, fewest_used, 4 * detail::most_choices);
         }
     }
-    recomposition answer{.anew = true};
+    recomposition answer{.rebuilt = true};
     if (search.best.sizes.empty()) {
         answer = std::move(*local);
     } else {

@@ -27,7 +27,7 @@ struct membership_plan : recovery_plan {
 /// What all ranks know about nodes and ranks that wait.
 struct membership_rules {
     int node_size = 1;     ///< rank / node_size is a rank's node; a copy of a layer on another node survives the loss of the node
-    int kept_waiting = 0;  ///< ranks that wait for a loss although they would make the step shorter
+    int reserved_spares = 0;  ///< ranks that wait for a loss although they would make the step shorter
 };
 
 /// The nodes of ranks that are numbered through.
@@ -56,7 +56,7 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
                               .wanted = known.wanted,
                               .nodes = nodes_of(holdings, rules.node_size),
                               .devices_per_node = rules.node_size,
-                              .kept_waiting = rules.kept_waiting});
+                              .reserved_spares = rules.reserved_spares});
 }
 
 }  // namespace detail

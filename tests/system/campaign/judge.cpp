@@ -98,8 +98,8 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
         wrong.push_back(words("hangs: not done after ", found.end.duration.count(), " s\n", found.end.stacks));
         return wrong;
     }
-    if (found.end.left_behind > 0) {
-        wrong.push_back(words(found.end.left_behind, " processes stayed behind"));
+    if (found.end.excluded_from_job > 0) {
+        wrong.push_back(words(found.end.excluded_from_job, " processes stayed behind"));
     }
     int const code = what.survives ? 0 : 6;
     if (found.end.exit_code != code) {

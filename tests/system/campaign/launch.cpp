@@ -147,8 +147,8 @@ ending job::finish(std::chrono::seconds deadline)
     }
     end.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
     for (int tries = 0; tries < 40; ++tries) {
-        end.left_behind = static_cast<int>(processes().size());
-        if (end.left_behind == 0) {
+        end.excluded_from_job = static_cast<int>(processes().size());
+        if (end.excluded_from_job == 0) {
             return end;
         }
         std::this_thread::sleep_for(50ms);

@@ -53,7 +53,7 @@ limits() { # as numbers: who puts them back writes no line end
   for file in sys/devices/system/cpu/cpufreq/policy{0,1}/scaling_{min,max}_freq; do printf '%s ' "$(<"$file")"; done
 }
 before=$(limits)
-put_back() { # waits a while: guardians work behind a rank's back
+restore() { # waits a while: guardians work behind a rank's back
   for _ in {1..100}; do
     [[ $(limits) == "$before" ]] && break
     sleep 0.05
@@ -77,14 +77,14 @@ wait $job
 expect "with clocks of processors it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest clocked)"
 expect "meanwhile they were locked" yes $seen
-expect "and their limits were put back" "$before" "$(put_back)"
+expect "and their limits were put back" "$before" "$(restore)"
 expect "it says by whose permission, for all ranks" 1 "$(grep -c '^clocks: direct on 4 ranks$' clocked.out)"
 expect "joules are counted" yes "$(awk -v j="$(sed -n 's/^  "energy_J": \([0-9.]*\),*$/\1/p' clocked/report.json)" 'BEGIN { if (j > 1) print "yes" }')"
 
 train auto 4 "${processors[@]}" --set power.device=auto --set power.nvml=no-such-library.so --inject kill:2@6:backward
 expect "where there is no GPU the processors are found, and with a rank lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest auto)"
-expect "and the limits are put back" "$before" "$(put_back)"
+expect "and the limits are put back" "$before" "$(restore)"
 expect "it was their clocks" 1 "$(grep -c '^clocks: direct on 4 ranks$' auto.out)"
 
 train killed 4 "${processors[@]}" --set power.device=cpu --set train.steps=100000 &
@@ -97,7 +97,7 @@ done
 expect "in the middle of a job clocks are locked" yes "$(is_locked && echo yes)"
 kill_job killed
 wait $job 2>/dev/null
-expect "when all ranks are killed at once their guardians put the limits back" "$before" "$(put_back)"
+expect "when all ranks are killed at once their guardians put the limits back" "$before" "$(restore)"
 
 train none 4 --set power.device=auto --set power.nvml=no-such-library.so --set power.sysfs=nothing
 expect "where there is neither that is the environment's fault" 5 $?

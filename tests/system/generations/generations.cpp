@@ -72,7 +72,7 @@ int come_back()
             for (;;) {  // the others wait for its end: the test's time limit ends them all
                 pause();
             }
-        } catch (mpi::left_behind const& error) {
+        } catch (mpi::excluded_from_job const& error) {
             std::printf("rank %d: %s\n", stopped.value, error.what());
             std::fflush(stdout);
         }
@@ -103,7 +103,7 @@ int lose_the_last()
     rank_id const held_for_lost = now.members.back();
     try {  // one of them says so, and all must do the same
         now = mpi::next_generation(std::move(now), self == all.front() ? std::vector{held_for_lost} : std::vector<rank_id>{});
-    } catch (mpi::left_behind const&) {
+    } catch (mpi::excluded_from_job const&) {
         die();
     }
     right = right && now.members == std::vector<rank_id>{all.begin(), all.end() - 2} && !now.broken();

@@ -93,12 +93,12 @@ private:
     charge next_;
 };
 
-int put_back(charge const& what)
+int restore(charge const& what)
 {
     if (what.claim.empty()) {
         return 0;
     }
-    auto const result = put_back_when_nobody_lives(what.claim, what.how);
+    auto const result = restore_if_last(what.claim, what.how);
     if (!result) {
         say("the clock cannot be put back: " + result.error().message);
         return 1;
@@ -134,7 +134,7 @@ int guard(pid_t rank)
         case verdict::dismissed:
             return 0;
         case verdict::at_once:
-            return put_back(now);
+            return restore(now);
         case verdict::goes_on:
             break;
         }
@@ -142,7 +142,7 @@ int guard(pid_t rank)
             if (!gone && !ended) {
                 await_end(handle.get(), rank);
             }
-            return put_back(now);
+            return restore(now);
         }
     }
 }

@@ -23,7 +23,7 @@ namespace rheo::inline v0::detail {
 /// All ranks that pipelines may be made of: without those that are kept waiting, as far as the others are `needed` ranks.
 template <class = void>
 constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors,
-                                                      int kept_waiting, int needed)
+                                                      int reserved_spares, int needed)
 {
     std::vector<rank_id> placed;
     for (auto const& pipeline : before) {
@@ -38,7 +38,7 @@ constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instan
     }
     auto const all = static_cast<std::ptrdiff_t>(survivors.size());
     auto const gone = static_cast<std::ptrdiff_t>(placed.size()) - (all - waiting);
-    auto const kept = std::max<std::ptrdiff_t>(0, std::min({std::ptrdiff_t{kept_waiting}, waiting - gone, all - needed}));
+    auto const kept = std::max<std::ptrdiff_t>(0, std::min({std::ptrdiff_t{reserved_spares}, waiting - gone, all - needed}));
     std::vector<rank_holdings const*> result;
     for (auto const* survivor : survivors) {
         bool const may_be_kept = waits(survivor);
@@ -164,12 +164,12 @@ constexpr std::int64_t longest_step(size_problem const& problem)
 template <class = void>
 constexpr repair_problem make_repair_problem(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
                                              template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
-                                             int kept_waiting)
+                                             int reserved_spares)
 {
     repair_problem p{.survivors = ascending(survivors)};
     auto const smallest = size(ready.templates.front());
     p.fewest = std::min(request.failures + 1, static_cast<int>(survivors.size()) / smallest);
-    p.usable = available(before, p.survivors, kept_waiting, p.fewest * smallest);
+    p.usable = available(before, p.survivors, reserved_spares, p.fewest * smallest);
     p.sizes = make_size_problem(ready, static_cast<int>(p.usable.size()), request.failures, request.microbatches);
     p.optimum = least_deadline(p.sizes);
     if (p.optimum.used == 0 && p.usable.size() < p.survivors.size()) {  // those that are kept waiting have the memory

@@ -30,7 +30,7 @@ TEST_CASE("over any attempts and losses the total is what the devices have count
     for (int round = 0; round < 100; ++round) {
         auto members = ranks_to(2 + static_cast<int>(random() % 5));
         energy_account account{members, {{100.0}, 0}, 10};
-        account.goes_on_from({});
+        account.resume_from({});
         std::map<rank_id, double> counts;    // what each device has counted
         std::map<rank_id, double> settled;   // as of the last settled attempt
         double unseen = 0;
@@ -87,7 +87,7 @@ TEST_CASE("a job that goes back to a checkpoint keeps its joules, and commits th
 {
     auto const members = ranks_to(1);
     energy_account account{members, {{50.0}, 30}, 10};  // records of three steps
-    account.goes_on_from(step_id{5});                    // of five: two had no device
+    account.resume_from(step_id{5});                    // of five: two had no device
     std::vector<double> const known{1.0};
     double drawn = 0;
     auto const step = [&] {
@@ -99,10 +99,10 @@ TEST_CASE("a job that goes back to a checkpoint keeps its joules, and commits th
         step();
     }
     CHECK(account.tokens() == 70);
-    account.goes_on_from(step_id{7});
+    account.resume_from(step_id{7});
     CHECK(account.tokens() == 50);
     CHECK(account.total().count == 66.0);
-    account.goes_on_from(step_id{2});
+    account.resume_from(step_id{2});
     CHECK(account.tokens() == 20);
     step();
     CHECK(account.tokens() == 30);

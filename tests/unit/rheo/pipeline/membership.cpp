@@ -19,7 +19,7 @@ struct small_cluster {
     std::vector<rank_holdings> members = survivors_of(ready, {2, 2}, {0, 0});
     std::vector<pipeline_instance> before{{ready.templates[0].cuts, {{rank_id{0}}, {rank_id{1}}}}, {ready.templates[0].cuts, {{rank_id{2}}, {rank_id{3}}}}};
     recomposition_request wanted{.failures = 1, .microbatches = 8};
-    int kept_waiting = 0;
+    int reserved_spares = 0;
 
     void wait(int rank) { members.push_back(holder(rank, {layer_id{0}, layer_id{0}})); }
     void lose(int rank)
@@ -28,7 +28,7 @@ struct small_cluster {
     }
     membership_decision decide(std::vector<rank_id> const& leaving = {}, std::vector<node_id> const& nodes = {}) const
     {
-        return decide_membership({before, members, leaving, &ready, model.tensors, wanted, nodes, 1, kept_waiting});
+        return decide_membership({before, members, leaving, &ready, model.tensors, wanted, nodes, 1, reserved_spares});
     }
 };
 
@@ -40,7 +40,7 @@ TEST_CASE("a loss takes a spare when one waits, and something is done again")
     of.wait(4);
     of.lose(1);
     auto const decision = of.decide();
-    CHECK(decision.action == membership_action::go_on);
+    CHECK(decision.action == membership_action::resume);
     CHECK(decision.replay);
     CHECK(sizes_of(decision.next) == std::vector<int>{2, 2});
     CHECK(decision.next.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{4}}});
@@ -80,14 +80,14 @@ TEST_CASE("a rank that waits is taken in at a boundary when that helps, and wait
 TEST_CASE("ranks that are kept waiting are taken in for f + 1 pipelines, and for a shorter step only beyond their number")
 {
     small_cluster of;
-    of.kept_waiting = 1;
+    of.reserved_spares = 1;
     of.wait(4);
     CHECK(of.decide().next.pipelines == of.before);
     of.wait(5);
     auto const one = of.decide();
     CHECK(sizes_of(one.next) == std::vector<int>{2, 3});
     CHECK(one.next.spares == std::vector<rank_id>{rank_id{5}});
-    of.kept_waiting = 2;
+    of.reserved_spares = 2;
     CHECK(of.decide().next.pipelines == of.before);
     of.wanted.failures = 2;  // three pipelines of two
     CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
@@ -101,7 +101,7 @@ TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and 
     small_cluster of;
     of.lose(1);
     auto const decision = of.decide();
-    CHECK(decision.action == membership_action::go_on);
+    CHECK(decision.action == membership_action::resume);
     CHECK(decision.next.degraded);
     REQUIRE(decision.next.pipelines.size() == 1);
     CHECK(decision.afterwards.ranks == 0);

@@ -138,7 +138,7 @@ TEST_CASE("what whole nodes cannot do says why, and a decision takes them where 
     of.devices_per_node = 2;
     auto const decision = decide_membership(of);
     CHECK(decision.message == "any 1 rank and any 1 node can be lost");
-    CHECK(decision.next.anew);
+    CHECK(decision.next.rebuilt);
     for (auto const& pipeline : decision.next.pipelines) {
         CHECK(pipeline.stages[0].front().value / 2 == pipeline.stages[1].front().value / 2);
     }

@@ -35,7 +35,7 @@ cluster random_cluster(std::mt19937& draw)
                {},
                {},
                {.failures = below(3), .microbatches = 1 + below(9)},
-               {.step_again = below(3) > 0, .kept_waiting = below(3)},
+               {.redo_step = below(3) > 0, .reserved_spares = below(3)},
                1 + below(2)};
     for (auto& time : of.model.times) {
         time = microseconds(500.0 + 100 * below(20));
@@ -177,7 +177,7 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
         }
         auto const in_places = std::min(places, all);
         auto const fewest = std::min(of.request.failures + 1, all / of.smallest);
-        auto const kept = std::max(0, std::min({of.terms.kept_waiting, waiting - (places - (all - waiting)), all - fewest * of.smallest}));
+        auto const kept = std::max(0, std::min({of.terms.reserved_spares, waiting - (places - (all - waiting)), all - fewest * of.smallest}));
         auto usable = of.survivors;
         usable.resize(static_cast<std::size_t>(all - kept));
         auto choices = fewest == 0 ? std::vector<choice>{} : all_choices(of, usable);
@@ -185,7 +185,7 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
             usable = of.survivors;
             choices = all_choices(of, usable);
         }
-        CAPTURE(round, of.smallest, of.request.failures, of.request.microbatches, of.terms.kept_waiting, of.request.losses.mtbf.count, all, waiting, places,
+        CAPTURE(round, of.smallest, of.request.failures, of.request.microbatches, of.terms.reserved_spares, of.request.losses.mtbf.count, all, waiting, places,
                 sizes_of(answer));
         REQUIRE(static_cast<bool>(answer) == !choices.empty());
         if (choices.empty()) {
@@ -202,7 +202,7 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
         }
         auto const price = [&](seconds step, std::int64_t moved) {
             auto const until = of.request.losses.mtbf.count / all;
-            return static_cast<double>(moved) / 1e6 + (of.terms.step_again ? step.count : 0) + until * (step / quickest - 1);
+            return static_cast<double>(moved) / 1e6 + (of.terms.redo_step ? step.count : 0) + until * (step / quickest - 1);
         };
         choice const* cheapest = nullptr;
         for (auto const& c : choices) {
@@ -231,7 +231,7 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
         }
         REQUIRE(seen.size() == of.survivors.size());
         REQUIRE(missed == answer.moved.count);
-        ++(!answer.anew ? as_they_were : answer.time == quickest ? quickest_made : slower_made);
+        ++(!answer.rebuilt ? as_they_were : answer.time == quickest ? quickest_made : slower_made);
     }
     CHECK(as_they_were > 500);
     CHECK(quickest_made > 500);

@@ -98,7 +98,7 @@ TEST_CASE(
         repair_short += static_cast<int>(answer.pipelines.size()) < of.failures + 1 || answer.degraded || !answer.spares.empty() ? 1 : 0;
         repair_slower += answer.time > quickest ? 1 : 0;
         repair_dearer += local && local->time == answer.time && local->moved < answer.moved ? 1 : 0;
-        as_it_was += answer.anew ? 0 : 1;
+        as_it_was += answer.rebuilt ? 0 : 1;
     });
     CHECK(cases == 10963);
     CHECK(rules_short == 785);
@@ -116,13 +116,13 @@ TEST_CASE("by name: 2, 2, 4 with f = 2, and five of 3 with f = 3")
     auto const two = plan_templates(model.times, {2, 4});
     auto const first = repair(pipelines_of(two, {2, 2, 4}), survivors_of(two, {2, 2, 4}, {2, 0, 0}), two, model.tensors, {.failures = 2, .microbatches = 12});
     CHECK(sizes_of(first) == std::vector<int>{2, 2, 2});
-    CHECK(first.anew);
+    CHECK(first.rebuilt);
     auto const three = plan_templates(model.times, {3, 6});
     std::vector<int> const fives(5, 3);
     auto const second =
         repair(pipelines_of(three, fives), survivors_of(three, fives, {1, 1, 1, 0, 0}), three, model.tensors, {.failures = 3, .microbatches = 16});
     CHECK(sizes_of(second) == std::vector<int>{3, 3, 3, 3});
-    CHECK(second.anew);
+    CHECK(second.rebuilt);
 }
 
 TEST_CASE("who is not hit stays, and a rank that waits takes the place of one that is gone")
@@ -133,7 +133,7 @@ TEST_CASE("who is not hit stays, and a rank that waits takes the place of one th
     recomposition_request const request{.failures = 1, .microbatches = 8};
     auto survivors = survivors_of(ready, {3, 4}, {0, 1});
     auto const smaller = repair(before, survivors, ready, model.tensors, request);
-    CHECK_FALSE(smaller.anew);
+    CHECK_FALSE(smaller.rebuilt);
     CHECK(sizes_of(smaller) == std::vector<int>{3, 3});
     CHECK(smaller.pipelines[0] == before[0]);
 
@@ -145,7 +145,7 @@ TEST_CASE("who is not hit stays, and a rank that waits takes the place of one th
     CHECK(refilled.spares.empty());
 
     survivors.push_back(holder(8, {layer_id{0}, layer_id{0}}));
-    auto const waiting = repair(before, survivors, ready, model.tensors, request, {.kept_waiting = 1});
+    auto const waiting = repair(before, survivors, ready, model.tensors, request, {.reserved_spares = 1});
     CHECK(waiting.pipelines == refilled.pipelines);
     CHECK(waiting.spares == std::vector<rank_id>{rank_id{8}});
 }
@@ -191,7 +191,7 @@ TEST_CASE("a repair keeps as many pipelines as making all anew, and counts the b
         REQUIRE(seen.size() == survivors.size());
         REQUIRE(missed == answer.moved.count);
         REQUIRE(std::accumulate(answer.shares.begin(), answer.shares.end(), 0) == (answer ? request.microbatches : 0));
-        local += answer && !answer.anew ? 1 : 0;
+        local += answer && !answer.rebuilt ? 1 : 0;
     }
     CHECK(local > 100);
 }

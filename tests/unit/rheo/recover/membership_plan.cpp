@@ -140,7 +140,7 @@ TEST_CASE("a rank that waits is called between two steps when it helps, unless i
     small_job of{1};
     auto const now = plan_as_chosen(of.holdings, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
     CHECK(would_regroup(now, of.known, {}));
-    CHECK_FALSE(would_regroup(now, of.known, {.kept_waiting = 1}));
+    CHECK_FALSE(would_regroup(now, of.known, {.reserved_spares = 1}));
     auto const then = plan_membership(now.salvage.after, now.pipelines, {}, of.known, {});
     CHECK(then.spares.empty());
     CHECK_FALSE(would_regroup(then, of.known, {}));  // once is enough

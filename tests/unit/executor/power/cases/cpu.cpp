@@ -35,7 +35,7 @@ TEST_CASE("a lock sets least and most of every core, those of one package when a
             CHECK(host.limits(cpu) == std::pair{clock * 1000, clock * 1000});
         }
     }
-    REQUIRE(all.put_back());
+    REQUIRE(all.restore());
     auto one = host.open(1);
     REQUIRE(one.lock({900.0}));
     CHECK(host.limits(1) == std::pair{800000, 3500000});

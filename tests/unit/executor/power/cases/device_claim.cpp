@@ -27,7 +27,7 @@ struct counted {
     {
         return [this](megahertz to) -> device_result<done> { return clock = to.count, ++sets, done{}; };
     }
-    std::function<device_result<done>()> put_back()
+    std::function<device_result<done>()> restore()
     {
         return [this]() -> device_result<done> { return clock = 0.0, ++backs, done{}; };
     }
@@ -56,11 +56,11 @@ TEST_CASE("one rank: equal requests are not sent again, and leaving puts back wh
     CHECK_FALSE(claim.request({1000.0}, device.set())->changed);
     CHECK(claim.request({1200.0}, device.set())->holds == megahertz{1200.0});
     CHECK(device.sets == 2);
-    CHECK(claim.leave(device.put_back()));
+    CHECK(claim.leave(device.restore()));
     CHECK(device.backs == 1);
     CHECK(std::filesystem::is_empty(folder.path));
     auto idle = join(folder);
-    CHECK(idle.leave(device.put_back()));
+    CHECK(idle.leave(device.restore()));
     CHECK(device.backs == 1);  // nothing was set
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("several ranks: after any requests and departures the highest request 
                 }
                 CHECK(ranks[r]->others() == others - 1);
                 if (random() % 2 == 0) {
-                    CHECK(ranks[r]->leave(device.put_back()));
+                    CHECK(ranks[r]->leave(device.restore()));
                     CHECK((others > 1 || device.clock == 0.0));
                 }
                 ranks[r].reset();  // else it dies without a word
@@ -133,7 +133,7 @@ TEST_CASE("a change that failed is tried again with the next request, and counts
     CHECK(claim.request({1000.0}, fails).error().message == "no");
     CHECK(claim.request({1000.0}, device.set())->changed);
     CHECK_FALSE(claim.request({1100.0}, fails));
-    CHECK(claim.leave(device.put_back()));
+    CHECK(claim.leave(device.restore()));
     CHECK(device.backs == 1);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("what was there before is what the first rank read: later ones, and th
     auto const healed = *third.begin([&](bool is) { return untouched = is, restoration{{writing("locked").ways[0], zeusd.ways[0]}}; });
     CHECK_FALSE(untouched);
     CHECK(healed == restoration{{writing("original").ways[0], zeusd.ways[0]}});
-    CHECK(third.leave(device.put_back()));
+    CHECK(third.leave(device.restore()));
     CHECK(device.backs == 1);
     auto fourth = join(folder);
     CHECK(*fourth.begin(own("fresh")) == writing("fresh"));
@@ -174,13 +174,13 @@ TEST_CASE("a process that outlives the ranks puts back when nobody lives, and on
     auto const claim = first->file();
     (void)first->request({1000.0}, device.set());
     first.reset();
-    CHECK_FALSE(*put_back_when_nobody_lives(claim, how));
+    CHECK_FALSE(*restore_if_last(claim, how));
     CHECK(folder.read("limit") == "locked");
     second.reset();
-    CHECK(*put_back_when_nobody_lives(claim, how));
+    CHECK(*restore_if_last(claim, how));
     CHECK(folder.read("limit") == "original");
     CHECK_FALSE(std::filesystem::exists(claim));
-    CHECK_FALSE(*put_back_when_nobody_lives(claim, how));
+    CHECK_FALSE(*restore_if_last(claim, how));
 }
 
 TEST_CASE("a file that others may write, or that is none, is not trusted")
@@ -189,7 +189,7 @@ TEST_CASE("a file that others may write, or that is none, is not trusted")
     auto const path = join(folder).file();
     ::chmod(path.c_str(), 0666);
     CHECK(device_claim::join(folder.path, "GPU-1").error().code == device_error_code::no_permission);
-    CHECK_FALSE(put_back_when_nobody_lives(path, {}));
+    CHECK_FALSE(restore_if_last(path, {}));
     std::filesystem::remove(path);
     std::filesystem::create_symlink(folder.write("elsewhere", ""), path);
     CHECK_FALSE(device_claim::join(folder.path, "GPU-1"));

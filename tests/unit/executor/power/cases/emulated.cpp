@@ -115,7 +115,7 @@ TEST_CASE("a clock is there after the latency; a computation runs at the clock o
     CHECK(*one.device.clock_now() == megahertz{700.0});
     CHECK(one.run(forward, 0, 0.1) == Approx(0.2));
     CHECK_FALSE(one.device.lock({701.0}));
-    REQUIRE(one.device.put_back());
+    REQUIRE(one.device.restore());
     one.now += seconds{0.02};
     CHECK(*one.device.clock_now() == megahertz{1400.0});
     CHECK(*one.device.clocks() == std::vector<megahertz>{{1400.0}, {1000.0}, {700.0}});

@@ -22,7 +22,7 @@ struct counting_device {
     device_result<std::vector<megahertz>> clocks() const { return std::vector<megahertz>{}; }
     device_result<done> may_lock() const { return done{}; }
     device_result<done> lock(megahertz) const { return done{}; }
-    device_result<done> put_back() const { return done{}; }
+    device_result<done> restore() const { return done{}; }
     restoration original() const { return {}; }
     device_result<megahertz> clock_now() const { return megahertz{}; }
     device_result<joules> energy() const

@@ -90,7 +90,7 @@ TEST_CASE("a clock is locked on one device and put back")
     CHECK(*gpu.clock_now() == mhz(folder.lowest()));
     CHECK(*device("1").clock_now() == mhz(folder.highest()));
     CHECK_FALSE(gpu.lock(mhz(1)));  // not one of its clocks
-    CHECK(gpu.put_back());
+    CHECK(gpu.restore());
     CHECK(folder.locked(0) == 0);
     CHECK(folder.log() == std::vector<std::string>{"set 0 " + std::to_string(folder.lowest()), "reset 0"});
 }
@@ -136,7 +136,7 @@ TEST_CASE("permission that is missing, or lost in the middle, is an answer; so i
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == device_error_code::no_permission);
     CHECK(refused.error().message == "NVML refuses " + std::to_string(folder.second()) + " MHz for GPU-standin-0: Insufficient Permissions (4)");
-    CHECK(gpu.put_back().error().code == device_error_code::no_permission);
+    CHECK(gpu.restore().error().code == device_error_code::no_permission);
     folder.behave("permission_after 1");
     CHECK(gpu.lock(mhz(folder.second())));
     CHECK(gpu.lock(mhz(folder.highest())).error().code == device_error_code::no_permission);
