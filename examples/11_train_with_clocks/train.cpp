@@ -39,7 +39,7 @@ int main(int argc, char** argv)
     config.train = {.steps = 12, .microbatches = 6, .microbatch = {.sequences = 1, .tokens = 16}};
     config.plan.pipelines = {2, 2};
     config.power.device = "emulated";
-    config.power.profile = profile;
+    config.power.clock_profile = profile;
     config.power.pace = "profile";
     config.run.folder = folder;
     config.run.inject = {"slow:1@2-5:1.5", "kill:3@9:backward"};

@@ -14,7 +14,7 @@ ranks=5 victim=3 kill_after_steps=${RHEO_DEMO_KILL_AFTER:-100}
 launch() { # <run folder> [arguments of rheo train...]
   folder=$1
   shift
-  set -- "$rheo" train "$config" --set "run.folder=$folder" --set power.device=emulated --set "power.profile=$here/clocks.csv" --set power.pace=profile --set power.straggler=false "$@"
+  set -- "$rheo" train "$config" --set "run.folder=$folder" --set power.device=emulated --set "power.clock_profile=$here/clocks.csv" --set power.pace=profile --set power.straggler=false "$@"
   [ "$(id -u)" = 0 ] && set -- --allow-run-as-root "$@"
   # More ranks than cores: unbound, so that they share all of them.
   OMP_NUM_THREADS=1 "$mpirun" --with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none -n $ranks "$@"

@@ -118,17 +118,17 @@ int main(int argc, char** argv)
     plan_command.add_option("--memory", plan.memory_mib, "MiB per rank that a compared schedule or a template may take")->check(CLI::PositiveNumber);
     plan_command.add_option("--node-size", plan.node_size, "ranks of a node: what the loss of each node leads to, and stages of several devices")
         ->check(CLI::Range(1, 64));
-    plan_command.add_option("--profile", plan.profile,
+    plan_command.add_option("--layer-profile", plan.profile,
                             "times of the layers from a file (CSV), for all planning (as plan.layer_profile) or the comparison, instead of the model's");
     plan_command.add_flag("--json", plan.json, "the plan as JSON");
 
     rheo::cli::profile_options profile;
-    auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --profile");
+    auto& profile_command = *app.add_subcommand("profile", "measure the model's layers on this machine, for rheo plan --layer-profile");
     add_settings(profile_command, profile.config, profile.settings);
     profile_command.add_option("--out", profile.out, "the file to write, in place of standard output");
     profile_command
         .add_flag("--clocks", profile.clocks,
-                  "times and energies at each clock instead, in a training under mpirun: a profile for rheo frontier and power.profile")
+                  "times and energies at each clock instead, in a training under mpirun: a profile for rheo frontier and power.clock_profile")
         ->needs("--out");
     profile_command.add_option("--repeats", profile.repeats, "microbatches that are measured; each time is the least of them")->check(CLI::Range(1, 1000));
 

@@ -28,7 +28,7 @@ namespace {
 /// The clocks that training would begin with; none where the config has no profile of clocks.
 chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int layers)
 {
-    if (config.power.profile.empty()) {
+    if (config.power.clock_profile.empty()) {
         return {};
     }
     auto const measured = read_clock_profile(config.power, layers);
@@ -37,7 +37,7 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     }
     auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
-        throw command_error{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.profile, chosen.error)};
+        throw command_error{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error)};
     }
     return chosen;
 }

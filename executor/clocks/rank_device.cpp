@@ -112,8 +112,8 @@ power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_confi
     power::setter_config setting;
     setting.ladder = {.zeusd = config.zeusd.empty() ? power::zeusd_socket() : config.zeusd,
                       .pci_address = opened->pci_address,
-                      .lock_line = config.lock_line,
-                      .back_line = config.back_line};
+                      .lock_command = config.lock_command,
+                      .restore_command = config.restore_command};
     setting.guardian = config.guardian;
     if (!config.claims.empty()) {
         setting.claims = config.claims;
@@ -237,23 +237,23 @@ joules rank_device::energy()
 
 power::device_result<profile> read_clock_profile(power_config const& config, int layers)
 {
-    std::ifstream file{config.profile, std::ios::binary};
+    std::ifstream file{config.clock_profile, std::ios::binary};
     if (!file) {
-        return power::device_error{device_error_code::not_found, fmt::format("{}: this profile cannot be read", config.profile)};
+        return power::device_error{device_error_code::not_found, fmt::format("{}: this profile cannot be read", config.clock_profile)};
     }
-    auto read = parse_profile(std::string{std::istreambuf_iterator<char>{file}, {}}, config.profile);
+    auto read = parse_profile(std::string{std::istreambuf_iterator<char>{file}, {}}, config.clock_profile);
     if (!read) {
         return power::device_error{device_error_code::failed, read.error};
     }
     if (stages_of(read.what) != layers) {
         return power::device_error{device_error_code::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
-                                                                 config.profile, stages_of(read.what), layers)};
+                                                                 config.clock_profile, stages_of(read.what), layers)};
     }
     std::vector<megahertz> clocks;
     for (auto const& row : read.what.rows) {
         if (row.rank.value >= 0) {
             return power::device_error{device_error_code::failed,
-                                  fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.profile)};
+                                  fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.clock_profile)};
         }
         if (row.clock.count > 0.0 && !row.throttled && std::find(clocks.begin(), clocks.end(), row.clock) == clocks.end()) {
             clocks.push_back(row.clock);
@@ -261,7 +261,7 @@ power::device_result<profile> read_clock_profile(power_config const& config, int
     }
     if (clocks.size() < 2) {
         return power::device_error{device_error_code::failed,
-                              fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.profile, clocks.size())};
+                              fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.clock_profile, clocks.size())};
     }
     return with_split_backwards(std::move(read.what), 0.5);
 }

@@ -26,7 +26,7 @@ namespace rheo::inline v0 {
 
 class rank_device {
 public:
-    /// The device that the config asks for. @param layers power.profile as read; without rows no clock is touched
+    /// The device that the config asks for. @param layers power.clock_profile as read; without rows no clock is touched
     /// @param place_on_host of the rank among those of its host: which of several devices is its own
     /// @return or the sentence why there is none. @pre check(config) found nothing, power.device is not none
     static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id self, int place_on_host);
@@ -80,7 +80,7 @@ private:
     std::unique_ptr<power::clock_setter> setter_;  ///< ends first: its thread speaks to the members above
 };
 
-/// Reads power.profile for a model of so many layers; halves of backwards that it lacks are halves.
+/// Reads power.clock_profile for a model of so many layers; halves of backwards that it lacks are halves.
 /// @return or the sentence why it cannot be taken
 power::device_result<profile> read_clock_profile(power_config const& config, int layers);
 

@@ -99,20 +99,20 @@ std::optional<invalid_key> check_power(run_config const& config)
     if (auto fault = check_word("power.pace", power.pace, {"machine", "profile"})) {
         return fault;
     }
-    if (power.device == "emulated" && power.profile.empty()) {
-        return invalid_key{"power.profile", "power.profile must name a file where power.device = \"emulated\": it is what is emulated"};
+    if (power.device == "emulated" && power.clock_profile.empty()) {
+        return invalid_key{"power.clock_profile", "power.clock_profile must name a file where power.device = \"emulated\": it is what is emulated"};
     }
     if (power.device == "none" && !power.sweep.empty()) {
         return invalid_key{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
     }
-    if (power.device == "none" && !power.profile.empty()) {
-        return invalid_key{"power.device", "power.device = \"none\" has no clock that could follow power.profile; nvml, cpu, auto or emulated has one"};
+    if (power.device == "none" && !power.clock_profile.empty()) {
+        return invalid_key{"power.device", "power.device = \"none\" has no clock that could follow power.clock_profile; nvml, cpu, auto or emulated has one"};
     }
-    if (power.slow.well > power.slow.slow) {
-        return invalid_key{"power.straggler_well", fmt::format("power.straggler_well = {} must be at most power.straggler_slow = {}: who is slow is not well",
-                                                                power.slow.well, power.slow.slow)};
+    if (power.slow.recovered > power.slow.threshold) {
+        return invalid_key{"power.straggler_recovered", fmt::format("power.straggler_recovered = {} must be at most power.straggler_threshold = {}: who is slow is not well",
+                                                                power.slow.recovered, power.slow.threshold)};
     }
-    if (!power.profile.empty() && config.plan.recompute != recompute_policy::never) {
+    if (!power.clock_profile.empty() && config.plan.recompute != recompute_policy::never) {
         return invalid_key{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
     }
     return std::nullopt;

@@ -98,18 +98,18 @@ struct llama_config {
 /// The device whose clock a rank sets and whose energy it reads.
 struct power_config {
     std::string device = "none";  ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
-    std::string profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
+    std::string clock_profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
     double blocking_w = 0;  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
     double deadline_s = 0;  ///< of a step; 0: no time is lost
     double switch_latency_s = 0;  ///< how long a change of the clock takes
     bool straggler = true;  ///< when a rank is slow, the others need not hurry
-    straggler_rule slow{};  ///< when it counts as slow: the keys straggler_slow, straggler_well, straggler_other, straggler_steps
+    straggler_rule slow{};  ///< when it counts as slow: the keys straggler_threshold, straggler_recovered, straggler_change, straggler_steps
     std::string pace = "machine";  ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
     std::string nvml = "libnvidia-ml.so.1";  ///< the library
     std::string sysfs = "/sys";
     std::string zeusd;  ///< its socket; empty: where its own clients look for it
-    std::string lock_line;  ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
-    std::string back_line;  ///< the one that undoes it, with {device}
+    std::string lock_command;  ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
+    std::string restore_command;  ///< the one that undoes it, with {device}
     std::string sweep;  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
     std::string claims;  ///< folder in which ranks that share a device find each other; empty: /dev/shm
     std::string guardian;  ///< the program that puts clocks back; empty: rheo-guardian next to this one

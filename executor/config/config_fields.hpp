@@ -96,22 +96,22 @@ void for_each_field(Config& c, Visit&& visit)
     visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "also of the last state");
 
     visit("power.device", c.power.device, field_limits{}, "none, emulated, nvml, cpu or auto: whose clock is set and whose energy is read");
-    visit("power.profile", c.power.profile, field_limits{}, "times and energies of layers at each clock; none: clocks are left alone");
+    visit("power.clock_profile", c.power.clock_profile, field_limits{}, "times and energies of layers at each clock; none: clocks are left alone");
     visit("power.blocking_w", c.power.blocking_w, at_least(0), "drawn by a device that waits; 0: as the profile says, else 83.64");
     visit("power.deadline_s", c.power.deadline_s, at_least(0), "of a step, for less energy; 0: no time is lost");
     visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "of a change of the clock");
     visit("power.straggler", c.power.straggler, field_limits{}, "when a rank is slow, the others need not hurry");
-    visit("power.straggler_slow", c.power.slow.slow, field_limits{.least = 1, .above_least = true}, "times as long as the others: from here on a rank is slow");
-    visit("power.straggler_well", c.power.slow.well, at_least(1), "and below this, at most the former, well again");
-    visit("power.straggler_other", c.power.slow.other, field_limits{.least = 0, .above_least = true},
+    visit("power.straggler_threshold", c.power.slow.threshold, field_limits{.least = 1, .above_least = true}, "times as long as the others: from here on a rank is slow");
+    visit("power.straggler_recovered", c.power.slow.recovered, at_least(1), "and below this, at most the former, well again");
+    visit("power.straggler_change", c.power.slow.change, field_limits{.least = 0, .above_least = true},
           "part by which a slow rank must become another to be planned anew");
     visit("power.straggler_steps", c.power.slow.steps, between(1, 1 << 20), "one after the other, before it counts");
     visit("power.pace", c.power.pace, field_limits{}, "of an emulated device: machine or profile");
     visit("power.nvml", c.power.nvml, field_limits{}, "the library");
     visit("power.sysfs", c.power.sysfs, field_limits{}, "");
     visit("power.zeusd", c.power.zeusd, field_limits{}, "its socket; none: where its clients look");
-    visit("power.lock_line", c.power.lock_line, field_limits{}, "the site's command, with {device} and {mhz}");
-    visit("power.back_line", c.power.back_line, field_limits{}, "the one that undoes it, with {device}");
+    visit("power.lock_command", c.power.lock_command, field_limits{}, "the site's command, with {device} and {mhz}");
+    visit("power.restore_command", c.power.restore_command, field_limits{}, "the one that undoes it, with {device}");
     visit("power.sweep", c.power.sweep, field_limits{}, "a profile to make in this training, at each clock from the highest down");
     visit("power.claims", c.power.claims, field_limits{}, "folder for ranks that share a device; none: /dev/shm");
     visit("power.guardian", c.power.guardian, field_limits{}, "the program; none: next to rheo");

@@ -113,7 +113,7 @@ opened_power open_power(run_config const& config, int layers, rank_id self, star
         return power;
     }
     profile measured;
-    if (!config.power.profile.empty()) {
+    if (!config.power.clock_profile.empty()) {
         auto read = read_clock_profile(config.power, layers);
         if (!read) {
             error = {4, read.error().message};
@@ -271,7 +271,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
         if (!chosen && error.exit_code == 0) {
-            error = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.profile, chosen.error)};
+            error = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
         }
         first.clocks = std::move(chosen.clocks);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo profile`: the layers of the configured model, measured on what run.device names, as the file that `rheo plan --profile` reads. Under a launcher one
+// `rheo profile`: the layers of the configured model, measured on what run.device names, as the file that `rheo plan --layer-profile` reads. Under a launcher one
 // rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
 // Or its computations at every clock, measured in a training, as the file that `rheo frontier` reads.
 

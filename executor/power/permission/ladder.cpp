@@ -21,16 +21,16 @@ void replace_all(std::string& text, std::string_view what, std::string const& by
 /// Why a site's command cannot be a rung; empty: it can.
 std::string error_of(ladder_config const& config, std::string const& device)
 {
-    if (config.lock_line.empty()) {
+    if (config.lock_command.empty()) {
         return "there is no site command";
     }
-    if (config.lock_line.find("{mhz}") == std::string::npos) {
-        return "the site command '" + config.lock_line + "' has no {mhz}";
+    if (config.lock_command.find("{mhz}") == std::string::npos) {
+        return "the site command '" + config.lock_command + "' has no {mhz}";
     }
-    if (config.back_line.empty()) {
+    if (config.restore_command.empty()) {
         return "the site command has no line that puts clocks back";
     }
-    for (auto const& line : {config.lock_line, config.back_line}) {
+    for (auto const& line : {config.lock_command, config.restore_command}) {
         if (line.find_first_of("\t\n") != std::string::npos) {
             return "a line of the site command has a tab or a line feed";
         }
@@ -101,9 +101,9 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
         without(fault);
     } else {
         ladder.steps_.push_back({clock_rung::site_command,
-                                 "clocks are set by the site command '" + config.lock_line + "'",
-                                 [line = config.lock_line, key](any_power_device&, megahertz clock) { return run_shell_line(*filled_in(line, key, clock)); },
-                                 {{{{restoration_kind::command, *filled_in(config.back_line, key, {}), ""}}}}});
+                                 "clocks are set by the site command '" + config.lock_command + "'",
+                                 [line = config.lock_command, key](any_power_device&, megahertz clock) { return run_shell_line(*filled_in(line, key, clock)); },
+                                 {{{{restoration_kind::command, *filled_in(config.restore_command, key, {}), ""}}}}});
     }
     return ladder;
 }

@@ -27,8 +27,8 @@ struct ladder_config {
     bool direct = true;
     std::string zeusd{};      ///< its socket; empty: none (power/zeusd.hpp: zeusd_socket())
     std::string pci_address{};///< of the device, by which zeusd's is found; empty: it is no GPU
-    std::string lock_line{};  ///< for the shell, with {device} and {mhz}; empty: none
-    std::string back_line{};  ///< the one that undoes it, with {device}
+    std::string lock_command{};  ///< for the shell, with {device} and {mhz}; empty: none
+    std::string restore_command{};  ///< the one that undoes it, with {device}
 };
 
 /// How far the question goes: to look touches no clock; to touch puts the clock back once, which needs the same permission as

@@ -26,9 +26,9 @@ struct slow_rank {
 };
 
 struct straggler_rule {
-    double slow = 1.10;   ///< from this ratio on
-    double well = 1.05;   ///< below it a slow rank is well again
-    double other = 0.05;  ///< a slow rank's ratio that differs by this part is another one
+    double threshold = 1.10;   ///< from this ratio on
+    double recovered = 1.05;   ///< below it a slow rank is well again
+    double change = 0.05;  ///< a slow rank's ratio that differs by this part is another one
     int steps = 2;        ///< one after the other
 
     friend constexpr bool operator==(straggler_rule, straggler_rule) = default;
@@ -86,13 +86,13 @@ constexpr bool observe(stragglers& all, array_view<rank_id const> ranks, array_v
         }
         auto const hundredths = static_cast<int>(100.0 * slowness[k] / known[(known.size() - 1) / 2] + 0.5);  // the lower median: two ranks, one slow
         auto const ratio = hundredths / 100.0;
-        bool const well = ratio < (here.factor == 1.0 ? rule.slow : rule.well);
+        bool const recovered = ratio < (here.factor == 1.0 ? rule.threshold : rule.recovered);
         auto const off = ratio / here.factor - 1.0;
-        bool const otherwise = here.factor == 1.0 ? !well : well || off > rule.other || off < -rule.other;
+        bool const otherwise = here.factor == 1.0 ? !recovered : recovered || off > rule.change || off < -rule.change;
         here.steps = otherwise ? here.steps + 1 : 0;
         if (here.steps >= rule.steps) {
             here.steps = 0;
-            here.factor = well ? 1.0 : ratio;
+            here.factor = recovered ? 1.0 : ratio;
             changed = true;
         }
     }

@@ -91,7 +91,7 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
         config.plan.failures = number(value);
     } else if (key == "clocks") {
         config.power.device = "emulated";
-        config.power.profile = value;
+        config.power.clock_profile = value;
         config.power.pace = "profile";
         config.power.slow.steps = 1;  // there are few steps
     } else if (key == "inject") {

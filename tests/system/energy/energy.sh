@@ -21,7 +21,7 @@ awk 'BEGIN {
     printf "%d,%s,%d,%.9g,%.9g\n", layer - 1, kind == 1 ? "forward" : "backward", clock[c], work * time[c], work * 300 * energy[c]
   }
 }' >layers.csv
-emulated=(--set power.device=emulated --set power.profile=layers.csv --set power.pace=profile)
+emulated=(--set power.device=emulated --set power.clock_profile=layers.csv --set power.pace=profile)
 in_records() { # <kind> <key> <run folder>: how many records of that kind have the key
   grep "\"kind\":\"$1\"" "$3/metrics.jsonl" | grep -c "\"$2\":"
 }
@@ -101,7 +101,7 @@ expect "its joules are those of both" "$(sum_of_joules stopped)" "$(sed -n 's/^ 
 expect "which are more" yes "$(awk -v a="$before" -v b="$(sum_of_joules stopped)" 'BEGIN { if (b > a && a > 0) print "yes" }')"
 
 sed 's/^4,.*//' layers.csv >short.csv
-train refused 4 "${emulated[@]}" --set power.profile=short.csv
+train refused 4 "${emulated[@]}" --set power.clock_profile=short.csv
 expect "a profile of too few layers is bad data" 4 $?
 expect "and said so" 1 "$(grep -c 'short.csv: a profile of 4 stages, but the model has 5 layers' refused.out)"
 exit $((failures > 0))

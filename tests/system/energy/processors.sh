@@ -47,7 +47,7 @@ awk 'BEGIN {
     printf "%d,%s,%d,%.9g,%.9g\n", layer - 1, kind == 1 ? "forward" : "backward", clock[c], work * time[c], work * 50 * energy[c]
   }
 }' >layers.csv
-processors=(--set power.sysfs=sys --set power.profile=layers.csv --set power.claims=claims)
+processors=(--set power.sysfs=sys --set power.clock_profile=layers.csv --set power.claims=claims)
 limits() { # as numbers: who puts them back writes no line end
   local file
   for file in sys/devices/system/cpu/cpufreq/policy{0,1}/scaling_{min,max}_freq; do printf '%s ' "$(<"$file")"; done

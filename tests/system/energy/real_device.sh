@@ -22,7 +22,7 @@ awk 'BEGIN {
     printf "%d,%s,%d,%.9g,%.9g\n", layer - 1, kind == 1 ? "forward" : "backward", clock[c], work, work * power[c]
   }
 }' >layers.csv
-gpu=(--set power.device=nvml --set "power.nvml=$library" --set power.profile=layers.csv --set power.claims=claims)
+gpu=(--set power.device=nvml --set "power.nvml=$library" --set power.clock_profile=layers.csv --set power.claims=claims)
 locked() { # <device>: the clock that it is locked to; 0: none
   awk '{ print $1 }' "standin/device-$1"
 }

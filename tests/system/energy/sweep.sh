@@ -19,7 +19,7 @@ awk 'BEGIN {
     printf "%d,%s,%d,%.9g,%.9g\n", layer - 1, kind == 1 ? "forward" : "backward", clock[c], work * time[c], work * 300 * energy[c]
   }
 }' >layers.csv
-emulated=(--set power.device=emulated --set power.profile=layers.csv --set power.pace=profile)
+emulated=(--set power.device=emulated --set power.clock_profile=layers.csv --set power.pace=profile)
 sums() { # <profile>: times and energies of all layers together, by computation and clock
   awk -F, 'NR > 1 && $2 ~ /^(forward|backward)$/ { time[$2 " " $3] += $4; energy[$2 " " $3] += $5 }
     END { for (k in time) printf "%s %.5f %.4f\n", k, time[k], energy[k] }' "$1" | sort
@@ -38,7 +38,7 @@ expect "and has a row" 1 "$(grep -cE '^0,blocking,0,1,83\.6' made.csv)"
 expect "rheo frontier reads it" 0 $?
 blocking() { sed 's/^0,blocking,.*/0,blocking,0,2,100/' made.csv >other.csv; "$rheo" frontier other.csv --schedule 1f1b --microbatches 6 "$@" --json | grep -oE '"blocking_power_W": *[0-9.]*' | grep -oE '[0-9.]+$'; }
 expect "it takes from it what waiting draws, unless it is told" "50 70" "$(blocking | head -1 | sed 's/\.0$//') $(blocking --blocking-power 70W | head -1 | sed 's/\.0$//')"
-train clocked 4 "${emulated[@]}" --set power.profile=made.csv
+train clocked 4 "${emulated[@]}" --set power.clock_profile=made.csv
 expect "a training takes its clocks from it" 0 $?
 expect "and has the same bits" "$(value digest plain)" "$(value digest clocked)"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo profile` as its users start it, and what it writes as `rheo plan --profile` reads it.
+// `rheo profile` as its users start it, and what it writes as `rheo plan --layer-profile` reads it.
 #include <string>
 
 #include "rheo/model/footprint.hpp"

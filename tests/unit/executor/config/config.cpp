@@ -64,8 +64,8 @@ TEST_CASE("what is written back reads as the same config")
                     .nvml = "/l.so",
                     .sysfs = "/s",
                     .zeusd = "z",
-                    .lock_line = "set {device} {mhz}",
-                    .back_line = "back {device}",
+                    .lock_command = "set {device} {mhz}",
+                    .restore_command = "back {device}",
                     .sweep = "s.csv",
                     .claims = "/c",
                     .guardian = "g"};
@@ -85,10 +85,10 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(read_config("schema = 1\nplan.recompute = true", "c.toml").config.plan.recompute == recompute_policy::always);
     CHECK(read_config("schema = 1\nplan.recompute = false", "c.toml").config.plan.recompute == recompute_policy::never);
     CHECK(read.run.inject == config.run.inject);
-    CHECK(read.power.profile == config.power.profile);
-    CHECK(read.power.lock_line == config.power.lock_line);
+    CHECK(read.power.clock_profile == config.power.clock_profile);
+    CHECK(read.power.lock_command == config.power.lock_command);
     CHECK_FALSE(read.power.straggler);
-    config.power.profile.clear();
+    config.power.clock_profile.clear();
     config.power.device = "nvml";
     config.plan.memory_mib = 0.5;
     for (auto const recompute : {recompute_policy::never, recompute_policy::always, recompute_policy::automatic, recompute_policy::selective}) {
@@ -165,11 +165,11 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal("schema = 1\n[power]\nsweep = \"s.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\npace = \"slow\"") == "c.toml:3: power.pace must be one of machine, profile, not 'slow'");
     CHECK(refusal("schema = 1\n[power]\nblocking_w = -1") == "c.toml:3: power.blocking_w must be at least 0, not -1");
-    CHECK(refusal("schema = 1\n[power]\nstraggler_slow = 1") == "c.toml:3: power.straggler_slow must be above 1, not 1");
-    CHECK(refusal("schema = 1\n[power]\nstraggler_well = 1.2").find("c.toml:3: power.straggler_well = 1.2 must be at most power.straggler_slow = 1.1") == 0);
+    CHECK(refusal("schema = 1\n[power]\nstraggler_threshold = 1") == "c.toml:3: power.straggler_threshold must be above 1, not 1");
+    CHECK(refusal("schema = 1\n[power]\nstraggler_recovered = 1.2").find("c.toml:3: power.straggler_recovered = 1.2 must be at most power.straggler_threshold = 1.1") == 0);
     CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") ==
-          "c.toml: power.profile must name a file where power.device = \"emulated\": it is what is emulated");
+          "c.toml: power.clock_profile must name a file where power.device = \"emulated\": it is what is emulated");
     CHECK(refusal("schema = 1\npower = { device = \"nvml\", profile = \"p\" }\nplan.recompute = true").find("c.toml:3: plan.recompute has no profile") == 0);
     CHECK(refusal("schema = 1\nrun.inject = [\"slow:1@2-3:1.5\"]").find("needs power.device = \"emulated\"") != std::string::npos);
     CHECK(refusal("schema = 1\n[model]\ndropout = 1") == "c.toml:3: model.dropout must be at least 0 and below 1, not 1");

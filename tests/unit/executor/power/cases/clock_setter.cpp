@@ -115,8 +115,8 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
     folder.behave("permission_after 2");
     messages said;
     auto config = in(folder, &said);
-    config.ladder.lock_line = "echo {mhz} >> " + (folder.path / "site").string();
-    config.ladder.back_line = "echo back >> " + (folder.path / "site").string();
+    config.ladder.lock_command = "echo {mhz} >> " + (folder.path / "site").string();
+    config.ladder.restore_command = "echo back >> " + (folder.path / "site").string();
     {
         clock_setter setter{gpu(), config};
         for (int const clock : {folder.lowest(), folder.second(), folder.highest()}) {

@@ -24,8 +24,8 @@ ladder_config all_three(standin_folder const& folder, std::string const& socket)
 {
     return {.zeusd = socket,
             .pci_address = "0000:01:00.0",
-            .lock_line = "echo {device} {mhz} >> " + (folder.path / "site").string(),
-            .back_line = "echo {device} back >> " + (folder.path / "site").string()};
+            .lock_command = "echo {device} {mhz} >> " + (folder.path / "site").string(),
+            .restore_command = "echo {device} back >> " + (folder.path / "site").string()};
 }
 
 }  // namespace
@@ -57,11 +57,11 @@ TEST_CASE("each rung in turn, and the sentence says why not higher")
     config.zeusd.clear();
     auto third = choose_rung(gpu(), config, probing::touch);
     CHECK(third.rung() == clock_rung::site_command);
-    CHECK(third.message() == "clocks are set by the site command '" + config.lock_line + "': " + direct + "; there is no zeusd");
+    CHECK(third.message() == "clocks are set by the site command '" + config.lock_command + "': " + direct + "; there is no zeusd");
     REQUIRE(third.lock({1005.0}));
     REQUIRE(perform(third.original()));
     CHECK(folder.read("site") == "GPU-standin-0 1005\nGPU-standin-0 back\n");
-    config.lock_line.clear();
+    config.lock_command.clear();
     auto last = choose_rung(gpu(), config, probing::touch);
     CHECK(last.rung() == clock_rung::advise_only);
     CHECK(last.message() == "clocks are advised only: " + direct + "; there is no zeusd; there is no site command");
@@ -152,11 +152,11 @@ TEST_CASE("a site command must be complete, and the device a plain word")
     CHECK_FALSE(filled_in("x {device}", "a; rm b", {1.0}));
     standin_folder const folder;
     auto const why = [&](std::string const& lock, std::string const& back) {
-        return choose_rung(gpu(), {.direct = false, .lock_line = lock, .back_line = back}, probing::look).message();
+        return choose_rung(gpu(), {.direct = false, .lock_command = lock, .restore_command = back}, probing::look).message();
     };
     CHECK_THAT(why("set {device}", "back"), ContainsSubstring("has no {mhz}"));
     CHECK_THAT(why("set {mhz}", ""), ContainsSubstring("has no line that puts clocks back"));
     CHECK_THAT(why("set\t{mhz}", "back"), ContainsSubstring("a tab"));
-    CHECK(choose_rung(gpu(), {.direct = false, .lock_line = "exit 9 # {mhz}", .back_line = "true"}, probing::look).lock({1.0}).error().message ==
+    CHECK(choose_rung(gpu(), {.direct = false, .lock_command = "exit 9 # {mhz}", .restore_command = "true"}, probing::look).lock({1.0}).error().message ==
           "'exit 9 # 1' ended with 9");
 }
