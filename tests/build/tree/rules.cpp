@@ -26,7 +26,7 @@ std::size_t wrong(std::string const& path, std::string const& text) { return tre
 
 }  // namespace
 
-TEST_CASE("the headers of the library keep the rules")
+TEST_CASE("rules: the headers of the library keep the rules")
 {
     fs::path const root = fs::path(RHEO_SOURCE_DIR) / "include" / "rheo";
     int seen = 0;
@@ -44,7 +44,7 @@ TEST_CASE("the headers of the library keep the rules")
     CHECK(seen > 0);
 }
 
-TEST_CASE("all other sources keep the rules")
+TEST_CASE("rules: all other sources keep the rules")
 {
     fs::path const root = RHEO_SOURCE_DIR;
     for (auto const* folder : {"executor", "kernels", "examples", "bench", "tests", "cmake"}) {
@@ -63,7 +63,7 @@ TEST_CASE("all other sources keep the rules")
     }
 }
 
-TEST_CASE("no folder is crowded")
+TEST_CASE("rules: no folder is crowded")
 {
     fs::path const root = RHEO_SOURCE_DIR;
     for (auto const* folder : {"include", "executor", "kernels", "tests/unit", "tests/system", "bench"}) {
@@ -78,7 +78,7 @@ TEST_CASE("no folder is crowded")
     }
 }
 
-TEST_CASE("tests/unit mirrors the sources")
+TEST_CASE("rules: tests/unit mirrors the sources")
 {
     fs::path const root = RHEO_SOURCE_DIR;
     for (auto const& [tests, sources] : {std::pair{"tests/unit/rheo", "include/rheo"}, std::pair{"tests/unit/executor", "executor"}}) {
@@ -91,7 +91,7 @@ TEST_CASE("tests/unit mirrors the sources")
     }
 }
 
-TEST_CASE("CITATION.cff names the version of the build")
+TEST_CASE("rules: CITATION.cff names the version of the build")
 {
     fs::path const root = RHEO_SOURCE_DIR;
     auto const build = read(root / "CMakeLists.txt");
@@ -100,7 +100,7 @@ TEST_CASE("CITATION.cff names the version of the build")
     CHECK(read(root / "CITATION.cff").find("\nversion: " + version.str(1) + "\n") != std::string::npos);
 }
 
-TEST_CASE("each rule catches a text that breaks it")
+TEST_CASE("rules: each rule catches a text that breaks it")
 {
     REQUIRE(wrong("model/layer.hpp", opening + "#include <rheo/tensor/shape.hpp>\n#include <vector>\n" + space) == 0);
     REQUIRE(wrong("model.hpp", opening + "#include <rheo/model/layer.hpp>\n") == 0);
@@ -135,5 +135,8 @@ TEST_CASE("each rule catches a text that breaks it")
     CHECK(tree::complaints_about_source("executor/state/a.cpp", spdx + "#include \"executor/config/config.hpp\"\n").empty());
     CHECK(tree::complaints_about_source("executor/config/a.cpp", spdx + "#include \"executor/state/transfer.hpp\"\n").size() == 1); // floor
     CHECK(tree::complaints_about_source("executor/state/a.cpp", spdx + "#include \"config/config.hpp\"\n").size() == 1);          // path
+    CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"plan: equal plans are equal\")\n").empty());
+    CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"equal plans are equal\")\n").size() == 1);
+    CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"plan: " + std::string(55, 'a') + "\")\n").size() == 1);
     CHECK(tree::complaints_about_source("examples/01_a.cpp", "// SPDX-License-Identifier: Apache-2.0\n" + std::string(60, '\n')).size() == 1);
 }

@@ -186,6 +186,15 @@ inline std::vector<std::string> complaints_about_header(std::string const& path,
     return complaints;
 }
 
+// The name of a test says which module claims what in one line of output: `module: claim`.
+inline bool names_a_test_badly(std::string const& line)
+{
+    static std::regex const test(R"re(^(?:TEMPLATE_)?TEST_CASE\("((?:[^"\\]|\\.)*)")re");
+    static std::regex const form(R"(^[A-Za-z0-9_.][A-Za-z0-9_. ]*: .+)");
+    std::smatch match;
+    return std::regex_search(line, match, test) && (match.length(1) > 60 || !std::regex_match(match.str(1), form));
+}
+
 // Any other source of ours: executor, kernels, examples, bench, tests.
 inline std::vector<std::string> complaints_about_source(std::string const& path, std::string const& text)
 {
@@ -201,6 +210,9 @@ inline std::vector<std::string> complaints_about_source(std::string const& path,
         complaints.push_back("it stands in no room of executor/ that has a place in the order");
     }
     for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (names_a_test_badly(lines[i])) {
+            complaints.push_back("line " + std::to_string(i + 1) + ": a test is named `module: claim`, in at most 60 characters");
+        }
         auto const what = included(lines[i]);
         if (what && program && starts(*what, "rheo/") && umbrella(what->substr(5))) {
             complaints.push_back("line " + std::to_string(i + 1) + ": includes the umbrella " + *what);

@@ -143,7 +143,7 @@ auto const dropping = [] {
 
 }  // namespace
 
-TEST_CASE("graphs leave the bits that kernels leave one by one, at once and as late as it may be")
+TEST_CASE("graphs: graphs give the bits of single kernels")
 {
     auto const gpt = fused(gpt_model(dropping));
     auto const llama =
@@ -156,7 +156,7 @@ TEST_CASE("graphs leave the bits that kernels leave one by one, at once and as l
     }
 }
 
-TEST_CASE("operations that are not fused and slices of sequences are recorded, too")
+TEST_CASE("graphs: unfused operations and slices are recorded")
 {
     auto const model = gpt_model(dropping);
     late const as_late_as_it_may;
@@ -164,7 +164,7 @@ TEST_CASE("operations that are not fused and slices of sequences are recorded, t
     CHECK(run(model, fp32, {.slices = 3}) == run(model, fp32, {.graphs = false, .slices = 3}));
 }
 
-TEST_CASE("a step has as many launches of graphs as its rows have computations, once all slots are recorded")
+TEST_CASE("graphs: graph launches per step equal computations")
 {
     auto const model = fused(gpt_model(dropping));
     schedule_shape const size{.ranks = 2, .microbatches = microbatches};

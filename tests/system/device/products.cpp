@@ -32,7 +32,7 @@ std::pair<std::string, std::string> tables(model_description const& model, std::
 
 }  // namespace
 
-TEST_CASE("the table for a model has all of its products")
+TEST_CASE("products: the table for a model has all of its products")
 {
     auto const llama = llama_model({.vocabulary = small.vocabulary, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32});
     for (auto const& model : {gpt_model(small), fused(gpt_model(small)), fused(llama)}) {
@@ -46,7 +46,7 @@ TEST_CASE("the table for a model has all of its products")
     CHECK(before == after);
 }
 
-TEST_CASE("a table is read as it was written, and nothing else is")
+TEST_CASE("products: table round-trips; anything else is rejected")
 {
     using cuda::product_shape;
     std::vector<cuda::product_choice> table;

@@ -70,13 +70,13 @@ void same_as_on_the_host(model_description const& model, dtype_policy policy, do
 
 }  // namespace
 
-TEST_CASE("stages on a device compute what those on the host do")
+TEST_CASE("stage: stages on a device compute what those on the host do")
 {
     same_as_on_the_host(fused(gpt_model(small)), fp32, 2e-5);
     same_as_on_the_host(fused(gpt_model(small)), bf16, 0.05);
 }
 
-TEST_CASE("sums of rows on a device are its sums of 64 bits at the same scale, and each row has its own")
+TEST_CASE("stage: row sums match 64-bit sums at each row's scale")
 {
     auto const at_one_scale = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 16); };
     auto const llama = fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32}));
@@ -102,16 +102,16 @@ TEST_CASE("sums of rows on a device are its sums of 64 bits at the same scale, a
     }
 }
 
-TEST_CASE("operations that are not fused run on a device, too") { same_as_on_the_host(gpt_model(small), fp32, 2e-5); }
+TEST_CASE("stage: operations that are not fused run on a device, too") { same_as_on_the_host(gpt_model(small), fp32, 2e-5); }
 
-TEST_CASE("a Llama's stages run on a device")
+TEST_CASE("stage: a Llama's stages run on a device")
 {
     auto const model = llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32});
     same_as_on_the_host(fused(model), fp32, 2e-5);
     same_as_on_the_host(fused(model), bf16, 0.05);
 }
 
-TEST_CASE("slices of a sequence on a device: the same bits however they are cut into stages, near those on the host")
+TEST_CASE("stage: slices: same bits for any cut, close to the host")
 {
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());
@@ -124,7 +124,7 @@ TEST_CASE("slices of a sequence on a device: the same bits however they are cut 
     }
 }
 
-TEST_CASE("a block at work takes the launches that the compiler says")
+TEST_CASE("stage: kernel launches of a block match the model")
 {
     auto const model = fused(gpt_model({.vocabulary = 64, .context = 16, .width = 32, .heads = 2, .blocks = 1, .dropout_per_mille = 100}));
     auto const info = state_of(model);
@@ -153,7 +153,7 @@ TEST_CASE("a block at work takes the launches that the compiler says")
     }
 }
 
-TEST_CASE("what stages on a device hold is what the plan counts, in its storage type")
+TEST_CASE("stage: memory held equals the plan's, in storage type")
 {
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());

@@ -81,7 +81,7 @@ outcome made_and_updated(compute_backend& backend)
 
 }  // namespace
 
-TEST_CASE("a device makes and updates state with the bits of the host")
+TEST_CASE("state: device state has the bits of the host")
 {
     host_backend host{1};
     auto const expected = made_and_updated(host);
@@ -93,7 +93,7 @@ TEST_CASE("a device makes and updates state with the bits of the host")
     }
 }
 
-TEST_CASE("a tensor that arrives from a file or another rank is stored as the update would have stored it")
+TEST_CASE("state: received tensors are stored as after an update")
 {
     auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
     auto const device = cuda::make_backend(bf16, 0);

@@ -25,7 +25,7 @@ dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 6, .l
 
 }  // namespace
 
-TEST_CASE("attention: the definition's gradient is the derivative of its forward")
+TEST_CASE("attention: gradient is the derivative")
 {
     for (shape const s : {shape{2, 5, 6, 2}, shape{2, 5, 8, 4, 2}}) {
         auto qkv = wide(normal(s.batch * s.length * qkv_columns(s), 1));
@@ -206,7 +206,7 @@ TEST_CASE("attention: threads change no bit")
                     precondition_error);
 }
 
-TEST_CASE("attention: a group of heads is as many heads whose keys and values are equal")
+TEST_CASE("attention: grouped heads equal repeated heads")
 {
     shape const grouped{2, 70, 24, 4, 2};
     shape const full{2, 70, 24, 4};

@@ -5,7 +5,7 @@
 
 using namespace rheo;
 
-TEST_CASE("OpenBLAS runs with the kernel type that was chosen for this processor")
+TEST_CASE("blas: OpenBLAS uses the chosen core type")
 {
     INFO(blas_description());
     CHECK_FALSE(blas_core_type().empty());
@@ -19,7 +19,7 @@ TEST_CASE("OpenBLAS runs with the kernel type that was chosen for this processor
     CHECK(std::getenv("OPENBLAS_NUM_THREADS") == nullptr);
 }
 
-TEST_CASE("sgemm is the product that its arguments say")
+TEST_CASE("blas: sgemm is the product that its arguments say")
 {
     std::int64_t const m = 5;
     std::int64_t const n = 7;

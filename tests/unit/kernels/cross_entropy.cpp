@@ -32,7 +32,7 @@ static_assert(mean_loss({.fixed = 3 << 24, .targets = 2, .not_finite = true}) !=
 static_assert(mean_loss({}) == 0.0 && mean_loss({.fixed = 3 << 24, .targets = 2}) == 1.5);
 static_assert((loss_sum{1, 2, false} + loss_sum{10, 20, true}) == loss_sum{11, 22, true});
 
-TEST_CASE("cross entropy: the definition's gradient is the derivative of its loss")
+TEST_CASE("cross entropy: gradient is the derivative")
 {
     shape const s{6, 9};
     auto x = wide(normal(s.rows * s.vocabulary, 1));
@@ -66,7 +66,7 @@ TEST_CASE("cross entropy: the definition's gradient is the derivative of its los
     CHECK(std::fabs(static_cast<double>(ignored.fixed) / loss_units_per_nat - loss) <= 5 * 0.5 / loss_units_per_nat);
 }
 
-TEST_CASE("cross entropy: host agrees with the definition in double, fused with unfused in every bit")
+TEST_CASE("cross entropy: host matches double; fused equals unfused")
 {
     tile_pool pool{2};
     for (auto const& s : shapes) {
@@ -122,7 +122,7 @@ TEST_CASE("cross entropy: host agrees with the definition in double, fused with 
     }
 }
 
-TEST_CASE("cross entropy: a diverged row is flagged and left out, a bad target refused")
+TEST_CASE("cross entropy: diverged row is flagged, bad target rejected")
 {
     tile_pool pool{2};
     floats x{0.0F, 0.0F, std::numeric_limits<float>::quiet_NaN(), 0.0F, 3e6F, 0.0F};

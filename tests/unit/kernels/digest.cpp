@@ -9,7 +9,7 @@
 using namespace rheo;
 using namespace support;
 
-TEST_CASE("the digest of a run of floats is that of its bits")
+TEST_CASE("digest: the digest of a run of floats is that of its bits")
 {
     for (std::int64_t n = 0; n < 70; ++n) {
         auto const values = normal(n, static_cast<unsigned>(n));

@@ -20,7 +20,7 @@ dropout some_dropout(double p) { return {.probability = p, .key = {.seed = 5, .s
 
 }  // namespace
 
-TEST_CASE("embedding: the definition's gradients are the derivatives of its forward")
+TEST_CASE("embedding: gradients are the derivatives")
 {
     shape const s{2, 3, 4, 5};
     std::int64_t const n = s.batch * s.length * s.width;
@@ -56,7 +56,7 @@ TEST_CASE("embedding: the definition's gradients are the derivatives of its forw
     check_derivative(positions, dpositions, loss);
 }
 
-TEST_CASE("embedding: host is the definition in float, bit for bit, exact sums and all")
+TEST_CASE("embedding: host is the definition, bit for bit")
 {
     // forward has one sum and one product; backward adds rows in the definition's order: every rounding is the same
     for (auto const& s : shapes) {

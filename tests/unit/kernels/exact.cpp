@@ -6,7 +6,7 @@
 using namespace rheo;
 using namespace support;
 
-TEST_CASE("exact accumulation on the host is the definition, flags and all")
+TEST_CASE("exact: host accumulation matches the definition")
 {
     for (std::int64_t const n : {1, 15, 1000, 20'000}) {
         for (int const trouble : {0, 1, 2, 3}) {
@@ -33,7 +33,7 @@ TEST_CASE("exact accumulation on the host is the definition, flags and all")
     }
 }
 
-TEST_CASE("exact sums: adding, converting and zeroing on the host are the definition")
+TEST_CASE("exact: add, convert and zero match the definition")
 {
     for (std::int64_t const n : {1, 33, 40'000}) {
         exact_buffer a{n, 44};
@@ -60,7 +60,7 @@ TEST_CASE("exact sums: adding, converting and zeroing on the host are the defini
     }
 }
 
-TEST_CASE("exact accumulation on the host judges overflow exactly at the bound")
+TEST_CASE("exact: overflow is judged exactly at the bound")
 {
     tile_pool pool{2};
     float const at = overflow_threshold(20, 5'000);

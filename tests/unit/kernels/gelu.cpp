@@ -6,7 +6,7 @@
 using namespace rheo;
 using namespace support;
 
-TEST_CASE("gelu: the definition's gradient is the derivative of its forward")
+TEST_CASE("gelu: gradient is the derivative")
 {
     auto x = wide(normal(50, 1, 2.0F));
     auto const dy = wide(normal(50, 2));
@@ -19,7 +19,7 @@ TEST_CASE("gelu: the definition's gradient is the derivative of its forward")
     });
 }
 
-TEST_CASE("gelu: host agrees with the definition in double over the whole range")
+TEST_CASE("gelu: host matches double over the whole range")
 {
     floats x;
     for (float v = -30.0F; v < 30.0F; v += 0.00071F) {

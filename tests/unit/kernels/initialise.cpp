@@ -36,7 +36,7 @@ TEST_CASE("initial values: host agrees with the definition")
     CHECK(std::fabs(fourth / static_cast<double>(n) - 3) < 5 * std::sqrt(96.0) / root);
 }
 
-TEST_CASE("initial values: any sub-range has the bits of the whole")
+TEST_CASE("initialise: any range has the bits of the whole")
 {
     std::int64_t const n = 50'000;
     tile_pool pool{3};
@@ -52,7 +52,7 @@ TEST_CASE("initial values: any sub-range has the bits of the whole")
     CHECK(bits(other) != bits(whole));
 }
 
-TEST_CASE("initial values: threads change no bit; constants are constant")
+TEST_CASE("initialise: threads change no bit; constants are constant")
 {
     check_threads_change_no_bit([&](tile_pool& pool) {
         auto values = poison(70'000);

@@ -53,7 +53,7 @@ struct reference {
 
 }  // namespace
 
-TEST_CASE("layer norm: the definition's gradients are the derivatives of its forward")
+TEST_CASE("layer norm: gradients are the derivatives")
 {
     shape const s{3, 7};
     auto x = wide(normal(s.rows * s.width, 1));
@@ -68,7 +68,7 @@ TEST_CASE("layer norm: the definition's gradients are the derivatives of its for
     check_derivative(beta, r.beta_gradient, loss);
 }
 
-TEST_CASE("layer norm: host agrees with the definition in double")
+TEST_CASE("layer norm: host matches double")
 {
     tile_pool pool{2};
     for (auto const& s : shapes) {
@@ -172,7 +172,7 @@ TEST_CASE("layer norm: host agrees with the definition in double")
     }
 }
 
-TEST_CASE("layer norm: threads change no bit, and results may replace gradients")
+TEST_CASE("layer norm: threads change no bit; works in place")
 {
     for (auto const& s : shapes) {
         std::int64_t const n = s.rows * s.width;

@@ -24,7 +24,7 @@ linear_forward_arguments<> forward_of(shape s, weight_order order, floats const&
 
 }  // namespace
 
-TEST_CASE("linear: the definition's gradients are the derivatives of its forward")
+TEST_CASE("linear: gradients are the derivatives")
 {
     std::int64_t const rows = 3;
     std::int64_t const in = 4;
@@ -214,7 +214,7 @@ TEST_CASE("linear: host gradients agree with the definition in double")
     }
 }
 
-TEST_CASE("linear: the weight gradient of two microbatches is the exact sum of theirs")
+TEST_CASE("linear: weight gradients add up exactly")
 {
     tile_pool pool{2};
     shape const s{40, 50, 800};
@@ -240,7 +240,7 @@ TEST_CASE("linear: the weight gradient of two microbatches is the exact sum of t
     CHECK(a == ab);
 }
 
-TEST_CASE("linear: overflow and not-finite gradients are flagged, and the rest is still added")
+TEST_CASE("linear: overflow and NaN are flagged, the rest added")
 {
     tile_pool pool{2};
     shape const s{2, 3, 5};

@@ -24,7 +24,7 @@ constexpr shape shapes[] = {{1, 1}, {1, 5}, {3, 64}, {33, 100}, {70, 769}};
 
 }  // namespace
 
-TEST_CASE("dropout drops its share, keeps the mean, and p = 0 keeps everything")
+TEST_CASE("dropout: drops its share, keeps the mean; p = 0 keeps all")
 {
     definition::dropout_factor<double> const factor{some_dropout(0.25)};
     int dropped = 0;
@@ -41,7 +41,7 @@ TEST_CASE("dropout drops its share, keeps the mean, and p = 0 keeps everything")
     static_assert(dropout_threshold({.probability = 0.99999999999}) == 0xffffffffU);
 }
 
-TEST_CASE("residual add: the definition's gradient is the derivative of its forward")
+TEST_CASE("residual add: gradient is the derivative")
 {
     auto stream = wide(normal(40, 1));
     auto branch = wide(normal(40, 2));
@@ -58,7 +58,7 @@ TEST_CASE("residual add: the definition's gradient is the derivative of its forw
     check_derivative(stream, dy, loss);
 }
 
-TEST_CASE("residual add: host is the definition in float, bit for bit")
+TEST_CASE("residual add: host is the definition, bit for bit")
 {
     // one product and one sum per element, each rounded where the definition rounds: no bound is needed
     for (auto const& s : shapes) {
@@ -96,7 +96,7 @@ TEST_CASE("residual add: host is the definition in float, bit for bit")
     }
 }
 
-TEST_CASE("residual norm: fused gives the bits of its parts, whatever the threads")
+TEST_CASE("residual norm: fused equals its parts, any threads")
 {
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.1}) {
@@ -174,7 +174,7 @@ TEST_CASE("residual norm: fused gives the bits of its parts, whatever the thread
     }
 }
 
-TEST_CASE("residual norm: the definition's gradients are the derivatives of its forward")
+TEST_CASE("residual norm: gradients are the derivatives")
 {
     std::int64_t const rows = 3;
     std::int64_t const width = 6;
@@ -221,7 +221,7 @@ TEST_CASE("residual norm: the definition's gradients are the derivatives of its 
     check_derivative(branch, db, loss);
 }
 
-TEST_CASE("dropout refuses a probability that is none")
+TEST_CASE("residual: dropout refuses a probability that is none")
 {
     for (double const p : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
         CHECK_THROWS_AS(dropout_threshold({.probability = p}), precondition_error);

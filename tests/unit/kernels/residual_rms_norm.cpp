@@ -9,7 +9,7 @@
 using namespace rheo;
 using namespace support;
 
-TEST_CASE("residual rms norm: fused gives the bits of its parts, whatever the threads, and so does the definition")
+TEST_CASE("residual rms norm: fused equals its parts, any threads")
 {
     struct shape {
         std::int64_t rows;

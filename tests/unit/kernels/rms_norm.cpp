@@ -76,7 +76,7 @@ struct result {
 
 }  // namespace
 
-TEST_CASE("rms norm: the definition's gradients are the derivatives of its forward")
+TEST_CASE("rms norm: gradients are the derivatives")
 {
     shape const s{3, 7};
     auto x = wide(normal(s.rows * s.width, 1));
@@ -89,7 +89,7 @@ TEST_CASE("rms norm: the definition's gradients are the derivatives of its forwa
     check_derivative(gamma, r.gamma_gradient, loss);
 }
 
-TEST_CASE("rms norm: host agrees with the definition in double")
+TEST_CASE("rms norm: host matches double")
 {
     tile_pool pool{2};
     for (auto const& s : shapes) {
@@ -138,7 +138,7 @@ TEST_CASE("rms norm: host agrees with the definition in double")
     }
 }
 
-TEST_CASE("rms norm: threads change no bit, and results may replace gradients")
+TEST_CASE("rms norm: threads change no bit; works in place")
 {
     for (auto const& s : shapes) {
         std::int64_t const n = s.rows * s.width;

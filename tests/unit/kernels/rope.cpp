@@ -72,7 +72,7 @@ TEST_CASE("rope: the table is what the mathematics library says")
     CHECK_THROWS_AS(fill_rope_table(1, 2, 0.5, none.data()), precondition_error);
 }
 
-TEST_CASE("rope: scores of turned queries and keys depend on the distance of their positions alone, and turning back undoes")
+TEST_CASE("rope: scores depend on distances only; inverse undoes")
 {
     shape const s{1, 40, 2, 1, 16};
     auto const table = wide(table_of(s.length, s.head_width));
@@ -117,7 +117,7 @@ TEST_CASE("rope: back is the gradient of forth")
     });
 }
 
-TEST_CASE("rope: host agrees with the definition in double, in place or not, on any threads, slice by slice")
+TEST_CASE("rope: host matches double, in place, threads, slices")
 {
     for (auto const& s : shapes) {
         auto const table = table_of(s.length, s.head_width);

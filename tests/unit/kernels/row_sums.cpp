@@ -137,7 +137,7 @@ values values_of(shape s, bool trouble)
 
 }  // namespace
 
-TEST_CASE("row sums: gradients of parameters in 32 bits are those in 64 at the rows' scales, whatever the threads")
+TEST_CASE("row sums: 32-bit gradients match 64-bit ones")
 {
     for (auto const& s : shapes) {
         for (bool const trouble : {false, true}) {
@@ -164,7 +164,7 @@ TEST_CASE("row sums: gradients of parameters in 32 bits are those in 64 at the r
     }
 }
 
-TEST_CASE("row sums: what is not finite is told by its row alone")
+TEST_CASE("row sums: only the row with the NaN is flagged")
 {
     shape const s{4, 6, 5};
     auto v = values_of(s, false);
@@ -180,7 +180,7 @@ TEST_CASE("row sums: what is not finite is told by its row alone")
     CHECK(not_finite(bias.states.front()));
 }
 
-TEST_CASE("row sums: one contribution is the definition's in double, up to its rounding and half a unit")
+TEST_CASE("row sums: one contribution within rounding and half a unit")
 {
     shape const s{20, 24, 30};
     auto const v = values_of(s, false);
@@ -202,7 +202,7 @@ TEST_CASE("row sums: one contribution is the definition's in double, up to its r
     check_within(values, expected, sizes);
 }
 
-TEST_CASE("row sums: added and turned into floats, in their own place too, they are as defined")
+TEST_CASE("row sums: adding and converting match, in place too")
 {
     for (auto const& [rows, width] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 7}, {3, 20000}, {40000, 1}}) {
         INFO(rows << " x " << width);

@@ -129,7 +129,7 @@ auto sliced_on_host(tile_pool& pool, shape const& s, floats const& qkv, floats c
 
 static_assert(row_part{}(7) == 7 && row_part{}.is_all() && row_part{.length = 2, .first = 4, .whole = 6}(3) == 11);
 
-TEST_CASE("attention of slices: the definition is that of the whole sequence")
+TEST_CASE("sliced attention: definition equals the whole sequence")
 {
     for (auto const& s : shapes) {
         for (double const p : {0.0, 0.2}) {
@@ -152,7 +152,7 @@ TEST_CASE("attention of slices: the definition is that of the whole sequence")
     }
 }
 
-TEST_CASE("attention of slices: host agrees with the definition of the whole in double")
+TEST_CASE("sliced attention: host matches double")
 {
     tile_pool pool{2};
     for (auto const& s : shapes) {
@@ -180,7 +180,7 @@ TEST_CASE("attention of slices: host agrees with the definition of the whole in 
     }
 }
 
-TEST_CASE("attention of slices: threads change no bit, and one slice is the whole")
+TEST_CASE("sliced attention: one slice is the whole; threads agree")
 {
     for (auto const& s : shapes) {
         auto const qkv = normal(s.batch * s.length * qkv_columns(s), 1);
@@ -227,7 +227,7 @@ TEST_CASE("attention of slices: threads change no bit, and one slice is the whol
         precondition_error);
 }
 
-TEST_CASE("embedding and residuals of slices: the rows of the whole, bit for bit, with its dropout")
+TEST_CASE("slices: embedding and residual have the bits of the whole")
 {
     tile_pool pool{2};
     for (auto const& s : shapes) {
@@ -346,7 +346,7 @@ TEST_CASE("embedding and residuals of slices: the rows of the whole, bit for bit
     }
 }
 
-TEST_CASE("embedding of slices: the gradients of all slices are those of the whole")
+TEST_CASE("slices: embedding gradients add up to the whole")
 {
     for (auto const& s : shapes) {
         auto const rows = s.batch * s.length;

@@ -6,7 +6,7 @@
 using namespace rheo;
 using namespace support;
 
-TEST_CASE("swiglu: the definition's gradient is the derivative of its forward")
+TEST_CASE("swiglu: gradient is the derivative")
 {
     auto x = wide(normal(3 * 2 * 7, 1, 2.0F));
     auto const dy = wide(normal(3 * 7, 2));
@@ -19,7 +19,7 @@ TEST_CASE("swiglu: the definition's gradient is the derivative of its forward")
     });
 }
 
-TEST_CASE("swiglu: host agrees with the definition in double over the whole range")
+TEST_CASE("swiglu: host matches double over the whole range")
 {
     floats gates;
     for (float g = -30.0F; g < 30.0F; g += 0.0071F) {

@@ -10,7 +10,7 @@
 
 using rheo::tile_pool;
 
-TEST_CASE("every tile is computed exactly once, by a worker of the pool")
+TEST_CASE("tiles: every tile is computed once, by a pool worker")
 {
     for (int const threads : {1, 2, 3, 5}) {
         tile_pool pool{threads};
@@ -32,7 +32,7 @@ TEST_CASE("every tile is computed exactly once, by a worker of the pool")
     }
 }
 
-TEST_CASE("what the tiles wrote is seen by the caller, run after run")
+TEST_CASE("tiles: results are visible to the caller each run")
 {
     tile_pool pool{3};
     std::vector<int> values(64);
@@ -46,7 +46,7 @@ TEST_CASE("what the tiles wrote is seen by the caller, run after run")
     }
 }
 
-TEST_CASE("an exception comes out, and the pool goes on")
+TEST_CASE("tiles: an exception comes out, and the pool goes on")
 {
     for (int const threads : {1, 3}) {
         tile_pool pool{threads};
@@ -63,7 +63,7 @@ TEST_CASE("an exception comes out, and the pool goes on")
     }
 }
 
-TEST_CASE("scratch memory is kept, separate per worker and slot, and aligned")
+TEST_CASE("tiles: scratch is per worker and slot, aligned, kept")
 {
     tile_pool pool{2};
     auto const first = pool.scratch(0, 1000);

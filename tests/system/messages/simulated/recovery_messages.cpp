@@ -51,7 +51,7 @@ std::vector<std::int64_t> words_of(int rank)
 
 }  // namespace
 
-TEST_CASE("an exchange of what all hold takes two messages up and two down per rank, and twice the depth of the tree")
+TEST_CASE("messages: exchange takes four messages per rank")
 {
     for (int const ranks : {1, 2, 3, 8, 17, 32, 100, 1000}) {
         bool right = true;
@@ -69,7 +69,7 @@ TEST_CASE("an exchange of what all hold takes two messages up and two down per r
     }
 }
 
-TEST_CASE("a comparison of plans, a reduction and a wait for all take one message up and one down per rank")
+TEST_CASE("messages: collectives take two messages per rank")
 {
     for (int const ranks : {1, 2, 3, 8, 17, 32, 100, 1000}) {
         int same = 0;
@@ -104,7 +104,7 @@ TEST_CASE("a comparison of plans, a reduction and a wait for all take one messag
     }
 }
 
-TEST_CASE("who lives is agreed on exactly, by few agreements however many ranks there are")
+TEST_CASE("messages: few agreements name the survivors exactly")
 {
     std::mt19937 random{31};
     for (int const ranks : {1, 2, 8, 31, 32, 64, 1000}) {

@@ -39,7 +39,7 @@ void refused(outcome const& result, int exit_code, std::string const& message)
 
 }  // namespace
 
-TEST_CASE("a wrong command line: exit code 2")
+TEST_CASE("cli: a wrong command line: exit code 2")
 {
     temporary_folder const folder;
     std::string const hint = "; rheo --help and rheo train --help say what there is";
@@ -53,7 +53,7 @@ TEST_CASE("a wrong command line: exit code 2")
     CHECK(run_rheo(folder, "--version").out.starts_with("rheo 0."));
 }
 
-TEST_CASE("a wrong config: exit code 2, before anything starts")
+TEST_CASE("cli: a wrong config: exit code 2, before anything starts")
 {
     temporary_folder const folder;
     write_config(folder, "shedule = \"gpipe\"\n");
@@ -70,7 +70,7 @@ TEST_CASE("a wrong config: exit code 2, before anything starts")
     CHECK_FALSE(std::filesystem::exists(folder.path / "runs"));
 }
 
-TEST_CASE("ranks that are started together say it once and end alike")
+TEST_CASE("cli: one message and one exit code for all ranks")
 {
     temporary_folder const folder;
     auto const second = run_rheo(folder, "train none.toml", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
@@ -81,7 +81,7 @@ TEST_CASE("ranks that are started together say it once and end alike")
     refused(run_rheo(folder, "train c.toml", "PMI_RANK=0 PMI_SIZE=3"), 2, "c.toml:15: plan.pipelines = [2, 3] asks for 5 ranks, but 3 are started");
 }
 
-TEST_CASE("what cannot be planned: exit code 3")
+TEST_CASE("cli: what cannot be planned: exit code 3")
 {
     temporary_folder const folder;
     write_config(folder);
@@ -97,7 +97,7 @@ TEST_CASE("what cannot be planned: exit code 3")
     refused(run_rheo(folder, "train c.toml --plan plan.json"), 3, "plan.json: the plan names rank 1 twice, or it is none of the 1 ranks that are started");
 }
 
-TEST_CASE("bad data: exit code 4")
+TEST_CASE("cli: bad data: exit code 4")
 {
     temporary_folder const folder;
     write_config(folder);
@@ -106,14 +106,14 @@ TEST_CASE("bad data: exit code 4")
             "data: 'text' has the token 99 at position 3001, but model.vocabulary = 99 ends before it");
 }
 
-TEST_CASE("a run folder that cannot be made: exit code 5")
+TEST_CASE("cli: a run folder that cannot be made: exit code 5")
 {
     temporary_folder const folder;
     write_config(folder);
     refused(run_rheo(folder, "train c.toml --set run.folder=text/run"), 5, "run folder: 'text/run' cannot be made: Not a directory");
 }
 
-TEST_CASE("train works without mpirun, and --json leaves nothing but the report on standard output")
+TEST_CASE("cli: train works without mpirun; --json prints JSON")
 {
     temporary_folder const folder;
     write_config(folder);
@@ -134,7 +134,7 @@ TEST_CASE("train works without mpirun, and --json leaves nothing but the report 
     CHECK(nlohmann::json::parse(again.out)["digest"] == report["digest"]);
 }
 
-TEST_CASE("a fork needs a checkpoint: exit code 2")
+TEST_CASE("cli: a fork needs a checkpoint: exit code 2")
 {
     temporary_folder const folder;
     write_config(folder);
@@ -173,7 +173,7 @@ std::vector<std::string> loaded_for(temporary_folder const& folder, std::string 
 
 }  // namespace
 
-TEST_CASE("commands without ranks load no MPI, no BLAS and nothing of a device: they start in milliseconds")
+TEST_CASE("cli: commands without ranks start without MPI")
 {
     temporary_folder const folder;
     write_config(folder);
@@ -198,7 +198,7 @@ TEST_CASE("commands without ranks load no MPI, no BLAS and nothing of a device: 
     CHECK(std::any_of(info.begin(), info.end(), [](auto const& file) { return file.starts_with("libmpi"); }));
 }
 
-TEST_CASE("info tells what was found, also as JSON")
+TEST_CASE("cli: info tells what was found, also as JSON")
 {
     temporary_folder const folder;
     auto const text = run_rheo(folder, "info").out;

@@ -39,7 +39,7 @@ void refused(outcome const& result, int exit_code, std::string const& message)
 
 }  // namespace
 
-TEST_CASE("rheo frontier shows the frontier as a table, as JSON and as rows")
+TEST_CASE("frontier: prints table, JSON and CSV")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -65,7 +65,7 @@ TEST_CASE("rheo frontier shows the frontier as a table, as JSON and as rows")
     CHECK(frontier(folder, common + " --csv --fit exponential").exit_code == 0);
 }
 
-TEST_CASE("rheo frontier writes a picture and a header")
+TEST_CASE("frontier: rheo frontier writes a picture and a header")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -76,7 +76,7 @@ TEST_CASE("rheo frontier writes a picture and a header")
     CHECK(frontier(folder, "p.csv --microbatches 3 --svg none/f.svg").exit_code == 5);
 }
 
-TEST_CASE("rheo frontier shows templates and clocks for each number of survivors")
+TEST_CASE("frontier: templates and clocks per survivor count")
 {
     temporary_folder const folder;
     std::string text = "stage,instruction,frequency,time,energy\n";
@@ -116,7 +116,7 @@ TEST_CASE("rheo frontier shows templates and clocks for each number of survivors
     CHECK(frontier(folder, "layers.csv --microbatches 8 --failures 2").exit_code == 2);
 }
 
-TEST_CASE("rheo frontier takes schedules that split the backward, from halves or from a share of it")
+TEST_CASE("frontier: schedules with split backwards")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -135,7 +135,7 @@ TEST_CASE("rheo frontier takes schedules that split the backward, from halves or
     CHECK(frontier(folder, "halves.csv --microbatches 4 --schedule zb-h1").out == shared.out);
 }
 
-TEST_CASE("while somebody else is waited for, rheo frontier is slower than it would be alone")
+TEST_CASE("frontier: waiting for a straggler allows slower clocks")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -149,7 +149,7 @@ TEST_CASE("while somebody else is waited for, rheo frontier is slower than it wo
     CHECK(frontier(folder, "p.csv --microbatches 4 --straggler 90ms --deadline 90ms").exit_code == 2);
 }
 
-TEST_CASE("rheo frontier carries a long program over from a shorter one, with the same figures")
+TEST_CASE("frontier: a long program continues a short one")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -164,7 +164,7 @@ TEST_CASE("rheo frontier carries a long program over from a shorter one, with th
     CHECK(even.exit_code == 0);
 }
 
-TEST_CASE("throttled points, ranks of their own and rows without a clock go from the file to the frontier")
+TEST_CASE("frontier: throttled points, per-rank rows, no clocks")
 {
     temporary_folder const folder;
     std::string text = "rank,stage,instruction,frequency,time,energy,throttled\n";
@@ -186,7 +186,7 @@ TEST_CASE("throttled points, ranks of their own and rows without a clock go from
     }
 }
 
-TEST_CASE("rheo frontier says how long an iteration may be when there are too many microbatches")
+TEST_CASE("frontier: too many microbatches: the limit is given")
 {
     temporary_folder const folder;
     folder.write("long.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,1,200\n0,forward,700,1.5,150\n0,backward,0,2,400\n");
@@ -196,7 +196,7 @@ TEST_CASE("rheo frontier says how long an iteration may be when there are too ma
     CHECK(frontier(folder, "long.csv --microbatches 600 --unit 1ms").exit_code == 0);
 }
 
-TEST_CASE("rows come at each unit that was asked for")
+TEST_CASE("frontier: rows come at each unit that was asked for")
 {
     temporary_folder const folder;
     write_profile(folder);
@@ -234,7 +234,7 @@ double energy_at(temporary_folder const& folder, std::string const& arguments)
 
 }  // namespace
 
-TEST_CASE("rheo frontier never takes more energy at a longer deadline, nor with another fit, and its bound is below both")
+TEST_CASE("frontier: longer deadline never needs more energy")
 {
     temporary_folder const folder;
     write_coarse_profile(folder);
@@ -262,7 +262,7 @@ TEST_CASE("rheo frontier never takes more energy at a longer deadline, nor with 
     CHECK(table.find("the fitted model bounds nothing") != std::string::npos);
 }
 
-TEST_CASE("what is saved is counted against two baselines, each until its own end")
+TEST_CASE("frontier: savings against two baselines")
 {
     temporary_folder const folder;
     write_coarse_profile(folder);
@@ -287,7 +287,7 @@ TEST_CASE("what is saved is counted against two baselines, each until its own en
     CHECK(table.out.find("each at its fastest clock") != std::string::npos);
 }
 
-TEST_CASE("rheo frontier answers each mistake with a sentence and its exit code")
+TEST_CASE("frontier: each mistake has a message and exit code")
 {
     temporary_folder const folder;
     write_profile(folder);

@@ -27,7 +27,7 @@ microbatch = { sequences = 2, tokens = 16 }
 
 }  // namespace
 
-TEST_CASE("the layers of a model are measured, and a plan is made from the file")
+TEST_CASE("profile_command: measured layers make a plan")
 {
     temporary_folder const folder;
     folder.write("job.toml", config);
@@ -60,7 +60,7 @@ TEST_CASE("the layers of a model are measured, and a plan is made from the file"
     CHECK(compared.exit_code == 0);
 }
 
-TEST_CASE("what cannot be measured or written is refused")
+TEST_CASE("profile_command: what cannot be measured is rejected")
 {
     temporary_folder const folder;
     folder.write("job.toml", config);

@@ -13,7 +13,7 @@
 #include "support/rheo_command.hpp"
 #include "support/temporary_folder.hpp"
 
-TEST_CASE("a schedule is drawn with its figures and its proof")
+TEST_CASE("schedule_command: prints drawing, figures and proof")
 {
     temporary_folder const folder;
     auto const shown = run_rheo(folder, "schedule zb-h1 --ranks 3 --microbatches 4");
@@ -34,7 +34,7 @@ TEST_CASE("a schedule is drawn with its figures and its proof")
 )");
 }
 
-TEST_CASE("a schedule written to a file is read back; a mistake in it is named by file, row and cell")
+TEST_CASE("schedule_command: file round-trips; errors name row, cell")
 {
     temporary_folder const folder;
     auto const written = run_rheo(folder, "schedule zb-v --ranks 3 --microbatches 5 --format pytorch");
@@ -49,7 +49,7 @@ TEST_CASE("a schedule written to a file is read back; a mistake in it is named b
     CHECK(wrong.err == "rheo: wrong.csv: row 2, cell 2: '1X0' is not an instruction like 2F0\n");
 }
 
-TEST_CASE("what cannot be is refused with the compiler's sentence")
+TEST_CASE("schedule_command: impossible: the compiler's message")
 {
     temporary_folder const folder;
     auto const odd = run_rheo(folder, "schedule dualpipe --ranks 3 --microbatches 8");
@@ -62,7 +62,7 @@ TEST_CASE("what cannot be is refused with the compiler's sentence")
           "rheo: 1f1b on 2 ranks with 2 microbatches: this schedule has no choice of chunks per rank\n");
 }
 
-TEST_CASE("options beside a file must agree with it")
+TEST_CASE("schedule_command: options beside a file must agree with it")
 {
     temporary_folder const folder;
     folder.write("mine.csv", run_rheo(folder, "schedule zb-v --ranks 2 --microbatches 4 --format pytorch").out);
@@ -81,7 +81,7 @@ TEST_CASE("options beside a file must agree with it")
     refused("--slices 3", "the items count to 4, which is no whole number of microbatches of 3 slices");
 }
 
-TEST_CASE("costs that are no times are refused, shown short and printable")
+TEST_CASE("schedule_command: bad costs are rejected, shown short")
 {
     temporary_folder const folder;
     auto const refused = [&](std::string const& costs, std::string const& message) {
@@ -96,7 +96,7 @@ TEST_CASE("costs that are no times are refused, shown short and printable")
     CHECK(run_rheo(folder, "schedule 1f1b --ranks 2 --microbatches 2 --costs 1,0,0").exit_code == 0);
 }
 
-TEST_CASE("PyTorch's text of what PyTorch does not run says so, beside it")
+TEST_CASE("schedule_command: notes what PyTorch cannot run")
 {
     temporary_folder const folder;
     auto const note = [&](std::string const& family) {
@@ -115,7 +115,7 @@ TEST_CASE("PyTorch's text of what PyTorch does not run says so, beside it")
     }
 }
 
-TEST_CASE("layer times that look like milliseconds are doubted, and read as seconds all the same")
+TEST_CASE("schedule_command: warns about times in milliseconds")
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 1\n[train]\nmicrobatches = 2\n");
@@ -133,7 +133,7 @@ TEST_CASE("layer times that look like milliseconds are doubted, and read as seco
     }
 }
 
-TEST_CASE("a schedule as JSON and as a picture, and the list of all")
+TEST_CASE("schedule_command: JSON, picture and list")
 {
     temporary_folder const folder;
     auto const json = nlohmann::json::parse(run_rheo(folder, "schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --format json").out);
@@ -145,7 +145,7 @@ TEST_CASE("a schedule as JSON and as a picture, and the list of all")
     CHECK(std::count(list.begin(), list.end(), '\n') == 17);
 }
 
-TEST_CASE("schedules are compared for the user's model; the shortest under the cap is picked; what ranks cannot run is said")
+TEST_CASE("schedule_command: compares for the user's model")
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
@@ -166,7 +166,7 @@ TEST_CASE("schedules are compared for the user's model; the shortest under the c
     CHECK(run_rheo(folder, "plan c.toml --ranks 2 --set plan.schedule=seq1f1b --set train.slices=4").exit_code == 0);
 }
 
-TEST_CASE("a schedule in a file is compared like a family; what is wrong in it is named by file, row and cell")
+TEST_CASE("schedule_command: compares a file like a family")
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 6\n[train]\nmicrobatches = 4\n");
@@ -189,7 +189,7 @@ TEST_CASE("a schedule in a file is compared like a family; what is wrong in it i
     CHECK(run_rheo(folder, "plan c.toml --ranks 2 --schedule none.csv").err == "rheo: none.csv: no such file\n");
 }
 
-TEST_CASE("the user's own layer times and sizes replace the model's, and the shortest that fits the cap is picked")
+TEST_CASE("schedule_command: uses the user's layer profile")
 {
     temporary_folder const folder;
     folder.write("c.toml", "schema = 1\n[model]\nblocks = 2\n[train]\nmicrobatches = 2\n");  // four layers with the embedding and the classifier
@@ -229,7 +229,7 @@ TEST_CASE("the user's own layer times and sizes replace the model's, and the sho
           "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }
 
-TEST_CASE("every family written to a file is the same schedule when it is read: two copies, pairs and slices included")
+TEST_CASE("schedule_command: every family round-trips through a file")
 {
     temporary_folder const folder;
     for (std::string const name : {"gpipe", "interleaved", "v-half", "dualpipe", "chimera", "bitpipe", "seq1f1b"}) {

@@ -24,7 +24,7 @@ int tried(std::vector<double> const& energies, int settle = 1, int measure = 3)
 
 }  // namespace
 
-TEST_CASE("all clocks are tried until the energy has risen five times one after the other")
+TEST_CASE("clock_sweep: stops after energy rises five times")
 {
     CHECK(tried({9, 8, 7, 6, 5, 4, 3, 2, 1}) == 9);
     CHECK(tried({9, 8, 7, 8, 9, 10, 11, 12, 13, 14}) == 8);
@@ -34,7 +34,7 @@ TEST_CASE("all clocks are tried until the energy has risen five times one after 
     CHECK(tried({5, 4, 3}, 0, 1) == 3);
 }
 
-TEST_CASE("what ranks measured on stages comes back as a profile of layers whose stages take the same")
+TEST_CASE("clock_sweep: stage measurements give a layer profile")
 {
     std::vector<layer_id> const two{layer_id{0}, layer_id{2}, layer_id{5}};
     std::vector<layer_id> const one{layer_id{0}, layer_id{5}};
@@ -72,7 +72,7 @@ TEST_CASE("what ranks measured on stages comes back as a profile of layers whose
     CHECK(sweep_rows{}.rows().rows.empty());
 }
 
-TEST_CASE("what was measured while a device was throttled counts only where there is nothing else, and is marked")
+TEST_CASE("clock_sweep: throttled samples count only as a fallback")
 {
     std::vector<layer_id> const one{layer_id{0}, layer_id{1}};
     std::vector<seconds> const modelled{{1.0}};

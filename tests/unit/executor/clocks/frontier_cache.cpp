@@ -57,7 +57,7 @@ chosen_clocks by_the_library(plan const& p, std::vector<slow_rank> const& slow)
 
 }  // namespace
 
-TEST_CASE("the book's clocks are the library's, and a frontier is made once")
+TEST_CASE("frontier_cache: gives the library's clocks, made once")
 {
     frontier_cache book{four_layers(), request};
     std::vector<slow_rank> const slow{{rank_id{1}, 1.3}};
@@ -81,7 +81,7 @@ std::function<std::optional<plan>()> one_by_one(std::vector<plan> plans)
 
 }  // namespace
 
-TEST_CASE("frontiers that were precomputed are there when they are needed, and nothing is different")
+TEST_CASE("frontier_cache: precomputed frontiers are identical")
 {
     frontier_cache book{four_layers(), request};
     CHECK_FALSE(book.take_precomputed());

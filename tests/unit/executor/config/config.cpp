@@ -27,14 +27,14 @@ std::string written(run_config const& config) { return to_toml(config); }
 
 }  // namespace
 
-TEST_CASE("an empty config is the defaults")
+TEST_CASE("config: an empty config is the defaults")
 {
     auto const read = read_config("schema = 1", "c.toml");
     CHECK(written(read.config) == written(run_config{}));
     CHECK(read.places.empty());
 }
 
-TEST_CASE("what is written back reads as the same config")
+TEST_CASE("config: what is written back reads as the same config")
 {
     run_config config;
     config.model = {.vocabulary = 300, .context = 77, .width = 96, .heads = 3, .blocks = 5, .dropout_per_mille = 123, .tied = false};
@@ -98,7 +98,7 @@ TEST_CASE("what is written back reads as the same config")
     CHECK(read.power.slow == config.power.slow);
 }
 
-TEST_CASE("every key is known to the reader and can be set to what it is")
+TEST_CASE("config: every key can be read and set")
 {
     run_config const defaults;
     for_each_field(defaults, [](std::string_view key, auto const&, field_limits const&, std::string_view) {
@@ -109,7 +109,7 @@ TEST_CASE("every key is known to the reader and can be set to what it is")
     });
 }
 
-TEST_CASE("settings come after the file, in their order, and need no quotes")
+TEST_CASE("config: settings override the file and need no quotes")
 {
     auto const read = read_config("schema = 1\n[train]\nsteps = 3\n", "c.toml",
                                   std::vector<std::string>{"train.steps=4", "train.steps=5", "run.folder=runs/a#b", "plan.pipelines=[1, 2]", "data.paths=/a",
@@ -125,7 +125,7 @@ TEST_CASE("settings come after the file, in their order, and need no quotes")
     CHECK(read_config("schema = 1", "c", std::vector<std::string>{"run.folder=2026"}).config.run.folder == "2026");
 }
 
-TEST_CASE("a microbatch may be an inline table, dotted keys or a table")
+TEST_CASE("config: microbatch as inline table, dotted keys or table")
 {
     for (auto const* text :
          {"schema = 1\n[train]\nmicrobatch = { sequences = 2, tokens = 3 }", "schema = 1\n[train]\nmicrobatch.sequences = 2\nmicrobatch.tokens = 3",
@@ -134,7 +134,7 @@ TEST_CASE("a microbatch may be an inline table, dotted keys or a table")
     }
 }
 
-TEST_CASE("a refusal is one sentence that names the place and what was expected")
+TEST_CASE("config: an error names the place and what was expected")
 {
     CHECK(refusal("") == "c.toml: schema = 1 is missing; a config begins with the version of its form");
     CHECK(refusal("schema = 2") == "c.toml:1: schema = 2 is not known; this version reads schema = 1");
@@ -181,7 +181,7 @@ TEST_CASE("a refusal is one sentence that names the place and what was expected"
     CHECK(refusal(std::string("schema = 1\n\0x", 13)).find("c.toml:2: no valid TOML: ") == 0);
 }
 
-TEST_CASE("the keys of the plan may not contradict each other")
+TEST_CASE("config: the keys of the plan may not contradict each other")
 {
     CHECK(refusal("schema = 1\n[train]\nslices = 3") == "c.toml:3: train.slices = 3 must divide train.microbatch.tokens = 64");
     CHECK(refusal("schema = 1\n[train]\nslices = 65") == "c.toml:3: train.slices must be at least 1 and at most 64, not 65");
@@ -219,7 +219,7 @@ TEST_CASE("the keys of the plan may not contradict each other")
     CHECK(check_ranks(waiting, 2)->message == "plan.spares = 2 leaves none of the 2 ranks that are started a place");
 }
 
-TEST_CASE("a fault to inject names rank, step and phase")
+TEST_CASE("config: a fault to inject names rank, step and phase")
 {
     for (auto const* good : {"kill:0@0", "kill:12@34", "kill:2@3:forward", "kill:2@3:idle", "kill:2@3:copy", "kill:2@0.1", "kill:2@0.1:reduce"}) {
         CHECK(setting_refusal("run.inject=[\"" + std::string{good} + "\"]") == "taken");
@@ -232,7 +232,7 @@ TEST_CASE("a fault to inject names rank, step and phase")
     }
 }
 
-TEST_CASE("a setting that is none is refused as it was written")
+TEST_CASE("config: a setting that is none is refused as it was written")
 {
     CHECK(setting_refusal("train.steps") == "--set train.steps: expected key=value, for example train.steps=5");
     CHECK(setting_refusal("=5") == "--set =5: expected key=value, for example train.steps=5");
@@ -242,13 +242,13 @@ TEST_CASE("a setting that is none is refused as it was written")
     CHECK(setting_refusal("schema=2") == "--set schema=2: schema = 2 is not known; this version reads schema = 1");
 }
 
-TEST_CASE("a config that cannot be read is refused by its name")
+TEST_CASE("config: a config that cannot be read is refused by its name")
 {
     CHECK_THROWS_WITH(read_config_file("/nowhere/c.toml"), "/nowhere/c.toml: cannot be read: No such file or directory");
     CHECK_THROWS_WITH(read_config_file("/"), "/: is a folder; expected a config file in TOML");
 }
 
-TEST_CASE("the model is that of the family, and what its family does not have is refused")
+TEST_CASE("config: model family is selected; foreign keys rejected")
 {
     auto const of = [](std::string const& text) { return read_config("schema = 1\n" + text, "c.toml").config; };
     CHECK(running_model(of("")) == fused(gpt_model({})));

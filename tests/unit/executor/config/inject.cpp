@@ -6,7 +6,7 @@
 
 using namespace rheo;
 
-TEST_CASE("a fault names what, who, when and where")
+TEST_CASE("inject: a fault names what, who, when and where")
 {
     CHECK(parse_fault("kill:2@3").what == fault{rank_id{2}, step_id{3}, fault_phase::forward});
     CHECK(parse_fault("kill:0@7.1:commit").what == fault{rank_id{0}, step_id{7}, fault_phase::commit, attempt_id{1}});
@@ -30,7 +30,7 @@ TEST_CASE("a fault names what, who, when and where")
     CHECK(parse_fault("stop:1@2:comit").error == "the fault 'stop:1@2:comit' names no phase of a step; the nearest is 'commit'");
 }
 
-TEST_CASE("a rank that is to leave wants it from its step on, others never")
+TEST_CASE("inject: a rank leaves from its step on")
 {
     std::vector<fault> const faults{*parse_fault("drain:1@4").what, *parse_fault("kill:2@1:copy").what};
     fault_injector const one{faults, rank_id{1}};
@@ -40,7 +40,7 @@ TEST_CASE("a rank that is to leave wants it from its step on, others never")
     CHECK_FALSE(fault_injector{faults, rank_id{2}}.leaves(step_id{4}));
 }
 
-TEST_CASE("a device is slow in the steps that were named, the slower of two wishes counts")
+TEST_CASE("inject: a slow device: the slower fault counts")
 {
     std::vector<fault> const faults{*parse_fault("slow:1@4-6:2").what, *parse_fault("slow:1@6-8:1.5").what, *parse_fault("slow:2@0-9:3").what};
     fault_injector const one{faults, rank_id{1}};

@@ -20,7 +20,7 @@ static_assert(learning_rate({.learning_rate = 1.0, .final_learning_rate = 0.25, 
 
 }  // namespace
 
-TEST_CASE("the cosine is the mathematics library's, to the last bits")
+TEST_CASE("learning_rate: cosine matches the math library's bits")
 {
     // Rounded are pi t (half a unit: 2.2e-16) and its cosine (1.1e-16) here, pi (1/2 - t) (1.1e-16) and the sum of the series (2.2e-16) there.
     for (int i = 0; i <= 4096; ++i) {
@@ -29,7 +29,7 @@ TEST_CASE("the cosine is the mathematics library's, to the last bits")
     }
 }
 
-TEST_CASE("after the warm-up the rate never rises, and it ends above the final one")
+TEST_CASE("learning_rate: decreases after warm-up, above the final")
 {
     for (std::int64_t step = 4; step + 1 < 500; ++step) {
         CHECK(learning_rate(rates, 500, step_id{step + 1}) <= learning_rate(rates, 500, step_id{step}));

@@ -75,7 +75,7 @@ std::string refusal(std::vector<std::string> const& paths, int vocabulary = 256,
 
 }  // namespace
 
-TEST_CASE("a microbatch holds runs of the text, its targets are one token further on")
+TEST_CASE("data: targets are the tokens shifted by one")
 {
     temporary_folder folder;
     // Tokens that count up: a sequence is a run of successors, also across the files' ends.
@@ -116,7 +116,7 @@ TEST_CASE("a microbatch holds runs of the text, its targets are one token furthe
     }
 }
 
-TEST_CASE("data depend on seed, step, microbatch and nothing else")
+TEST_CASE("data: data depend on seed, step, microbatch and nothing else")
 {
     temporary_folder folder;
     std::string text;
@@ -139,7 +139,7 @@ TEST_CASE("data depend on seed, step, microbatch and nothing else")
     CHECK(std::vector(m.tokens.begin(), m.tokens.begin() + 16) == alone.tokens);
 }
 
-TEST_CASE("the digest sees every token, the split and the kind, not the cut into files")
+TEST_CASE("data: digest covers tokens and split, not files")
 {
     temporary_folder folder;
     auto const digest = [](std::vector<std::string> const& paths, double fraction = 0.5) {
@@ -160,7 +160,7 @@ TEST_CASE("the digest sees every token, the split and the kind, not the cut into
     CHECK(whole != digest({folder.write("words.bin", token_file(words))}));
 }
 
-TEST_CASE("a mapped file reads as one that was read")
+TEST_CASE("data: a mapped file reads as one that was read")
 {
     temporary_folder folder;
     std::string text;
@@ -176,7 +176,7 @@ TEST_CASE("a mapped file reads as one that was read")
     }
 }
 
-TEST_CASE("slices of a microbatch are parts of its sequences")
+TEST_CASE("data: slices of a microbatch are parts of its sequences")
 {
     temporary_folder folder;
     std::string text;
@@ -213,7 +213,7 @@ TEST_CASE("slices of a microbatch are parts of its sequences")
     CHECK_THROWS_AS(sliced.training_microbatch(3, step_id{4}, microbatch_id{0}, part, part_targets, 4), precondition_error);
 }
 
-TEST_CASE("unigram entropy is that of the training split")
+TEST_CASE("data: unigram entropy is that of the training split")
 {
     temporary_folder folder;
     dataset const even({.paths = {folder.write("even", "ababababababccccccc")}, .validation_fraction = 7.5 / 19}, 256, {1, 2});
@@ -223,7 +223,7 @@ TEST_CASE("unigram entropy is that of the training split")
     CHECK(same.unigram_entropy() == 0);
 }
 
-TEST_CASE("folders are taken in the order of their paths, hidden and special files left out")
+TEST_CASE("data: folders in path order, hidden files skipped")
 {
     temporary_folder folder;
     folder.write("d/b/2", "22222");
@@ -241,7 +241,7 @@ TEST_CASE("folders are taken in the order of their paths, hidden and special fil
     CHECK(data.description() == "3 text files, 12 bytes to train on and 3 to validate");
 }
 
-TEST_CASE("without paths the C++ standard library headers are the text")
+TEST_CASE("data: default text is the C++ standard library")
 {
     if (!std::filesystem::exists("/usr/include/c++")) {
         return;
@@ -254,7 +254,7 @@ TEST_CASE("without paths the C++ standard library headers are the text")
     CHECK(data.unigram_entropy() < 4);
 }
 
-TEST_CASE("bad data is refused in one sentence that names the file")
+TEST_CASE("data: bad data: one error that names the file")
 {
     temporary_folder folder;
     auto const starts = [](std::string const& message, std::string const& with) {
@@ -307,7 +307,7 @@ TEST_CASE("bad data is refused in one sentence that names the file")
     CHECK(refusal({at("ten")}, 256, {1, 4}, 0.6) == "data: the training split has 4 tokens of 10 in all, but one sequence takes 5");
 }
 
-TEST_CASE("a mapped file that is changed in place is found, by its name and what happened; one that was read, or replaced, cannot change")
+TEST_CASE("data: a mapped file changed in place is detected")
 {
     temporary_folder folder;
     std::string const large(std::size_t{3} << 20, 'a');
@@ -348,7 +348,7 @@ TEST_CASE("a mapped file that is changed in place is found, by its name and what
     CHECK(training(replaced, shape, 1, 1, 1).tokens[0] == 'a');
 }
 
-TEST_CASE("a file that is cut while it is mapped is an error that names it")
+TEST_CASE("data: a mapped file that was cut is an error")
 {
     temporary_folder folder;
     folder.write("long", std::string(3 << 20, 'a'));

@@ -22,7 +22,7 @@ link_generation ending(int generation, std::uint64_t launch, std::vector<rank_id
 
 }  // namespace
 
-TEST_CASE("the first membership has the generation, its own ranks alike, any other not")
+TEST_CASE("fence: first membership wins the generation")
 {
     temporary_folder folder;
     auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});
@@ -36,7 +36,7 @@ TEST_CASE("the first membership has the generation, its own ranks alike, any oth
     CHECK(std::distance(std::filesystem::directory_iterator{folder.path}, {}) == 2);  // nothing else is left
 }
 
-TEST_CASE("the file of a rank that died before it linked goes with a later generation")
+TEST_CASE("fence: files of ranks that died are cleaned up")
 {
     temporary_folder folder;
     for (auto const* name : {".after-1.1", ".after-2.3", ".after-3.2", ".after-x", ".after-1"}) {
@@ -52,7 +52,7 @@ TEST_CASE("the file of a rank that died before it linked goes with a later gener
     }
 }
 
-TEST_CASE("the next launch counts on from the last generation that anybody began")
+TEST_CASE("fence: next launch continues the generation count")
 {
     temporary_folder folder;
     CHECK(last_generation(folder.path) == generation_id{0});
@@ -63,13 +63,13 @@ TEST_CASE("the next launch counts on from the last generation that anybody began
     CHECK(last_generation(folder.path) == generation_id{12});
 }
 
-TEST_CASE("a folder that cannot be used is a sentence")
+TEST_CASE("fence: a folder that cannot be used is a sentence")
 {
     temporary_folder folder;
     CHECK_THROWS_AS(link_generation_file(folder.path / "not-there", ending(0, 1, {rank_id{0}}), rank_id{0}), folder_error);
 }
 
-TEST_CASE("a folder that has another name since is the same folder; one that was removed is none")
+TEST_CASE("fence: follows a renamed folder, not a removed one")
 {
     temporary_folder folder;
     auto const run = folder.path / "run";
@@ -85,7 +85,7 @@ TEST_CASE("a folder that has another name since is the same folder; one that was
     CHECK_THROWS_AS(here.link(ending(2, 7, {rank_id{2}})), folder_error);
 }
 
-TEST_CASE("without room a link can be tried again; what was prepared, or another member has linked, needs none")
+TEST_CASE("fence: link can be retried when the disk is full")
 {
     temporary_folder folder;
     auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});

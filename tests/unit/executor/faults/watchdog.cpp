@@ -51,7 +51,7 @@ void make_progress(watchdog& dog, double s)
 
 }  // namespace
 
-TEST_CASE("a rank whose operation does not end is killed")
+TEST_CASE("watchdog: kills a rank with a hung operation")
 {
     process hangs{[] {
         watchdog dog{quick, rank_id{0}};
@@ -61,7 +61,7 @@ TEST_CASE("a rank whose operation does not end is killed")
     CHECK(hangs.ended_within(20) == SIGKILL);
 }
 
-TEST_CASE("progress, waits for others and short operations are no hang; nor is anything without a factor")
+TEST_CASE("watchdog: progress and waiting are not a hang")
 {
     process works{[] {
         watchdog dog{quick, rank_id{0}};
@@ -80,7 +80,7 @@ TEST_CASE("progress, waits for others and short operations are no hang; nor is a
     CHECK(patient.ended_within(20) == 0);
 }
 
-TEST_CASE("a rank that blocks far longer than any rank may take ends; sooner, and with its exit code, when all is written")
+TEST_CASE("watchdog: a blocked rank ends with the right exit code")
 {
     process blocks{[] {
         watchdog dog{quick, rank_id{0}};
@@ -98,7 +98,7 @@ TEST_CASE("a rank that blocks far longer than any rank may take ends; sooner, an
     CHECK(blocks.ended_within(20) == SIGKILL);
 }
 
-TEST_CASE("a limited wait ends the process with its exit code, or is over in time")
+TEST_CASE("watchdog: a limited wait ends with its exit code")
 {
     process late{[] {
         time_limit const waits{{.limit = {0.3}, .exit_code = 5}};
@@ -115,7 +115,7 @@ TEST_CASE("a limited wait ends the process with its exit code, or is over in tim
     CHECK(in_time.ended_within(20) == 0);
 }
 
-TEST_CASE("a stopped rank is killed by the others of its host, one that goes on in time is not")
+TEST_CASE("watchdog: neighbours kill a stopped rank in time")
 {
     auto const launch = launch_name();
     auto const take_part = [&](int rank) {
@@ -139,7 +139,7 @@ TEST_CASE("a stopped rank is killed by the others of its host, one that goes on 
     CHECK(third.ended_within(20) == 0);
 }
 
-TEST_CASE("a rank whose process is not stopped is left alone, however long it does not count")
+TEST_CASE("watchdog: a running rank is left alone")
 {
     auto const launch = launch_name();
     // As if its thread got a processor every quarter of a second only.
@@ -161,7 +161,7 @@ TEST_CASE("a rank whose process is not stopped is left alone, however long it do
     CHECK(watches.ended_within(20) == 0);
 }
 
-TEST_CASE("several stopped ranks in a row are found by the living one before them")
+TEST_CASE("watchdog: finds several stopped ranks in a row")
 {
     auto const launch = launch_name();
     auto const take_part = [&](int rank) {
@@ -187,7 +187,7 @@ TEST_CASE("several stopped ranks in a row are found by the living one before the
     CHECK(fourth.ended_within(20) == 0);
 }
 
-TEST_CASE("what a rank's device had counted is seen by the others of its host when it is gone; who showed nothing, or is elsewhere, is not known")
+TEST_CASE("watchdog: energy of a lost rank is seen on its host")
 {
     auto const launch = launch_name();
     watchdog stays{quick, rank_id{1}};
@@ -208,7 +208,7 @@ TEST_CASE("what a rank's device had counted is seen by the others of its host wh
     CHECK_FALSE(stays.shown_by(rank_id{3}));
 }
 
-TEST_CASE("a rank that has left is not expected to count, and a suspended job is forgiven")
+TEST_CASE("watchdog: tolerates left ranks and suspended jobs")
 {
     auto const launch = launch_name();
     process leaves{[&] {

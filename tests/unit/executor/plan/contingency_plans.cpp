@@ -105,7 +105,7 @@ profile layers_of(job_in_force const& job)
 
 }  // namespace
 
-TEST_CASE("every plan after the loss of a rank, a node or two ranks is precomputed, single ranks first")
+TEST_CASE("contingency_plans: cover every loss of rank, node or pair")
 {
     for (auto const& job : {job_in_force{5, {2, 3}, 1}, job_in_force{6, {2, 2, 2}, 1}, job_in_force{6, {3, 3}, 3}}) {
         auto const plans = job.all();
@@ -127,7 +127,7 @@ TEST_CASE("every plan after the loss of a rank, a node or two ranks is precomput
     }
 }
 
-TEST_CASE("for every smaller number of ranks there are the pipelines that the templates make of it")
+TEST_CASE("contingency_plans: cover every smaller number of ranks")
 {
     job_in_force const job{6, {2, 2, 2}, 1};
     auto const plans = job.all();
@@ -140,7 +140,7 @@ TEST_CASE("for every smaller number of ranks there are the pipelines that the te
     }
 }
 
-TEST_CASE("clocks precomputed are those of every survivable loss: none is made when it happens")
+TEST_CASE("contingency_plans: clocks are precomputed for each loss")
 {
     job_in_force const job{6, {3, 3}, 3};
     frontier_cache book{layers_of(job), {.costs = {.blocking = {80.0}}}};

@@ -33,7 +33,7 @@ run_config five_ranks()
 
 }  // namespace
 
-TEST_CASE("the plan of five ranks, as people see it")
+TEST_CASE("plan_report: the plan of five ranks, as people see it")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
@@ -54,7 +54,7 @@ pipeline 1
     }
 }
 
-TEST_CASE("templates, what every number of ranks runs, and what losses lead to are all printed")
+TEST_CASE("plan_report: prints templates, instantiations, outcomes")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
@@ -99,7 +99,7 @@ TEST_CASE("templates, what every number of ranks runs, and what losses lead to a
           std::string::npos);
 }
 
-TEST_CASE("the same as JSON, in the file that training reads")
+TEST_CASE("plan_report: JSON in the file that training reads")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
@@ -167,7 +167,7 @@ TEST_CASE("the same as JSON, in the file that training reads")
     CHECK(pairs["state_lost"] > 0);
 }
 
-TEST_CASE("the loss of an only copy is said before it happens")
+TEST_CASE("plan_report: warns about an only copy")
 {
     auto config = five_ranks();
     config.plan.pipelines = {3};
@@ -177,7 +177,7 @@ TEST_CASE("the loss of an only copy is said before it happens")
     CHECK(after_loss_of(rank_id{0}, p, model, config) == "the only copy of layer 0 is lost; without a checkpoint the run ends with exit code 6");
 }
 
-TEST_CASE("a rank's memory is its state and what is in flight; a tied tensor of one rank counts once, but for its two accumulators")
+TEST_CASE("plan_report: memory is state plus items in flight")
 {
     auto config = five_ranks();
     config.plan.pipelines = {1};
@@ -254,7 +254,7 @@ run_config job_of(int failures, int microbatches)
 
 }  // namespace
 
-TEST_CASE("after any loss of one of 11 ranks the step is the one that the table has for 10")
+TEST_CASE("plan_report: step after a loss matches the table")
 {
     auto const config = job_of(1, 6);
     auto const model = gpt_model(config.model);
@@ -268,7 +268,7 @@ TEST_CASE("after any loss of one of 11 ranks the step is the one that the table 
     }
 }
 
-TEST_CASE("the table of fewer ranks is what losses lead to, or says what they do")
+TEST_CASE("plan_report: loss outcomes match the table")
 {
     int promised = 0;
     int said = 0;
@@ -311,7 +311,7 @@ TEST_CASE("the table of fewer ranks is what losses lead to, or says what they do
     CHECK(said > 5);
 }
 
-TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.layer_profile names, and say so")
+TEST_CASE("plan_report: follows plan.layer_profile and says so")
 {
     temporary_folder const folder;
     auto config = job_of(1, 6);
@@ -346,7 +346,7 @@ TEST_CASE("templates, plan, steps and outcomes follow the profile that plan.laye
     CHECK(plan_error(profiled.what, model, config, 9) == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
 }
 
-TEST_CASE("columns of a plan do not run together, whatever their magnitude")
+TEST_CASE("plan_report: columns stay separate")
 {
     CHECK(to_text({{"a"}, {"b", true}, {"c"}},
                   {{{"1 + 1 + 14 + 4", "4809456.370 ms", "x"}}, {{"2", "1 ms"}, "a sentence"}, {{"3"}, "another that is longer than columns"}}) ==

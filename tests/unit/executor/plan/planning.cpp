@@ -41,7 +41,7 @@ std::string json_of(plan const& p)
 
 }  // namespace
 
-TEST_CASE("every first plan can be run: each rank once, each microbatch once, f + 1 pipelines when they fit")
+TEST_CASE("planning: every first plan can be run")
 {
     for (int ranks = 1; ranks <= 20; ++ranks) {
         for (int failures = 0; failures <= 2; ++failures) {
@@ -61,7 +61,7 @@ TEST_CASE("every first plan can be run: each rank once, each microbatch once, f 
     }
 }
 
-TEST_CASE("memory, limits, templates and messages follow the config's dtype")
+TEST_CASE("planning: memory and messages follow the dtype")
 {
     auto config = config_of({2});
     config.plan.failures = 0;
@@ -102,7 +102,7 @@ TEST_CASE("memory, limits, templates and messages follow the config's dtype")
     }
 }
 
-TEST_CASE("a pipeline that is alone has memory for just what its ranks hold")
+TEST_CASE("planning: a single pipeline gets the exact memory")
 {
     for (int const ranks : {1, 2}) {
         auto config = config_of({ranks});
@@ -120,7 +120,7 @@ TEST_CASE("a pipeline that is alone has memory for just what its ranks hold")
     }
 }
 
-TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more memory, too")
+TEST_CASE("planning: cuts only where the exact plan fits")
 {
     for (auto const how : {recompute_policy::never, recompute_policy::selective, recompute_policy::automatic}) {
         for (auto const* family : {"1f1b", "gpipe", "zb-h1", "zb-h2", "interleaved", "zb-v", "seq1f1b"}) {
@@ -157,7 +157,7 @@ TEST_CASE("a pipeline is cut only where its exact plan fits, and with any more m
     }
 }
 
-TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies of a layer do not share a node where that can be")
+TEST_CASE("planning: given pipelines keep sizes and shares")
 {
     auto config = config_of({2, 4}, {3, 5});
     config.plan.min_ranks = 2;
@@ -178,7 +178,7 @@ TEST_CASE("pipelines that were asked for keep their sizes and shares, but copies
     CHECK(missing_nodes(error.what.pipelines, 2, 2) > 0);
 }
 
-TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's choice survive the loss of f nodes where they can")
+TEST_CASE("planning: spares are last; f nodes can be lost")
 {
     auto config = config_of({});
     config.plan.min_ranks = 2;
@@ -219,7 +219,7 @@ TEST_CASE("ranks that wait are the last ones, and pipelines of the planner's cho
     CHECK(made_of_nodes > 0);
 }
 
-TEST_CASE("the config's pipelines and shares are taken, ranks in their order")
+TEST_CASE("planning: pipelines and shares of the config are used")
 {
     auto const first = first_of(config_of({2, 3}, {5, 3}), 5);
     REQUIRE(first);
@@ -234,7 +234,7 @@ TEST_CASE("the config's pipelines and shares are taken, ranks in their order")
     CHECK(by_speed.what.work[0].size() < by_speed.what.work[1].size());
 }
 
-TEST_CASE("cuts by hand are taken, or refused with what is wrong")
+TEST_CASE("planning: manual cuts are used or rejected")
 {
     auto config = config_of({2, 3}, {5, 3});
     config.plan.layers = {1, 7, 3, 4, 1};
@@ -253,7 +253,7 @@ TEST_CASE("cuts by hand are taken, or refused with what is wrong")
     CHECK(first_of(config, 2).what.pipelines[0].cuts.size() == 5);
 }
 
-TEST_CASE("first plans of every schedule can be run, and their file holds them whole")
+TEST_CASE("planning: every schedule round-trips through its file")
 {
     temporary_folder const folder;
     for (auto const name : schedule_names()) {
@@ -270,7 +270,7 @@ TEST_CASE("first plans of every schedule can be run, and their file holds them w
     }
 }
 
-TEST_CASE("a plan that does not fit into a rank's memory is refused")
+TEST_CASE("planning: plan beyond the memory of a rank is rejected")
 {
     auto config = config_of({2}, {8});
     config.plan.memory_mib = 0.5;
@@ -283,7 +283,7 @@ TEST_CASE("a plan that does not fit into a rank's memory is refused")
           std::string::npos);
 }
 
-TEST_CASE("as few stages compute again as keep every rank within its memory; where not even all do, the plan is refused")
+TEST_CASE("planning: auto: fewest stages recompute within memory")
 {
     temporary_folder const folder;
     int some = 0;
@@ -346,7 +346,7 @@ TEST_CASE("as few stages compute again as keep every rank within its memory; whe
     CHECK(refused > 0);
 }
 
-TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.memory_mib, which the plan says; else one sentence refuses it")
+TEST_CASE("planning: selective: fewest layers recompute")
 {
     temporary_folder const folder;
     int some = 0;
@@ -407,7 +407,7 @@ TEST_CASE("\"selective\": layers drop as little as keeps each rank within plan.m
     CHECK(message.find(" are needed with full recomputation; the largest part is ") != std::string::npos);
 }
 
-TEST_CASE("what cannot be planned is answered with the reason")
+TEST_CASE("planning: what cannot be planned is answered with the reason")
 {
     CHECK(first_of(config_of({9}), 9).error == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
     auto config = config_of({});
@@ -417,7 +417,7 @@ TEST_CASE("what cannot be planned is answered with the reason")
     CHECK(first_of(config, 9).error == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
 }
 
-TEST_CASE("a plan file reads as the plan that was written")
+TEST_CASE("planning: a plan file reads as the plan that was written")
 {
     temporary_folder folder;
     auto const config = config_of({2, 3}, {3, 5});
@@ -428,7 +428,7 @@ TEST_CASE("a plan file reads as the plan that was written")
     CHECK(read_plan_file(folder.write("plan.json", json_of(p))) == p);
 }
 
-TEST_CASE("a bad plan file is refused in one sentence")
+TEST_CASE("planning: a bad plan file is refused in one sentence")
 {
     temporary_folder folder;
     auto const good = json_of(first_of(config_of({2, 3}), 5).what);
@@ -459,7 +459,7 @@ TEST_CASE("a bad plan file is refused in one sentence")
     CHECK_THROWS_WITH(read_plan_file("/nowhere/p"), "/nowhere/p: cannot be read: No such file or directory");
 }
 
-TEST_CASE("a plan that does not fit the run is refused with the culprit")
+TEST_CASE("planning: plan that does not fit the run is rejected")
 {
     auto const config = config_of({2, 3});
     auto const model = gpt_model(config.model);

@@ -23,7 +23,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
 using json = nlohmann::json;
 
-TEST_CASE("a folder without checkpoints, and one whose records know of none, refuse nothing")
+TEST_CASE("earlier_run: nothing to resume: nothing is rejected")
 {
     temporary_folder const folder;
     CHECK(find_earlier_state(folder.path / "not-there").error.empty());
@@ -35,7 +35,7 @@ TEST_CASE("a folder without checkpoints, and one whose records know of none, ref
     CHECK((found.skipped.empty() && found.error.empty()));
 }
 
-TEST_CASE("a checkpoint that is recorded but not there refuses the run, also the one that it began with")
+TEST_CASE("earlier_run: missing recorded checkpoint stops the run")
 {
     for (auto const* line :
          {"{\"kind\":\"checkpoint\",\"step\":40,\"bytes\":1}\n", "{\"kind\":\"start\",\"step\":40,\"generation\":1,\"ranks\":2,\"from_checkpoint\":true}\n"}) {
@@ -53,7 +53,7 @@ TEST_CASE("a checkpoint that is recorded but not there refuses the run, also the
     }
 }
 
-TEST_CASE("a checkpoint of a newer schema refuses the run and stays")
+TEST_CASE("earlier_run: a checkpoint of a newer schema is kept")
 {
     temporary_folder const folder;
     REQUIRE(small_job::write(folder.path, step_id{2}, 1).state == writer_state::published);
@@ -67,7 +67,7 @@ TEST_CASE("a checkpoint of a newer schema refuses the run and stays")
     CHECK(fs::exists(folder.path / "step-2" / "model-0.safetensors"));
 }
 
-TEST_CASE("the digest of a checkpoint has its scales; the first schema left them out and can be read")
+TEST_CASE("earlier_run: the digest of a checkpoint includes scales")
 {
     temporary_folder const folder;
     REQUIRE(small_job::write(folder.path, step_id{3}, 2).state == writer_state::published);
@@ -89,7 +89,7 @@ TEST_CASE("the digest of a checkpoint has its scales; the first schema left them
     CHECK_THROWS_AS(parse_manifest(seal("checkpoint", manifest), "m"), checkpoint_error);
 }
 
-TEST_CASE("what records know of the steps before a checkpoint: the last loss, and what was not finite")
+TEST_CASE("earlier_run: recorded losses before the checkpoint")
 {
     temporary_folder const folder;
     CHECK_FALSE(steps_of_records(folder.path, step_id{3}).loss);
@@ -114,7 +114,7 @@ TEST_CASE("what records know of the steps before a checkpoint: the last loss, an
     CHECK_FALSE(steps_so_far::of(steps_so_far{}.words(), 0).loss);
 }
 
-TEST_CASE("a report is read back as it was written")
+TEST_CASE("earlier_run: a report is read back as it was written")
 {
     final_record const end{.exit_code = 7,
                            .message = "so",
@@ -149,7 +149,7 @@ TEST_CASE("a report is read back as it was written")
     CHECK(final_table(back.record, back.recoveries) == final_table(end, std::vector{r}));
 }
 
-TEST_CASE("a run has ended when its report says so of all steps, and of the state in its last checkpoint")
+TEST_CASE("earlier_run: finished when report and checkpoint agree")
 {
     temporary_folder const folder;
     REQUIRE(small_job::write(folder.path, step_id{9}, 1).state == writer_state::published);

@@ -24,7 +24,7 @@ std::vector<rank_id> ranks_to(int n)
 
 }  // namespace
 
-TEST_CASE("over any attempts and losses the total is what the devices have counted, less what nobody saw")
+TEST_CASE("energy_account: total equals what the devices counted")
 {
     std::mt19937 random{7};
     for (int round = 0; round < 100; ++round) {
@@ -83,7 +83,7 @@ TEST_CASE("over any attempts and losses the total is what the devices have count
     }
 }
 
-TEST_CASE("a job that goes back to a checkpoint keeps its joules, and commits the tokens again")
+TEST_CASE("energy_account: energy stays counted after a rollback")
 {
     auto const members = ranks_to(1);
     energy_account account{members, {{50.0}, 30}, 10};  // records of three steps
@@ -109,7 +109,7 @@ TEST_CASE("a job that goes back to a checkpoint keeps its joules, and commits th
     CHECK(account.total().count == 70.0);
 }
 
-TEST_CASE("what records of before know: joules of all attempts, tokens of the steps that are kept")
+TEST_CASE("energy_account: earlier records: all joules, kept tokens")
 {
     temporary_folder const folder;
     CHECK(energy_of_records(folder.path.string(), step_id{9}) == energy_so_far{});

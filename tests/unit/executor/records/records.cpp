@@ -103,7 +103,7 @@ std::string printed(Block block)
 
 }  // namespace
 
-TEST_CASE("a run folder begins with the effective config; an earlier run's records and checkpoints are set aside together")
+TEST_CASE("records: config is written; old records are set aside")
 {
     temporary_folder folder;
     auto const run = (folder.path / "a/b").string();
@@ -130,7 +130,7 @@ TEST_CASE("a run folder begins with the effective config; an earlier run's recor
     CHECK(rank["pid"] == ::getpid());
 }
 
-TEST_CASE("a run folder that cannot be made is a sentence")
+TEST_CASE("records: a run folder that cannot be made is a sentence")
 {
     temporary_folder folder;
     auto const file = folder.write("file", "");
@@ -138,7 +138,7 @@ TEST_CASE("a run folder that cannot be made is a sentence")
     CHECK_THROWS_AS(records(file + "/run", rank_id{0}, true, true), records_error);
 }
 
-TEST_CASE("metrics are one object per line, written by the reporter only")
+TEST_CASE("records: metrics are JSON lines by the reporter only")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -163,7 +163,7 @@ TEST_CASE("metrics are one object per line, written by the reporter only")
     CHECK(lines[3]["kind"] == "note");
 }
 
-TEST_CASE("the next reporter mends a torn line and writes the steps that the last one did not")
+TEST_CASE("records: next reporter repairs a torn line")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -196,7 +196,7 @@ TEST_CASE("the next reporter mends a torn line and writes the steps that the las
     CHECK(steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
 }
 
-TEST_CASE("the next reporter adds what the last one had not written of any kind, once, and people read it")
+TEST_CASE("records: next reporter completes missing records")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -300,7 +300,7 @@ TEST_CASE("records: a start marks repeated steps; one end per launch")
     CHECK(steps_in_file("step") == numbers{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("lines that are no records stop no reporter and stay as they are")
+TEST_CASE("records: foreign lines are skipped and kept")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -316,7 +316,7 @@ TEST_CASE("lines that are no records stop no reporter and stay as they are")
     CHECK(lines[0]["step"] == 0);
 }
 
-TEST_CASE("trace files are merged, also one that ends in a torn line")
+TEST_CASE("records: trace files are merged, torn lines too")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -351,7 +351,7 @@ TEST_CASE("trace files are merged, also one that ends in a torn line")
     CHECK(of_rank[1] == 2);
 }
 
-TEST_CASE("traces are merged in the memory of a few events, however many there are")
+TEST_CASE("records: merging traces needs constant memory")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -380,7 +380,7 @@ TEST_CASE("traces are merged in the memory of a few events, however many there a
     CHECK_FALSE(std::filesystem::exists(folder.path / "trace.json.partial"));
 }
 
-TEST_CASE("a step puts the trace into its file, so a kill loses no finished step")
+TEST_CASE("records: trace is flushed at each step")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -393,7 +393,7 @@ TEST_CASE("a step puts the trace into its file, so a kill loses no finished step
     CHECK(lines_of(folder.read("trace/rank-4.jsonl")).size() == 2);
 }
 
-TEST_CASE("the report has the end and every recovery; numbers that are none become null")
+TEST_CASE("records: report has end and recoveries; NaN is null")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -423,7 +423,7 @@ TEST_CASE("the report has the end and every recovery; numbers that are none beco
     CHECK(lines_of(folder.read("metrics.jsonl")).back()["kind"] == "end");
 }
 
-TEST_CASE("without a terminal people get plain lines and the table, from the reporter only")
+TEST_CASE("records: plain lines without a terminal")
 {
     temporary_folder folder;
     auto const out = printed([&] {
@@ -444,7 +444,7 @@ TEST_CASE("without a terminal people get plain lines and the table, from the rep
     CHECK(out.find('\r') == std::string::npos);
 }
 
-TEST_CASE("the lines for people, word by word")
+TEST_CASE("records: the lines for people, word by word")
 {
     CHECK(recovery_line(loss_of({rank_id{2}})) ==
           "lost rank 2 in step 17: 4 ranks in 2 pipelines went on after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");

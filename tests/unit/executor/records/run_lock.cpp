@@ -27,7 +27,7 @@ bool can_take(std::string const& folder)
 
 }  // namespace
 
-TEST_CASE("a folder that one has taken is refused to others, with a sentence about him, and given back at his end")
+TEST_CASE("run_lock: second launch is rejected while one lives")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -53,7 +53,7 @@ TEST_CASE("a folder that one has taken is refused to others, with a sentence abo
     CHECK_THROWS_WITH(again.take(run + "/not-there", {}), "run folder: '" + run + "/not-there/lock' cannot be made: No such file or directory");
 }
 
-TEST_CASE("a process that is killed leaves no lock behind, and one that has taken the folder may end before those that joined")
+TEST_CASE("run_lock: a killed process leaves no lock")
 {
     temporary_folder folder;
     auto const run = folder.path.string();
@@ -85,7 +85,7 @@ TEST_CASE("a process that is killed leaves no lock behind, and one that has take
     CHECK(can_take(run));
 }
 
-TEST_CASE("whoever begins waits a while for a job that is just ending")
+TEST_CASE("run_lock: a new launch waits for an ending one")
 {
     temporary_folder folder;
     auto const run = folder.path.string();

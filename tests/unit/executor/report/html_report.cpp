@@ -27,7 +27,7 @@ std::size_t pictures(std::string const& text)
 
 }  // namespace
 
-TEST_CASE("the page of a run needs no network and shows its parts; a killed run has one, too")
+TEST_CASE("html_report: page is offline and complete, also killed")
 {
     temporary_folder const folder;
     folder.write("text", std::string(3000, 'a') + "bcdefgh");

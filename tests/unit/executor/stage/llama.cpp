@@ -75,7 +75,7 @@ double largest_distance(llama_shape shape, model_description const& model, int s
 
 }  // namespace
 
-TEST_CASE("a Llama's gradients and loss are the reference's")
+TEST_CASE("llama: a Llama's gradients and loss are the reference's")
 {
     // Each value passes some dozens of operations in float, each off by a few 6e-8 times the root of its terms: some 1e-6 of the size of
     // a gradient, and as much for the differences; a wrong term is of the order of 1.
@@ -91,7 +91,7 @@ TEST_CASE("a Llama's gradients and loss are the reference's")
     CHECK(largest_distance(other, llama_model(tiny), 1) > 1e-3);
 }
 
-TEST_CASE("a Llama's step leaves the same bits: fused or not, however cut, on any threads, whole or in halves or recomputed")
+TEST_CASE("llama: same bits fused, cut, threaded, recomputed")
 {
     auto const step = step_of(3);
     for (bool const tied : {false, true}) {
@@ -111,7 +111,7 @@ TEST_CASE("a Llama's step leaves the same bits: fused or not, however cut, on an
     }
 }
 
-TEST_CASE("a Llama's stage allocates what the library plans")
+TEST_CASE("llama: a Llama's stage allocates what the library plans")
 {
     for (int const slices : {1, 3}) {
         microbatch_shape const shape{batch.sequences, batch.tokens, slices};

@@ -67,20 +67,20 @@ void keeps_its_bits(model_description const& model)
 
 }  // namespace
 
-TEST_CASE("whatever the layers of a GPT drop, gradients and loss have the same bits, with dropout and in halves of backwards")
+TEST_CASE("recompute_level: GPT: any level gives the same bits")
 {
     keeps_its_bits(fused(gpt_model(dropping)));
     keeps_its_bits(gpt_model(dropping));
 }
 
-TEST_CASE("whatever the layers of a Llama drop, gradients and loss have the same bits")
+TEST_CASE("recompute_level: Llama: any level gives the same bits")
 {
     auto const model = llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32});
     keeps_its_bits(fused(model));
     keeps_its_bits(model);
 }
 
-TEST_CASE("slices of a sequence recompute what is cheap, which later slices do not attend to")
+TEST_CASE("recompute_level: slices recompute only cheap slots")
 {
     for (auto const& model : {fused(gpt_model(dropping)),
                               fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}))}) {
@@ -95,7 +95,7 @@ TEST_CASE("slices of a sequence recompute what is cheap, which later slices do n
     }
 }
 
-TEST_CASE("backwards that reach only some layers make only these again")
+TEST_CASE("recompute_level: partial backwards recompute their layers")
 {
     auto const model = fused(gpt_model(dropping));
     auto const step = random_step(small, 2);

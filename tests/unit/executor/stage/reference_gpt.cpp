@@ -48,7 +48,7 @@ void check_gradients(gpt model, std::vector<microbatch> const& step)
 
 }  // namespace
 
-TEST_CASE("the reference's gradients are the slopes of its loss, for every tensor")
+TEST_CASE("reference_gpt: gradients are slopes of the loss")
 {
     rheo::microbatch_shape const m{.sequences = 2, .tokens = 5};
     for (bool const tied : {true, false}) {
@@ -65,7 +65,7 @@ TEST_CASE("the reference's gradients are the slopes of its loss, for every tenso
     }
 }
 
-TEST_CASE("a reference model whose table is zero gives every token the same probability")
+TEST_CASE("reference_gpt: zero table gives equal probabilities")
 {
     rheo::microbatch_shape const m{.sequences = 1, .tokens = 4};
     rheo::gpt_shape const shape{.vocabulary = 7, .context = 4, .width = 4, .heads = 1, .blocks = 1};
@@ -78,7 +78,7 @@ TEST_CASE("a reference model whose table is zero gives every token the same prob
     CHECK(sums.mean_loss() == Approx(std::log(7.0)).epsilon(1e-14));
 }
 
-TEST_CASE("sums add up over microbatches and a token sees nothing after it")
+TEST_CASE("reference_gpt: sums are additive; attention is causal")
 {
     rheo::microbatch_shape const m{.sequences = 2, .tokens = 4};
     rheo::gpt_shape const shape{.vocabulary = 7, .context = 4, .width = 8, .heads = 2, .blocks = 2};
@@ -101,7 +101,7 @@ TEST_CASE("sums add up over microbatches and a token sees nothing after it")
     CHECK(model.sums(std::span{&changed, 1}).loss != before);
 }
 
-TEST_CASE("the learning rate climbs a line and descends a cosine")
+TEST_CASE("reference_gpt: linear warm-up, then cosine")
 {
     optimizer_settings const o{.learning_rate = 1, .final_learning_rate = 0.2, .warmup_steps = 4, .steps = 14};
     CHECK(learning_rate(o, 0) == 0.25);
@@ -111,7 +111,7 @@ TEST_CASE("the learning rate climbs a line and descends a cosine")
     CHECK(learning_rate(o, 14) == Approx(0.2));
 }
 
-TEST_CASE("the update moves by the learning rate first, decays what decays, and clips at the global norm")
+TEST_CASE("reference_gpt: update, decay and clipping as defined")
 {
     rheo::microbatch_shape const m{.sequences = 1, .tokens = 4};
     rheo::gpt_shape const shape{.vocabulary = 7, .context = 4, .width = 4, .heads = 1, .blocks = 1};
@@ -148,7 +148,7 @@ TEST_CASE("the update moves by the learning rate first, decays what decays, and 
     CHECK(distance(a.model.parameters[0], begin[0]) > 1e-6);
 }
 
-TEST_CASE("the update is the one that the kernel's definition makes, in double")
+TEST_CASE("reference_gpt: update matches the kernel in double")
 {
     rheo::microbatch_shape const m{.sequences = 1, .tokens = 4};
     rheo::gpt_shape const shape{.vocabulary = 7, .context = 4, .width = 4, .heads = 1, .blocks = 1};
@@ -188,7 +188,7 @@ TEST_CASE("the update is the one that the kernel's definition makes, in double")
     }
 }
 
-TEST_CASE("training on the same data lowers the loss")
+TEST_CASE("reference_gpt: training on the same data lowers the loss")
 {
     rheo::microbatch_shape const m{.sequences = 2, .tokens = 8};
     rheo::gpt_shape const shape{.vocabulary = 13, .context = 8, .width = 16, .heads = 2, .blocks = 2};

@@ -20,7 +20,7 @@ gpt_shape dropping(int per_mille)
 
 }  // namespace
 
-TEST_CASE("gradients and loss of a sliced step are the reference's within what float allows")
+TEST_CASE("slices: sliced step matches the reference")
 {
     for (int const slices : {3, 9}) {
         check_against_reference(small, gpt_model(small), slices);
@@ -28,7 +28,7 @@ TEST_CASE("gradients and loss of a sliced step are the reference's within what f
     }
 }
 
-TEST_CASE("on one grid of slices a step leaves the same bits: slice by slice or stage by stage, however cut, on any threads")
+TEST_CASE("slices: same bits for any order, cut and threads")
 {
     auto const step = random_step(small, 2);
     for (int const dropout : {0, 150}) {
@@ -44,7 +44,7 @@ TEST_CASE("on one grid of slices a step leaves the same bits: slice by slice or 
     }
 }
 
-TEST_CASE("a sliced backward in two halves, or recomputed, leaves the bits of a whole one")
+TEST_CASE("slices: split or recomputed backward: same bits")
 {
     auto const step = random_step(small, 2);
     for (auto const& model : {gpt_model(dropping(100)), fused(gpt_model(dropping(100)))}) {
@@ -57,7 +57,7 @@ TEST_CASE("a sliced backward in two halves, or recomputed, leaves the bits of a 
     }
 }
 
-TEST_CASE("slices draw the dropout of the whole: a sliced step is near the whole one, and far from one with another mask")
+TEST_CASE("slices: slices use the dropout of the whole")
 {
     auto const step = random_step(small, 2);
     auto const model = fused(gpt_model(dropping(200)));
@@ -80,7 +80,7 @@ TEST_CASE("slices draw the dropout of the whole: a sliced step is near the whole
     CHECK(std::fabs(mean_loss(other.loss) - mean_loss(one.loss)) > 1e-4);
 }
 
-TEST_CASE("a stage allocates for a slice what the library plans, and holds no more")
+TEST_CASE("slices: a stage holds for a slice what is planned")
 {
     microbatch_shape const shape{batch.sequences, batch.tokens, 3};
     auto const model = fused(gpt_model(small));
@@ -98,7 +98,7 @@ TEST_CASE("a stage allocates for a slice what the library plans, and holds no mo
     CHECK(peaks[1] == 3 * activation_bytes(std::span{model.layers}.last(2), shape));
 }
 
-TEST_CASE("a slice without those before it is refused")
+TEST_CASE("slices: a slice without those before it is refused")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);

@@ -38,7 +38,7 @@ std::vector<model_description> all_forms(gpt_shape shape)
 
 }  // namespace
 
-TEST_CASE("a split backward leaves the bits of a whole one: fused or not, tied or not, with dropout, however cut, on two threads")
+TEST_CASE("split_backward: split equals whole, bit for bit")
 {
     auto const step = random_step(small, 3);
     for (auto const& model : all_forms(small)) {
@@ -49,7 +49,7 @@ TEST_CASE("a split backward leaves the bits of a whole one: fused or not, tied o
     }
 }
 
-TEST_CASE("a split backward that stops inside a stage, or adds a single use, leaves the bits of a whole one")
+TEST_CASE("split_backward: partial split equals partial whole")
 {
     auto const step = random_step(small, 2);
     for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
@@ -63,7 +63,7 @@ TEST_CASE("a split backward that stops inside a stage, or adds a single use, lea
     }
 }
 
-TEST_CASE("a split backward keeps the gradient of a layer's output where a weight gradient reads it")
+TEST_CASE("split_backward: keeps the output gradient where needed")
 {
     auto const step = random_step(small, 2);
     for (bool const shared : {true, false}) {
@@ -74,7 +74,7 @@ TEST_CASE("a split backward keeps the gradient of a layer's output where a weigh
     }
 }
 
-TEST_CASE("a stage holds the bytes that are planned, however its backward is done")
+TEST_CASE("split_backward: memory is as planned for every mode")
 {
     for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
         std::vector const cuts{0, 2, 4};
@@ -94,7 +94,7 @@ TEST_CASE("a stage holds the bytes that are planned, however its backward is don
     }
 }
 
-TEST_CASE("what is evicted comes back only by being recomputed")
+TEST_CASE("split_backward: evicted activations need recomputation")
 {
     auto const model = fused(gpt_model(small));
     auto const info = state_of(model);
@@ -118,7 +118,7 @@ TEST_CASE("what is evicted comes back only by being recomputed")
     CHECK(std::equal(before.begin(), before.end(), output()));
 }
 
-TEST_CASE("a weight gradient without its input gradient is refused")
+TEST_CASE("split_backward: weight gradient needs its input gradient")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);

@@ -16,7 +16,7 @@
 using namespace rheo;
 using namespace stage_steps;
 
-TEST_CASE("gradients and loss of a stage are the reference's within what float allows, fused or not, tied or not")
+TEST_CASE("stage: matches the reference, fused or not, tied or not")
 {
     for (bool const tied : {true, false}) {
         auto shape = small;
@@ -29,7 +29,7 @@ TEST_CASE("gradients and loss of a stage are the reference's within what float a
     }
 }
 
-TEST_CASE("however the model is cut, a step leaves the same bits")
+TEST_CASE("stage: same bits for any cut")
 {
     for (int const dropout : {0, 150}) {
         auto shape = small;
@@ -45,7 +45,7 @@ TEST_CASE("however the model is cut, a step leaves the same bits")
     }
 }
 
-TEST_CASE("one, two or three threads leave the same bits, and so does doing it again")
+TEST_CASE("stage: same bits for any number of threads")
 {
     auto shape = small;
     shape.dropout_per_mille = 100;
@@ -59,7 +59,7 @@ TEST_CASE("one, two or three threads leave the same bits, and so does doing it a
     }
 }
 
-TEST_CASE("a microbatch done in part contributes to the layers from the top down to where it stopped, with the same bits")
+TEST_CASE("stage: a partial microbatch contributes top down")
 {
     auto const model = fused(gpt_model(small));
     auto const info = state_of(model);
@@ -81,7 +81,7 @@ TEST_CASE("a microbatch done in part contributes to the layers from the top down
     }
 }
 
-TEST_CASE("each use can be the only one that contributes, with the same bits")
+TEST_CASE("stage: any single use can contribute alone")
 {
     for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
         auto const step = random_step(small, 1);
@@ -98,7 +98,7 @@ TEST_CASE("each use can be the only one that contributes, with the same bits")
     }
 }
 
-TEST_CASE("gradients of microbatches add up exactly: a step is the sum of its parts")
+TEST_CASE("stage: a step is the exact sum of its microbatches")
 {
     auto const model = fused(gpt_model(small));
     auto const step = random_step(small, 2);
@@ -117,7 +117,7 @@ TEST_CASE("gradients of microbatches add up exactly: a step is the sum of its pa
     }
 }
 
-TEST_CASE("dropout acts in training and nowhere else")
+TEST_CASE("stage: dropout acts in training only")
 {
     auto with = small;
     with.dropout_per_mille = 200;
@@ -135,7 +135,7 @@ TEST_CASE("dropout acts in training and nowhere else")
     }
 }
 
-TEST_CASE("each microbatch and each operation draws its own dropout")
+TEST_CASE("stage: microbatches and operations draw own dropout")
 {
     auto with = small;
     with.dropout_per_mille = 200;
@@ -148,7 +148,7 @@ TEST_CASE("each microbatch and each operation draws its own dropout")
     CHECK(both - first != first);
 }
 
-TEST_CASE("two operations of a layer on one parameter are two uses, each with the gradient it would have alone")
+TEST_CASE("stage: two uses of a parameter have own gradients")
 {
     auto const step = random_step(small, 2);
     model_description const shared{{embedding_layer(small), two_products(true), classifier_layer(small)}};
@@ -164,7 +164,7 @@ TEST_CASE("two operations of a layer on one parameter are two uses, each with th
     CHECK_FALSE(actual.uses[2].sums == actual.uses[3].sums);
 }
 
-TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
+TEST_CASE("stage: reports its uses, message sizes and loss")
 {
     auto const model = gpt_model(small);
     auto const info = state_of(model);
@@ -189,7 +189,7 @@ TEST_CASE("a stage says what it holds: uses, sizes of its messages, the loss")
     }
 }
 
-TEST_CASE("a stage allocates for a microbatch what the library plans, to the byte, with and without a split backward")
+TEST_CASE("stage: allocates what is planned, to the byte")
 {
     for (auto const& model : {gpt_model(small), fused(gpt_model(small))}) {
         std::span const layers{model.layers};

@@ -11,7 +11,7 @@
 
 using namespace rheo;
 
-TEST_CASE("a cleared accumulator is one that was just made, at the scales of now")
+TEST_CASE("resident_state: cleared accumulators equal new ones")
 {
     auto const info = state_of(gpt_model({.vocabulary = 19, .context = 6, .width = 8, .heads = 2, .blocks = 1}));
     for (auto const& policy : {fp32, fp32_i32}) {

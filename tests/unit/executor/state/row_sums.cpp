@@ -23,7 +23,7 @@ void one_scale(resident_state& state) { std::fill(state.scales.begin(), state.sc
 
 }  // namespace
 
-TEST_CASE("row sums at one scale are the sums of 64 bits, however the work is cut, split and threaded")
+TEST_CASE("row_sums: equal scales match int64 for any work split")
 {
     for (auto const& model : {fused(gpt_model(small)), gpt_model(small), llama()}) {
         auto const layers = static_cast<int>(model.layers.size());
@@ -44,7 +44,7 @@ TEST_CASE("row sums at one scale are the sums of 64 bits, however the work is cu
     }
 }
 
-TEST_CASE("with scales from the attempt before, each gradient is within half a unit per contribution of its value in 64 bits")
+TEST_CASE("row_sums: error within half a unit per contribution")
 {
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());
@@ -72,7 +72,7 @@ TEST_CASE("with scales from the attempt before, each gradient is within half a u
     }
 }
 
-TEST_CASE("a contribution beyond a row's bound, or one that is not finite, is told by the use's verdict")
+TEST_CASE("row_sums: the verdict reports overflow and NaN")
 {
     auto const model = fused(gpt_model(small));
     auto const layers = static_cast<int>(model.layers.size());
@@ -86,7 +86,7 @@ TEST_CASE("a contribution beyond a row's bound, or one that is not finite, is to
     CHECK(std::any_of(sick.uses.begin(), sick.uses.end(), [](auto const& use) { return use.state.not_finite; }));
 }
 
-TEST_CASE("accumulators of rows take the bytes that the plan counts, and scales lie row by row")
+TEST_CASE("row_sums: bytes match the plan; scales by row")
 {
     auto const info = state_of(fused(gpt_model(small)));
     host_backend backend{1, fp32_i32};
@@ -125,7 +125,7 @@ TEST_CASE("accumulators of rows take the bytes that the plan counts, and scales 
     CHECK(state_parts(model, all, terms_of_ranks(batch, fp32, 1)).accumulators.count == 2 * (measured - 8 * rows_of_uses));
 }
 
-TEST_CASE("scales of the next step are each row's own; where nothing came they stay")
+TEST_CASE("row_sums: next scales are per row; empty rows keep")
 {
     auto const info = state_of(fused(gpt_model(small)));
     host_backend backend{1, fp32_i32};
@@ -141,7 +141,7 @@ TEST_CASE("scales of the next step are each row's own; where nothing came they s
     CHECK(std::equal(before.begin() + 2, before.end(), state.scales.begin() + 2));
 }
 
-TEST_CASE("accumulators of rows that moved are joined as if all had been added in one place")
+TEST_CASE("row_sums: moved accumulators join exactly")
 {
     auto const info = state_of(fused(gpt_model(small)));
     host_backend backend{1, fp32_i32};

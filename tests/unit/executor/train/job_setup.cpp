@@ -40,7 +40,7 @@ model_description gpt_of(gpt_shape s) { return {{embedding_layer(s), block_layer
 
 }  // namespace
 
-TEST_CASE("an operation that does not fit its weights or slots is refused with operation, parameter and shapes")
+TEST_CASE("job_setup: operation that does not fit is rejected")
 {
     CHECK(refusal_of(product({32, 8}, 32)) ==
           "the model cannot be run: layer 1: operation 0 (linear) uses parameter 'weight', which must be 32 x 32, but it is 32 x 8");
@@ -54,7 +54,7 @@ TEST_CASE("an operation that does not fit its weights or slots is refused with o
     CHECK(refusal_of(gpt_of(negative)) == "the model cannot be run: layer 0: slot 1 is -128 columns wide, but must be at least 1");
 }
 
-TEST_CASE("sequences longer than the table of positions are refused")
+TEST_CASE("job_setup: sequences beyond the positions are rejected")
 {
     CHECK(refusal_of(gpt_of(shape), 33) == "train.microbatch.tokens = 33 must be at most 32, the rows of 'wpe.weight' of the model's first layer");
 }

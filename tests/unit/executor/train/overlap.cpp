@@ -57,7 +57,7 @@ std::vector<use_result> steps_of_pairs(model_description const& model, std::vect
 
 }  // namespace
 
-TEST_CASE("a forward and a backward at once leave the bits of one after the other")
+TEST_CASE("overlap: overlapped pair gives the sequential bits")
 {
     auto shape = small;
     shape.dropout_per_mille = 100;

@@ -9,7 +9,7 @@
 
 using namespace rheo;
 
-TEST_CASE("a shell reads the words back")
+TEST_CASE("same_command: a shell reads the words back")
 {
     CHECK(shell_line({"mpirun", "-n", "4", "rheo", "train", "a b.toml"}) == "mpirun -n 4 rheo train 'a b.toml'");
     temporary_folder const folder;
@@ -23,7 +23,7 @@ TEST_CASE("a shell reads the words back")
     CHECK(folder.read("out") == expected);
 }
 
-TEST_CASE("the command of this process, with its folder; a launcher is put before it where there are several ranks")
+TEST_CASE("same_command: command, with its launcher for several ranks")
 {
     auto const one = same_command(1);
     CHECK(one.starts_with("cd /"));

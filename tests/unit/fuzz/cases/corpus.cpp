@@ -93,7 +93,7 @@ void try_changed(fuzz::reader const& reader, std::chrono::seconds time, int most
 
 }  // namespace
 
-TEST_CASE("each reader takes or refuses every input of its corpus")
+TEST_CASE("corpus: readers accept or reject each corpus input")
 {
     for (auto const& reader : fuzz::readers()) {
         auto const corpus = corpus_of(reader.name);
@@ -105,14 +105,14 @@ TEST_CASE("each reader takes or refuses every input of its corpus")
     }
 }
 
-TEST_CASE("each reader takes or refuses inputs that were changed")
+TEST_CASE("corpus: readers accept or reject mutated inputs")
 {
     for (auto const& reader : fuzz::readers()) {
         try_changed(reader, std::chrono::seconds{2}, 2000);
     }
 }
 
-TEST_CASE("the same for longer", "[.long]")
+TEST_CASE("corpus: the same for longer", "[.long]")
 {
     for (auto const& reader : fuzz::readers()) {
         try_changed(reader, std::chrono::seconds{60}, 10'000'000);

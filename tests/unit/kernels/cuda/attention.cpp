@@ -195,7 +195,7 @@ attention_reference reference(inputs<T> const& in, dropout const& drop)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda attention: agrees with the definition in double, whole and in slices", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda attention: matches double, whole and sliced", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : shapes) {
@@ -229,7 +229,7 @@ TEMPLATE_TEST_CASE("cuda attention: agrees with the definition in double, whole 
     }
 }
 
-TEMPLATE_TEST_CASE("cuda attention: a later token changes no earlier output, and no sequence another one's", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda attention: causal, and sequences are separate", "", float, bfloat16)
 {
     using T = TestType;
     for (shape const s : {shape{2, 80, 16, 1}, shape{2, 40, 30, 3}}) {
@@ -258,7 +258,7 @@ TEMPLATE_TEST_CASE("cuda attention: a later token changes no earlier output, and
     }
 }
 
-TEST_CASE("cuda attention: cuDNN's agrees with the definition in double, and with sums in one order is the same each time")
+TEST_CASE("cuda attention: cuDNN matches double, deterministic")
 {
     if (!cuda::has_cudnn()) {
         WARN("there is no cuDNN here, or no frontend when this was built");
@@ -285,7 +285,7 @@ TEST_CASE("cuda attention: cuDNN's agrees with the definition in double, and wit
     }
 }
 
-TEST_CASE("cuda attention: float does not care how its rows are aligned; what tensor cores do not take is taken without them")
+TEST_CASE("cuda attention: any alignment; fallback without tensor cores")
 {
     shape const s{1, 40, 32, 2};
     inputs<float> const in{s};
@@ -295,7 +295,7 @@ TEST_CASE("cuda attention: float does not care how its rows are aligned; what te
     CHECK(relative_error(single(computed(narrow, some_dropout(0.1), cuda::tensor_cores::of_warps, 1).gradient), r.gradient) < 3 * 0x1p-9);
 }
 
-TEST_CASE("cuda attention: what cannot be is refused with a sentence")
+TEST_CASE("cuda attention: invalid arguments are rejected")
 {
     using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(

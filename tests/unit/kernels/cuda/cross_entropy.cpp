@@ -73,7 +73,7 @@ outputs computed(inputs<T> const& in, std::size_t offset = 0)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda cross entropy: agrees with the definition in double; fused is forward and backward", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda cross entropy: matches double; fused equals both", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1}, shape{3, 7}, shape{5, 33}, shape{3, 1000}, shape{2, 20008}}) {
@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("cuda cross entropy: agrees with the definition in double; fu
     }
 }
 
-TEST_CASE("cuda cross entropy: a loss adds up, and one that is not finite is said and left out")
+TEST_CASE("cuda cross entropy: losses add up; NaN is flagged, left out")
 {
     inputs<float> in{{4, 600}};
     in.targets = {3, 5, ignored_target, 7};

@@ -22,7 +22,7 @@ dropout drop_of(shape const& s, bool active)
 
 }  // namespace
 
-TEST_CASE("token order: rows of a token stand side by side, in their own order")
+TEST_CASE("token order: rows of a token are adjacent, in order")
 {
     CHECK(order_of(int32s{3, 1, 3, 0, 1, 3}, 4) == token_order{.rows = {3, 1, 4, 0, 2, 5}, .first = {0, 1, 3, 6}, .tokens = {0, 1, 3}});
     CHECK(order_of({}, 4) == token_order{.rows = {}, .first = {0}, .tokens = {}});
@@ -74,7 +74,7 @@ TEMPLATE_TEST_CASE("cuda embedding: forward has the bits of the definition", "",
     }
 }
 
-TEMPLATE_TEST_CASE("cuda embedding: backward has the bits of the definition, in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda embedding: backward has the bits of the definition", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : shapes) {

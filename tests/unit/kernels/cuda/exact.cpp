@@ -40,7 +40,7 @@ std::vector<std::int64_t> integers(std::int64_t count, unsigned seed)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda exact accumulation: is the definition, flags and all, in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda exact: accumulation and flags match the definition", "", float, bfloat16)
 {
     using T = TestType;
     for (std::int64_t const n : {1, 2, 7, 1000, 9001, 9002}) {
@@ -71,7 +71,7 @@ TEMPLATE_TEST_CASE("cuda exact accumulation: is the definition, flags and all, i
     }
 }
 
-TEST_CASE("cuda exact sums: adding, converting and zeroing are the definition")
+TEST_CASE("cuda exact: add, convert and zero match the definition")
 {
     for (std::int64_t const n : {1, 2, 33, 9000}) {
         for (std::size_t const offset : {0U, 1U}) {

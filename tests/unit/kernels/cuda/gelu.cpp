@@ -55,7 +55,7 @@ outputs<T> computed(std::vector<T> const& values, std::vector<T> const& gradient
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda gelu: agrees with the definition in double, and errs no more than the definition itself", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda gelu: matches double as closely as the definition", "", float, bfloat16)
 {
     using T = TestType;
     for (std::int64_t const count : {1, 7, 33, 1000, 9000}) {

@@ -6,7 +6,7 @@
 using namespace rheo;
 using namespace laws;
 
-TEST_CASE("cuda initial values: have the bits of the host's, from any element on")
+TEST_CASE("cuda initialise: any range has the bits of the host")
 {
     tile_pool pool{1};
     for (auto const& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {0, 3000}, {1, 7}, {4711, 300}}) {

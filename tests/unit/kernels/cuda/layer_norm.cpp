@@ -130,7 +130,7 @@ weights weight(inputs<T> const& in, floats const& mean, floats const& rstd, bool
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda layer norm: agrees with the definition in double, and errs no more than the definition itself", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda layer norm: matches double like the definition", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1}, shape{3, 7}, shape{5, 33}, shape{2, 1000}, shape{9, 264}, shape{300, 40}, shape{1, 12288}}) {
@@ -181,7 +181,7 @@ TEMPLATE_TEST_CASE("cuda layer norm: agrees with the definition in double, and e
     }
 }
 
-TEMPLATE_TEST_CASE("cuda layer norm: the gradients of the weights are the columns' sums in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda layer norm: weight gradients are exact column sums", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1}, shape{3, 7}, shape{33, 130}, shape{257, 64}, shape{1300, 9}}) {
@@ -219,7 +219,7 @@ TEMPLATE_TEST_CASE("cuda layer norm: the gradients of the weights are the column
     }
 }
 
-TEMPLATE_TEST_CASE("cuda layer norm: a row's bits depend on nothing but the row", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda layer norm: bits of a row depend on the row only", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{9, 264}, shape{6, 1000}, shape{5, 31}}) {

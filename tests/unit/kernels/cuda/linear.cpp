@@ -67,7 +67,7 @@ struct reference {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda linear: agrees with the definition in double, each way round", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, bfloat16)
 {
     using T = TestType;
     cuda::products products;
@@ -140,7 +140,7 @@ TEMPLATE_TEST_CASE("cuda linear: agrees with the definition in double, each way 
     }
 }
 
-TEMPLATE_TEST_CASE("cuda linear: the gradient of the bias is the column's sum in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda linear: bias gradient is the exact column sum", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1, 1}, shape{3, 1, 7}, shape{300, 1, 130}, shape{1300, 1, 9}}) {
@@ -165,7 +165,7 @@ TEMPLATE_TEST_CASE("cuda linear: the gradient of the bias is the column's sum in
     }
 }
 
-TEMPLATE_TEST_CASE("cuda linear: the gradients of weight and bias in one pass have the bits of the two, in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda linear: fused weight and bias gradients: same bits", "", float, bfloat16)
 {
     using T = TestType;
     cuda::products by;
@@ -206,7 +206,7 @@ TEMPLATE_TEST_CASE("cuda linear: the gradients of weight and bias in one pass ha
     }
 }
 
-TEST_CASE("cuda linear: the gradient of a weight in 32 bits is that of the definition, to half a unit of its row")
+TEST_CASE("cuda linear: 32-bit weight gradient within half a unit")
 {
     cuda::products by;
     for (auto const& s : shapes) {
@@ -244,7 +244,7 @@ TEST_CASE("cuda linear: the gradient of a weight in 32 bits is that of the defin
     }
 }
 
-TEST_CASE("cuda linear: the table has a choice for each shape, and another takes it over")
+TEST_CASE("cuda linear: algorithm table covers shapes, transferable")
 {
     shape const s{3, 8, 16};
     inputs<bfloat16> const in{s};
@@ -269,7 +269,7 @@ TEST_CASE("cuda linear: the table has a choice for each shape, and another takes
     CHECK(second.table() == table);
 }
 
-TEST_CASE("cuda linear: what cannot be is refused with a sentence")
+TEST_CASE("cuda linear: invalid arguments are rejected")
 {
     using Catch::Matchers::ContainsSubstring;
     cuda::products by;

@@ -117,7 +117,7 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda norms: a backward in one launch has the bits of the two, in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda norms: fused backward has the bits of two launches", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : shapes) {
@@ -132,7 +132,7 @@ TEMPLATE_TEST_CASE("cuda norms: a backward in one launch has the bits of the two
     }
 }
 
-TEST_CASE("cuda norms: a backward in one launch leaves out sums that are null")
+TEST_CASE("cuda norms: fused backward skips null sums")
 {
     for (auto const which : norms) {
         for (wanted const sums : {wanted{false, true}, wanted{true, false}, wanted{false, false}}) {
@@ -142,7 +142,7 @@ TEST_CASE("cuda norms: a backward in one launch leaves out sums that are null")
     }
 }
 
-TEST_CASE("cuda norms: a backward in one launch is refused where it would write over what it reads, or has no room")
+TEST_CASE("cuda norms: fused backward rejects overlap, low storage")
 {
     using Catch::Matchers::ContainsSubstring;
     device_sums const sums{exact_buffer{8}};

@@ -46,7 +46,7 @@ std::vector<pack_piece> pieces_of(std::vector<box> const& boxes, std::int64_t st
 
 }  // namespace
 
-TEST_CASE("cuda pack: moves what the definition moves and nothing else, there and back")
+TEST_CASE("cuda pack: moves exactly the boxes, both ways")
 {
     constexpr std::int64_t stride = 4096;
     constexpr std::int64_t rows = 40;
@@ -85,7 +85,7 @@ TEST_CASE("cuda pack: moves what the definition moves and nothing else, there an
     }
 }
 
-TEST_CASE("pack: a piece whose rows overlap is refused, and one block is 16 KiB")
+TEST_CASE("pack: overlapping rows are rejected; 16 KiB blocks")
 {
     std::byte some{};
     pack_piece const piece{.from = &some, .to = &some, .rows = 2, .row_bytes = 100, .from_stride = 100, .to_stride = 99};

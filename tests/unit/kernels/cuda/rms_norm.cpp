@@ -121,7 +121,7 @@ exact_buffer weight(inputs<T> const& in, floats const& rstd, std::size_t offset 
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda rms norm: agrees with the definition in double, and errs no more than the definition itself", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda rms norm: matches double like the definition", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : shapes) {
@@ -159,7 +159,7 @@ TEMPLATE_TEST_CASE("cuda rms norm: agrees with the definition in double, and err
     }
 }
 
-TEMPLATE_TEST_CASE("cuda rms norm: the gradient of the weight is the column's sum in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda rms norm: weight gradient is the exact column sum", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1}, shape{3, 7}, shape{33, 130}, shape{257, 64}, shape{1300, 9}}) {
@@ -192,7 +192,7 @@ TEMPLATE_TEST_CASE("cuda rms norm: the gradient of the weight is the column's su
     }
 }
 
-TEMPLATE_TEST_CASE("cuda rms norm: a row's bits depend on nothing but the row", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda rms norm: bits of a row depend on the row only", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{9, 264}, shape{6, 1000}, shape{5, 31}}) {
@@ -208,7 +208,7 @@ TEMPLATE_TEST_CASE("cuda rms norm: a row's bits depend on nothing but the row", 
     }
 }
 
-TEST_CASE("cuda rms norm: contributions that are too large or not finite are flagged and left out")
+TEST_CASE("cuda rms norm: bad contributions are flagged, left out")
 {
     inputs<float> in{{2, 5}};
     in.x = floats(10, 1.0F);
@@ -218,7 +218,7 @@ TEST_CASE("cuda rms norm: contributions that are too large or not finite are fla
     CHECK(d.values() == floats{2, 0, 2, 3, 0});
 }
 
-TEST_CASE("cuda rms norm: a row that is too wide for registers is refused, and no rows are no work")
+TEST_CASE("cuda rms norm: too wide is rejected; no rows, no work")
 {
     CHECK_THROWS_WITH(cuda::rms_norm_forward<fp32>({}, {.rows = 1, .width = 16385, .input = nullptr, .gamma = nullptr, .output = nullptr, .rstd = nullptr}),
                       Catch::Matchers::ContainsSubstring("at most 16384 floats"));

@@ -29,7 +29,7 @@ rope_arguments<Policy> arguments(shape const& s, Table const* table, T const* in
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda rope: has the bits of the definition, forth and back, in place and beside", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda rope: has the bits of the definition, in place too", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : {shape{1, 1, 0, 2, 1, 2}, shape{2, 3, 0, 3, 1, 6}, shape{2, 3, 5, 4, 2, 64}, shape{3, 5, 0, 5, 1, 32}, shape{1, 2, 1, 40, 8, 128}}) {
@@ -57,7 +57,7 @@ TEMPLATE_TEST_CASE("cuda rope: has the bits of the definition, forth and back, i
     }
 }
 
-TEST_CASE("cuda rope: a head of odd width is refused in the words of the host")
+TEST_CASE("cuda rope: odd head width is rejected as on the host")
 {
     CHECK_THROWS_WITH(cuda::rope(device::queue(), arguments<fp32, float, float>({1, 1, 0, 1, 1, 3}, nullptr, nullptr, nullptr, false)),
                       Catch::Matchers::ContainsSubstring("the width of a head that is turned is even"));

@@ -95,7 +95,7 @@ gradients in_32_bits(shape s, std::vector<T> const& dy, std::size_t offset)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda row sums: gradients of parameters in 32 bits are those in 64 at the rows' scales, in every order", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda row sums: 32-bit gradients match 64-bit ones", "", float, bfloat16)
 {
     using T = TestType;
     for (auto const& s : shapes) {
@@ -135,7 +135,7 @@ TEMPLATE_TEST_CASE("cuda row sums: gradients of parameters in 32 bits are those 
     }
 }
 
-TEST_CASE("cuda row sums: rows that no token names stay as they were")
+TEST_CASE("cuda row sums: rows without tokens stay unchanged")
 {
     shape const s{3, 8};
     auto const found = in_32_bits<bfloat16>(s, output_gradient<bfloat16>(s, 0), 0);

@@ -9,7 +9,7 @@
 using namespace rheo;
 using namespace laws;
 
-TEST_CASE("cuda store: the bits of the definition, of any length and alignment, and nothing beside it")
+TEST_CASE("cuda store: has the bits of the definition, any alignment")
 {
     for (std::int64_t const count : {1, 7, 8, 9, 255, 4096, 4097}) {
         for (std::size_t const offset : {0U, 1U}) {

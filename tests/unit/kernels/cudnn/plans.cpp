@@ -27,7 +27,7 @@ constexpr attention_shape shapes[] = {{16, 1024, 12, 12, 64}, {1, 4096, 32, 32, 
 
 }  // namespace
 
-TEST_CASE("attention by cuDNN: there are plans for what models have, with sums in one order and in any")
+TEST_CASE("cudnn plans: exist for the shapes of models")
 {
     for (auto const order : {order_of_sums::fixed, order_of_sums::any}) {
         cuda::cudnn_attention attention{order, h200};
@@ -41,7 +41,7 @@ TEST_CASE("attention by cuDNN: there are plans for what models have, with sums i
     }
 }
 
-TEST_CASE("attention by cuDNN: one order of sums wants a partial sum for each block of keys")
+TEST_CASE("cudnn plans: ordered sums need partial sums per key block")
 {
     attention_shape const s{1, 4096, 32, 32, 128};
     auto const fixed = cuda::cudnn_attention{order_of_sums::fixed, h200}.choose(s);
@@ -52,7 +52,7 @@ TEST_CASE("attention by cuDNN: one order of sums wants a partial sum for each bl
     WARN("workspace of the backward of 1 x 4096 tokens, 32 heads of 128: " << (fixed >> 20) << " MiB in one order, " << (any >> 20) << " MiB in any");
 }
 
-TEST_CASE("attention by cuDNN: what it does not take is refused with a sentence")
+TEST_CASE("cudnn plans: unsupported arguments are rejected")
 {
     using Catch::Matchers::ContainsSubstring;
     cuda::cudnn_attention attention{order_of_sums::fixed, h200};

@@ -226,7 +226,7 @@ bool writes_in_every_order(Kernel kernel, std::vector<unsigned> const& expected)
 
 }  // namespace
 
-TEST_CASE("emulated device: barriers, shuffles, votes and reductions do what they say, in every order")
+TEST_CASE("emulated: barriers, shuffles, votes, reductions work")
 {
     CHECK(same_in_every_order(mirror<true>));
     CHECK(result_of(mirror<true>, 0)[threads] == 195);
@@ -250,7 +250,7 @@ TEST_CASE("emulated device: a barrier that is missing shows")
     CHECK_FALSE(same_in_every_order(two_rounds<false>));
 }
 
-TEST_CASE("emulated device: asynchronous copies are there when they were waited for, and a wait or a barrier that is missing shows")
+TEST_CASE("emulated: async copies arrive; missing waits show")
 {
     std::vector<unsigned> expected;
     for (unsigned t = 0; t < threads; ++t) {
@@ -269,9 +269,9 @@ TEST_CASE("emulated device: asynchronous copies are there when they were waited 
     CHECK_THROWS_WITH(begin_copy(to, values + 1, true), ContainsSubstring("multiples of 16 bytes"));
 }
 
-TEST_CASE("emulated device: a block that depends on another one shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }
+TEST_CASE("emulated: dependence between blocks shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }
 
-TEST_CASE("emulated device: threads that cannot meet are said in a sentence")
+TEST_CASE("emulated: threads that cannot meet are reported")
 {
     CHECK_THROWS_WITH(result_of(lane_missing, 0), ContainsSubstring("thread 0 of block (0, 0, 0) waits at a shuffle in emulated.cpp:") &&
                                                       ContainsSubstring("for thread 5, which has ended"));
@@ -284,7 +284,7 @@ TEST_CASE("emulated device: threads that cannot meet are said in a sentence")
     CHECK(same_in_every_order(mirror<true>));  // the next launch finds everything in order
 }
 
-TEST_CASE("emulated device: a launch beyond the limits is an error with call, sentence and place")
+TEST_CASE("emulated: launch beyond limits is an error with place")
 {
     unsigned out = 0;
     CHECK_THROWS_WITH(launch({}, {.grid = 1, .block = 1025}, mirror<true>, &out),

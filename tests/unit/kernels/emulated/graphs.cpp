@@ -58,7 +58,7 @@ cudaGraph_t captured(Work const& work)
 
 }  // namespace
 
-TEST_CASE("a captured graph is done at each launch and not before, at once or late")
+TEST_CASE("graphs: captured work runs at each launch, not before")
 {
     for (bool const late : {false, true}) {
         emulated::set_late(late);
@@ -92,7 +92,7 @@ TEST_CASE("a captured graph is done at each launch and not before, at once or la
     }
 }
 
-TEST_CASE("what CUDA forbids during a capture fails, and the capture with it")
+TEST_CASE("graphs: forbidden calls fail and end the capture")
 {
     numbers here{1};
     numbers there{2};
@@ -122,7 +122,7 @@ TEST_CASE("what CUDA forbids during a capture fails, and the capture with it")
     cudaGetLastError();
 }
 
-TEST_CASE("the processor touches the device's own memory", "[.touch]")
+TEST_CASE("graphs: the processor touches the device's own memory", "[.touch]")
 {
     numbers const here{1};
     REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);

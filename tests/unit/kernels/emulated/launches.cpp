@@ -345,7 +345,7 @@ void run_backward(op const& o, memory<T>& m)
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("kernels of a layer: as many launches as the compiler says, for each operation", "", float, bfloat16)
+TEMPLATE_TEST_CASE("launches: kernels per operation equal the static count", "", float, bfloat16)
 {
     memory<TestType> m;
     auto const launched = [](auto f) {

@@ -180,7 +180,7 @@ bool multiplies_in_groups()
 
 }  // namespace
 
-TEST_CASE("emulated device: a product of tiles is that of plain loops, and what lies beyond a matrix counts as zero")
+TEST_CASE("emulated: tile products match loops, padded with zero")
 {
     for (auto const& [rows, columns] : {std::pair{16, 64}, std::pair{13, 40}}) {
         auto const left = whole_numbers(static_cast<std::size_t>(rows * columns), 3);
@@ -212,7 +212,7 @@ TEST_CASE("emulated device: a product of tiles is that of plain loops, and what 
     }
 }
 
-TEST_CASE("emulated device: products of a warpgroup are those of plain loops, and what is missing before or after them shows")
+TEST_CASE("emulated: warpgroup products match; missing fences show")
 {
     CHECK(multiplies_in_groups<left_out::nothing>());
     CHECK_FALSE(multiplies_in_groups<left_out::wait_for_copies>());

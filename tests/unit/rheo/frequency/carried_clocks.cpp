@@ -26,7 +26,7 @@ static_assert(holds());
 
 }  // namespace
 
-TEST_CASE("of any row, a carried clock is one of the plan's, and the highest of its kind there")
+TEST_CASE("carried_clocks: a carried clock is the highest of its kind")
 {
     unsigned state = 7;
     auto const below = [&](unsigned limit) { return state = state * 1664525u + 1013904223u, static_cast<int>((state >> 16) % limit); };
@@ -57,7 +57,7 @@ TEST_CASE("of any row, a carried clock is one of the plan's, and the highest of 
     }
 }
 
-TEST_CASE("clocks that are not those of the row are refused")
+TEST_CASE("carried_clocks: clocks of another row are rejected")
 {
     CHECK_THROWS(highest_clocks(step, array_view{clocks}.first(4), 4));
     CHECK_THROWS(highest_clocks(array_view{step}.first(4), clocks, 4));

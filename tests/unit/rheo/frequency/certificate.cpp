@@ -38,7 +38,7 @@ std::int64_t least_cost(activity_network const& p, int time)
 
 }  // namespace
 
-TEST_CASE("no flow proves a plan that cannot be, or that is not of least cost")
+TEST_CASE("certificate: wrong or costlier plans have no proof")
 {
     auto const p = two_in_a_row();
     std::vector<int> proved(9, 0);

@@ -48,7 +48,7 @@ static_assert(two_by_two.digest != program_digest(one_f_one_b::program({.ranks =
 
 }  // namespace
 
-TEST_CASE("the written header is the one that this test includes")
+TEST_CASE("clock_plan: written header equals the included one")
 {
     auto const m = small_plan(milliseconds(18.0));
     std::ifstream file{std::string{RHEO_SOURCE_DIR} + "/tests/unit/rheo/frequency/emitted_plan.hpp"};
@@ -56,7 +56,7 @@ TEST_CASE("the written header is the one that this test includes")
     CHECK(to_header(one_f_one_b::program({.ranks = 2, .microbatches = 2}), m.f, m.plan) == there);
 }
 
-TEST_CASE("the picture holds the three points and a box per computation")
+TEST_CASE("clock_plan: picture has all points and computations")
 {
     auto const m = small_plan(milliseconds(20.0));
     auto const picture = to_svg(m.f, m.plan);

@@ -42,7 +42,7 @@ static_assert(hull_curve({{{3.0}, {1.0}, {10.0}}, {{2.0}, {2.0}, {9.0}}, {{1.0},
 static_assert(hull_curve({{{2.0}, {1.0}, {10.0}}, {{1.0}, {2.0}, {12.0}}}, watts{1.0}, seconds{1.0}).slopes.empty());
 static_assert(hull_curve({{{2.0}, {1.0}, {10.0}}, {{1.0}, {2.0}, {12.0}}}, watts{3.0}, seconds{1.0}).slopes.size() == 1);
 
-TEST_CASE("the hull is convex, lies under all options and touches its corners")
+TEST_CASE("cost_curve: hull is convex, below and touching options")
 {
     std::mt19937 draw{14};
     for (int round = 0; round < 300; ++round) {
@@ -63,7 +63,7 @@ TEST_CASE("the hull is convex, lies under all options and touches its corners")
     }
 }
 
-TEST_CASE("the exponential fit finds the exponential it was given")
+TEST_CASE("cost_curve: exponential fit finds the exact exponential")
 {
     std::mt19937 draw{15};
     for (int round = 0; round < 50; ++round) {
@@ -82,7 +82,7 @@ TEST_CASE("the exponential fit finds the exponential it was given")
     }
 }
 
-TEST_CASE("no exponential of another rate fits better")
+TEST_CASE("cost_curve: no other exponential rate fits better")
 {
     std::mt19937 draw{16};
     for (int round = 0; round < 30; ++round) {
@@ -98,7 +98,7 @@ TEST_CASE("no exponential of another rate fits better")
     }
 }
 
-TEST_CASE("the published curve has a breakpoint at every tick, and buckets keep their dearest option")
+TEST_CASE("cost_curve: published curve has a breakpoint per tick")
 {
     std::vector<clock_option> const options{{{1400.0}, {0.0500}, {24.0}}, {{1300.0}, {0.0503}, {23.0}}, {{1200.0}, {0.0521}, {21.0}},
                                             {{1100.0}, {0.0547}, {19.5}}, {{1000.0}, {0.0581}, {19.0}}, {{900.0}, {0.0620}, {19.4}}};

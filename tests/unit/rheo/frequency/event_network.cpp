@@ -55,7 +55,7 @@ void compare(program const& p, std::mt19937& draw)
 
 }  // namespace
 
-TEST_CASE("network and timeline end together, under every transport")
+TEST_CASE("event_network: agrees with the timeline for any transport")
 {
     std::mt19937 draw{11};
     for (int round = 0; round < 200; ++round) {
@@ -66,7 +66,7 @@ TEST_CASE("network and timeline end together, under every transport")
     }
 }
 
-TEST_CASE("reductions are arcs from their last post to their await")
+TEST_CASE("event_network: reductions go from last post to await")
 {
     auto const at_end = [](int stage) {
         return std::vector<instruction>{{instruction_kind::forward, 0, 0},
@@ -81,7 +81,7 @@ TEST_CASE("reductions are arcs from their last post to their await")
     CHECK(end_of(made.network, quick) == 8'000'000);
 }
 
-TEST_CASE("a program that hangs has no network, and an empty one ends at once")
+TEST_CASE("event_network: none for hanging programs; empty one is 0")
 {
     auto const hangs = lower_lazily(one_f_one_b::program({.ranks = 2, .microbatches = 4}));
     CHECK_FALSE(make_event_network<rendezvous>(array_view{&hangs, 1}));

@@ -34,7 +34,7 @@ std::vector<std::int32_t> some_plan(std::mt19937& draw, activity_network const& 
 
 }  // namespace
 
-TEST_CASE("a plan has a flow exactly when it is of least cost, and the flow proves it")
+TEST_CASE("flow_from_plan: least cost exactly when a flow exists")
 {
     std::mt19937 draw{21};
     int best = 0;
@@ -57,7 +57,7 @@ TEST_CASE("a plan has a flow exactly when it is of least cost, and the flow prov
     CHECK(worse > 100);
 }
 
-TEST_CASE("a flow of at most the waiting power proves the time of least energy, and no earlier one")
+TEST_CASE("flow_from_plan: waiting power bounds the flow at the optimum")
 {
     std::mt19937 draw{22};
     for (int round = 0; round < 60; ++round) {

@@ -36,7 +36,7 @@ std::int64_t total(frontier const& f, ticks time) { return plan_at(f, time).cost
 
 }  // namespace
 
-TEST_CASE("every tick has a plan that keeps its times, costs what the curve says, and is proved")
+TEST_CASE("frontier: every tick has a proved plan at its cost")
 {
     std::mt19937 draw{12};
     for (int round = 0; round < 60; ++round) {
@@ -60,7 +60,7 @@ TEST_CASE("every tick has a plan that keeps its times, costs what the curve says
     }
 }
 
-TEST_CASE("a certificate that was tampered with proves nothing")
+TEST_CASE("frontier: a changed certificate proves nothing")
 {
     auto const f = small_frontier();
     auto const time = f.vertices[f.vertices.size() / 2].time;
@@ -85,7 +85,7 @@ TEST_CASE("a certificate that was tampered with proves nothing")
     CHECK((weak ? weak.cost == weak.bound : weak.bound < weak.cost));  // any flow bounds; only the right one proves
 }
 
-TEST_CASE("the frontier begins at the time of least total energy")
+TEST_CASE("frontier: begins at the time of least energy")
 {
     std::mt19937 draw{13};
     for (int round = 0; round < 60; ++round) {
@@ -103,7 +103,7 @@ TEST_CASE("the frontier begins at the time of least total energy")
     }
 }
 
-TEST_CASE("a straggler's answer is the plan at the earlier of its time and T*")
+TEST_CASE("frontier: a straggler uses the earlier of its time and T*")
 {
     auto const f = small_frontier();
     CHECK(at(f, milliseconds(18.0)).plan.time == ticks{18});
@@ -113,7 +113,7 @@ TEST_CASE("a straggler's answer is the plan at the earlier of its time and T*")
     CHECK_THROWS_WITH(plan_at(f, ticks{1}), "no plan is faster than the fastest one");
 }
 
-TEST_CASE("pipelines that work together run at the pace of the longest")
+TEST_CASE("frontier: pipelines run at the pace of the longest")
 {
     std::vector<frontier> both;
     for (int microbatches : {2, 3}) {

@@ -170,7 +170,7 @@ static_assert([] {
 
 }  // namespace
 
-TEST_CASE("the curve is the least cost of all plans, at every tick")
+TEST_CASE("parametric_flow: curve is the least cost at every tick")
 {
     std::mt19937 draw{8};
     int points = 0;
@@ -192,7 +192,7 @@ TEST_CASE("the curve is the least cost of all plans, at every tick")
     CHECK(points > 1000);
 }
 
-TEST_CASE("each slope is a minimum cut of the critical arcs with their lower bounds")
+TEST_CASE("parametric_flow: slopes are minimum cuts")
 {
     std::mt19937 draw{9};
     int cuts = 0;
@@ -209,7 +209,7 @@ TEST_CASE("each slope is a minimum cut of the critical arcs with their lower bou
     CHECK(cuts > 300);
 }
 
-TEST_CASE("slopes rise from vertex to vertex and the same input gives the same plans")
+TEST_CASE("parametric_flow: slopes rise; results are deterministic")
 {
     std::mt19937 draw{10};
     for (int round = 0; round < 40; ++round) {
@@ -228,7 +228,7 @@ TEST_CASE("slopes rise from vertex to vertex and the same input gives the same p
     }
 }
 
-TEST_CASE("a network that takes longer than ticks can count is refused")
+TEST_CASE("parametric_flow: too many ticks are rejected")
 {
     auto p = two_in_a_row();
     p.curves[0].times = {ticks{1}, ticks{2}, ticks{2'000'000'000}};

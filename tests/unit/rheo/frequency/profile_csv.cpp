@@ -16,7 +16,7 @@ std::string error(std::string const& text) { return parse_profile(text, "p.csv")
 
 }  // namespace
 
-TEST_CASE("a profile is read back as it was written, marks and ranks included")
+TEST_CASE("profile_csv: round-trips with marks and ranks")
 {
     auto const read = parse_profile(to_csv(small_profile()), "p.csv");
     REQUIRE(read.error.empty());
@@ -35,13 +35,13 @@ TEST_CASE("a profile is read back as it was written, marks and ranks included")
     CHECK(options_of(again.what, rank_id{0}, stage_id{0}, instruction_kind::forward).size() == 2);
 }
 
-TEST_CASE("carriage returns, empty lines, further columns and ascending clocks are no mistakes")
+TEST_CASE("profile_csv: tolerates line ends, columns, order")
 {
     CHECK(error("energy,time,frequency,instruction,stage,host\r\n1,0.003,900,forward,0,a\r\n\r\n2,0.002,1400,forward,0,b\r\n").empty());
     CHECK(error(header + sound + "0,send_activation,0,0.001,0").find("send_activation") == std::string::npos);
 }
 
-TEST_CASE("options come fastest first, a rank's own before those of all")
+TEST_CASE("profile_csv: fastest first, own rows before shared")
 {
     auto measured = small_profile();
     auto own = measured.rows[0];
@@ -56,7 +56,7 @@ TEST_CASE("options come fastest first, a rank's own before those of all")
     CHECK(options_of(measured, rank_id{0}, stage_id{7}, instruction_kind::forward).empty());
 }
 
-TEST_CASE("one row may say what a device draws while it waits: it is no computation, and what is wanted comes before it")
+TEST_CASE("profile_csv: waiting power is one row, not a computation")
 {
     auto const read = parse_profile(header + sound + "0,blocking,0,0.5,41.82\n", "p.csv");
     REQUIRE(read);
@@ -73,7 +73,7 @@ TEST_CASE("one row may say what a device draws while it waits: it is no computat
     }
 }
 
-TEST_CASE("each mistake in a profile is one sentence with file and line")
+TEST_CASE("profile_csv: each mistake names file and line")
 {
     CHECK(error("") == "p.csv, line 1: the file is empty; the first line of a profile is stage,instruction,frequency,time,energy");
     CHECK(error("stage,instruction,frequency,time\n") ==
@@ -101,7 +101,7 @@ TEST_CASE("each mistake in a profile is one sentence with file and line")
     CHECK(error("throttled," + header + "yes,0,forward,1400,0.002,1\n") == "p.csv, line 2: throttled is 'yes', but it is 0 or 1");
 }
 
-TEST_CASE("a file of a million rows is refused while it is read")
+TEST_CASE("profile_csv: a million rows are rejected while reading")
 {
     std::string text = header;
     for (int stage = 0; stage < 30'000; ++stage) {

@@ -70,7 +70,7 @@ comparison compare(program const& p, profile const& measured, int stride)
 
 }  // namespace
 
-TEST_CASE("the published frontier is met row by row")
+TEST_CASE("published: the published frontier is met row by row")
 {
     auto const text = shared_file("profile.csv");
     auto const expected = shared_file("mb12_frontier.csv");
@@ -100,7 +100,7 @@ TEST_CASE("the published frontier is met row by row")
     CHECK(time == f.vertices.back().time);
 }
 
-TEST_CASE("at real clocks the hull never takes more energy than the published method at the same time")
+TEST_CASE("published: the hull beats the published rounding")
 {
     auto const text = shared_file("profile.csv");
     if (!text) {
@@ -119,7 +119,7 @@ TEST_CASE("at real clocks the hull never takes more energy than the published me
     }
 }
 
-TEST_CASE("what is saved at no loss of time, and when somebody else is late by a fifth")
+TEST_CASE("published: savings alone and beside a straggler")
 {
     auto const text = shared_file("profile.csv");
     if (!text) {
@@ -152,7 +152,7 @@ TEST_CASE("what is saved at no loss of time, and when somebody else is late by a
     }
 }
 
-TEST_CASE("the published method saves as published: 15.2 % at its fastest and a quarter beside a straggler, by its own account")
+TEST_CASE("published: reproduces the published savings")
 {
     auto const text = shared_file("profile.csv");
     if (!text) {
@@ -175,7 +175,7 @@ TEST_CASE("the published method saves as published: 15.2 % at its fastest and a 
     CHECK(saved(1.2) == Approx(0.2489).margin(5e-5));
 }
 
-TEST_CASE("every 25th vertex of the real frontier is proved")
+TEST_CASE("published: every 25th vertex of the real frontier is proved")
 {
     auto const text = shared_file("profile.csv");
     if (!text) {

@@ -92,7 +92,7 @@ std::int64_t total_of(prepared const& p, clocked_plan const& plan) { return plan
 
 }  // namespace
 
-TEST_CASE("over 2400 deadlines of made-up profiles a longer one never takes more energy, and the bound is below it")
+TEST_CASE("real_frontier: longer deadlines never need more energy")
 {
     std::mt19937 draw{31};
     int deadlines = 0;
@@ -128,7 +128,7 @@ TEST_CASE("over 2400 deadlines of made-up profiles a longer one never takes more
     CHECK(deadlines == 2400);
 }
 
-TEST_CASE("the rounding of no other fit takes less energy than that of the hull by the same deadline")
+TEST_CASE("real_frontier: no other fit rounds better")
 {
     std::mt19937 draw{32};
     int compared = 0;
@@ -175,7 +175,7 @@ TEST_CASE("the rounding of no other fit takes less energy than that of the hull 
     CHECK(compared > 1000);
 }
 
-TEST_CASE("on programs small enough to enumerate real clocks are the optimum, and the bound is below it")
+TEST_CASE("real_frontier: optimal where enumeration is possible")
 {
     std::mt19937 draw{33};
     for (int k = 0; k < 60; ++k) {
@@ -200,7 +200,7 @@ TEST_CASE("on programs small enough to enumerate real clocks are the optimum, an
     }
 }
 
-TEST_CASE("beyond what can be enumerated the gap to the optimum is less than half that of plain rounding")
+TEST_CASE("real_frontier: gap is under half that of plain rounding")
 {
     std::mt19937 draw{34};
     double plain_gap = 0.0;

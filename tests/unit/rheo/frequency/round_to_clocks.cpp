@@ -76,7 +76,7 @@ std::int64_t best_choice(prepared const& p, std::int64_t deadline)
 
 }  // namespace
 
-TEST_CASE("real clocks keep the deadline and lie between the relaxation and the highest clocks")
+TEST_CASE("round_to_clocks: keeps the deadline above the relaxation")
 {
     std::mt19937 draw{17};
     for (int round = 0; round < 40; ++round) {
@@ -103,7 +103,7 @@ TEST_CASE("real clocks keep the deadline and lie between the relaxation and the 
     }
 }
 
-TEST_CASE("on small programs real clocks are the best of all choices")
+TEST_CASE("round_to_clocks: optimal on small programs")
 {
     std::mt19937 draw{18};
     for (int round = 0; round < 12; ++round) {
@@ -120,7 +120,7 @@ TEST_CASE("on small programs real clocks are the best of all choices")
     }
 }
 
-TEST_CASE("a deadline that only the fastest clocks meet is met, one below it is refused")
+TEST_CASE("round_to_clocks: the earliest deadline takes fastest clocks")
 {
     auto const p = prepare(one_f_one_b::program({.ranks = 2, .microbatches = 2}), small_profile(), milliseconds(0.7));
     REQUIRE(fastest_time(p.curve) > milliseconds(18.0));  // ticks are rounded up
@@ -131,7 +131,7 @@ TEST_CASE("a deadline that only the fastest clocks meet is met, one below it is 
           "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer");
 }
 
-TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repaired there, not given up")
+TEST_CASE("round_to_clocks: a coarse unit only costs time")
 {
     auto const program = one_f_one_b::program({.ranks = 2, .microbatches = 8});
     auto const fine = prepare(program, small_profile());
@@ -145,7 +145,7 @@ TEST_CASE("a coarse unit costs nothing but time at the fast end: plans are repai
     CHECK(in_joules(real.plan.cost - wanted.plan.cost).count <= 0.02 * wanted.plan.computing.count);
 }
 
-TEST_CASE("what the profile lacks is said, and ranks can have profiles of their own")
+TEST_CASE("round_to_clocks: missing rows are named; ranks may differ")
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 2}));
     CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).error == "the profile has nothing for 2F0 on rank 2");
@@ -163,7 +163,7 @@ TEST_CASE("what the profile lacks is said, and ranks can have profiles of their 
     CHECK(own.what.curves.size() == 4);
 }
 
-TEST_CASE("two clocks inside an operation reach the relaxation")
+TEST_CASE("round_to_clocks: two clocks per operation meet the bound")
 {
     std::mt19937 draw{19};
     for (int round = 0; round < 20; ++round) {

@@ -10,7 +10,7 @@
 
 using namespace frontier_tests;
 
-TEST_CASE("halves add up to the whole, and what was measured in halves stays")
+TEST_CASE("split_backward: halves add up; measured halves stay")
 {
     auto measured = small_profile();
     measured.rows[3].throttled = true;  // the first backward
@@ -35,7 +35,7 @@ TEST_CASE("halves add up to the whole, and what was measured in halves stays")
     CHECK_THROWS_WITH(with_split_backwards(measured, 1.0), "the share of the input's gradient in a backward lies between 0 and 1");
 }
 
-TEST_CASE("schedules that split the backward have frontiers; without halves the profile is asked for them")
+TEST_CASE("split_backward: split schedules need measured halves")
 {
     for (auto const name : {"zb-h1", "zb-h2"}) {
         CAPTURE(name);

@@ -52,7 +52,7 @@ steady_state steady(any_schedule const& schedule, int ranks, int period, int to 
 
 }  // namespace
 
-TEST_CASE("what is proved of a continued curve is what solving gives, vertex by vertex")
+TEST_CASE("steady_state: proved vertices equal solved ones")
 {
     std::map<std::string, int> proved;
     for (auto const name : {"1f1b", "gpipe", "eager-1f1b", "zb-h1"}) {
@@ -90,7 +90,7 @@ TEST_CASE("what is proved of a continued curve is what solving gives, vertex by 
     CHECK(proved["zb-h1"] > 0);
 }
 
-TEST_CASE("between vertices and beyond the slowest the plan is the least one as well, and real clocks follow from it")
+TEST_CASE("steady_state: plans between vertices are optimal too")
 {
     auto const schedule = *parse_schedule("1f1b").schedule;
     auto const s = steady(schedule, 3, 1);
@@ -115,7 +115,7 @@ TEST_CASE("between vertices and beyond the slowest the plan is the least one as 
     }
 }
 
-TEST_CASE("what is not steady, or not like the shorter program, is said instead of claimed")
+TEST_CASE("steady_state: unsteady programs are reported")
 {
     auto const schedule = *parse_schedule("1f1b").schedule;
     CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).error ==

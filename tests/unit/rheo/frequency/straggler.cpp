@@ -58,7 +58,7 @@ static_assert([] {
 
 }  // namespace
 
-TEST_CASE("a slow rank that is gone is forgotten, one that tells nothing stays as it was")
+TEST_CASE("straggler: forgets lost ranks, keeps silent ones")
 {
     stragglers all;
     changes_over({1.4, 1.4}, all);

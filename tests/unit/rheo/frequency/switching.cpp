@@ -57,7 +57,7 @@ double end_of(event_network const& network, clocked_plan const& plan, seconds la
 
 }  // namespace
 
-TEST_CASE("with changes that take time the deadline is kept, and saving gets harder the longer they take")
+TEST_CASE("switching: slow switches keep the deadline")
 {
     for (int ranks : {2, 3, 4}) {
         auto const p = prepare(ranks, 6);
@@ -81,7 +81,7 @@ TEST_CASE("with changes that take time the deadline is kept, and saving gets har
     }
 }
 
-TEST_CASE("with a rule, too, a longer deadline never takes more energy")
+TEST_CASE("switching: longer deadlines never need more energy")
 {
     for (int ranks : {2, 3}) {
         auto const p = prepare(ranks, 6);
@@ -103,7 +103,7 @@ TEST_CASE("with a rule, too, a longer deadline never takes more energy")
     }
 }
 
-TEST_CASE("clocks are kept for the dwell time")
+TEST_CASE("switching: clocks are kept for the dwell time")
 {
     auto const p = prepare(3, 8);
     auto const deadline = fastest_time(p.curve) * 1.2;
@@ -126,7 +126,7 @@ TEST_CASE("clocks are kept for the dwell time")
     }
 }
 
-TEST_CASE("no rule, no difference; a dwell longer than the iteration leaves one clock per rank")
+TEST_CASE("switching: no rule changes nothing; long dwell: one clock")
 {
     auto const p = prepare(2, 4);
     auto const deadline = fastest_time(p.curve) * 1.3;

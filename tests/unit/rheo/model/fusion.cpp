@@ -72,7 +72,7 @@ static_assert(fused(strangers()) == strangers());
 
 }  // namespace
 
-TEST_CASE("a block and a classifier before and after fusion")
+TEST_CASE("fusion: a block and a classifier before and after fusion")
 {
     CHECK(drawn(block) == "0:layer_norm 1:linear 2:attention 3:linear 4:residual_add 5:layer_norm 6:linear 7:gelu 8:linear 9:residual_add");
     CHECK(drawn(fused(block)) == "0:layer_norm 1:linear 2:attention 3:linear 4:residual_norm 6:linear_gelu 8:linear 9:residual_add");
@@ -80,7 +80,7 @@ TEST_CASE("a block and a classifier before and after fusion")
     CHECK(drawn(fused(last)) == "0:layer_norm 1:unembed 2:loss_gradient");
 }
 
-TEST_CASE("a fused operation writes what both parts wrote and takes the parameters of the part that has them")
+TEST_CASE("fusion: fused operation has both outputs and parameters")
 {
     auto const f = fused(block);
     CHECK(f.ops[4].z == std::array{block.ops[4].z[0], block.ops[5].z[0]});

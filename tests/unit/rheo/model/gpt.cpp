@@ -68,7 +68,7 @@ static_assert(decays_and_begins_as_published(embedding_layer(small)) && decays_a
 
 }  // namespace
 
-TEST_CASE("projections into the residual stream begin smaller the deeper the model is")
+TEST_CASE("gpt: residual projections start smaller when deep")
 {
     for (int const blocks : {1, 2, 12, 48}) {
         auto shape = small;
@@ -84,7 +84,7 @@ TEST_CASE("projections into the residual stream begin smaller the deeper the mod
     }
 }
 
-TEST_CASE("the tensors of GPT-2 124M have Hugging Face's names and shapes, each once")
+TEST_CASE("gpt: GPT-2 124M has Hugging Face's names and shapes")
 {
     auto const state = state_of(gpt_model(gpt2_124m));
     std::set<std::string> names;

@@ -40,7 +40,7 @@ static_assert([] {
 
 }  // namespace
 
-TEST_CASE("a parameter's name is its layer's prefix with the ordinal, then its own")
+TEST_CASE("layer: parameter names have prefix and ordinal")
 {
     auto layer = mine::describe();
     CHECK(full_name(layer, layer.parameters[0]) == "mine.0.scale");

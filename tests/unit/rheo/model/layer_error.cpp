@@ -38,7 +38,7 @@ std::string of_block(Change const& change)
 
 }  // namespace
 
-TEST_CASE("widths, heads and dropout of an operation")
+TEST_CASE("layer_error: widths, heads and dropout of an operation")
 {
     CHECK(of_block([](auto& l) { l.ops[1].in_width = 0; }) == "operation 1 (linear) is 0 -> 72 wide: both must be at least 1");
     CHECK(of_block([](auto& l) { l.ops[2].heads = 0; }) == "operation 2 (attention) has 0 heads and 0 of keys and values, which must divide them");
@@ -53,7 +53,7 @@ TEST_CASE("widths, heads and dropout of an operation")
     CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[8].in_width = 60; }) == "operation 8 (swiglu) must take 80 columns to give 40, not 60");
 }
 
-TEST_CASE("slots that are read and written")
+TEST_CASE("layer_error: slots that are read and written")
 {
     CHECK(of_block([](auto& l) { l.slot_widths[2] = 8; }) == "operation 1 (linear) writes slot 2, which must be 72 columns wide, but it is 8");
     CHECK(of_block([](auto& l) { l.ops[3].x[0] = 2; }) == "operation 3 (linear) reads slot 2, which must be 24 columns wide, but it is 72");
@@ -71,7 +71,7 @@ TEST_CASE("slots that are read and written")
     CHECK(of_block([](auto& l) { l.ops = {}; }) == "a layer needs an operation, and slot 0 for what it takes");
 }
 
-TEST_CASE("parameters that are used")
+TEST_CASE("layer_error: parameters that are used")
 {
     CHECK(of_block([](auto& l) { l.parameters[2].shape = {24, 8}; }) ==
           "operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 24 x 72, but it is 24 x 8");
@@ -89,7 +89,7 @@ TEST_CASE("parameters that are used")
           "operation 1 (unembed) uses parameter 'wte.weight', which must be 64 x 24, but it is 24 x 64");
 }
 
-TEST_CASE("tokens, the loss, and ids")
+TEST_CASE("layer_error: tokens, the loss, and ids")
 {
     CHECK(fault(embedding_layer(shape), [](auto& l) {
               l.in_width = 24;
@@ -102,7 +102,7 @@ TEST_CASE("tokens, the loss, and ids")
           "operation 4 (residual_add) must have a greater id than the one before it: add_op numbers them, and random numbers are keyed by them");
 }
 
-TEST_CASE("a gradient that would be missing or written over")
+TEST_CASE("layer_error: missing or overwritten gradients are found")
 {
     auto const tail = [](op_kind kind, int from, int to) {
         return op{.kind = kind, .x = {from, no_slot}, .z = {to, no_slot}, .in_width = 24, .out_width = 24};
@@ -162,7 +162,7 @@ TEST_CASE("a gradient that would be missing or written over")
     CHECK(error_of(last).view() == "operation 0 (attention) writes slot 1, where the loss leaves its gradient, but the backward needs what was there");
 }
 
-TEST_CASE("whatever number of a layer's operations is changed, the layer is refused or as sound as before")
+TEST_CASE("layer_error: any changed field is rejected or harmless")
 {
     int refused = 0;
     for (auto const& sound : {block_layer(shape), fused(block_layer(shape)), llama_block_layer(llama), classifier_layer(shape)}) {

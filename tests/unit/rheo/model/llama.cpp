@@ -65,7 +65,7 @@ static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced),
 
 }  // namespace
 
-TEST_CASE("the tensors of a Llama have their names and shapes, each once, and no bias")
+TEST_CASE("llama: tensors have names and shapes, and no bias")
 {
     auto const state = state_of(llama_model(llama32_1b));
     auto const shape_of = [&](std::string const& name) {
@@ -87,7 +87,7 @@ TEST_CASE("the tensors of a Llama have their names and shapes, each once, and no
     }
 }
 
-TEST_CASE("a Llama of an impossible shape is refused")
+TEST_CASE("llama: a Llama of an impossible shape is refused")
 {
     for (llama_shape const bad : {llama_shape{.heads = 3}, llama_shape{.width = 60, .heads = 4}, llama_shape{.kv_heads = 3}, llama_shape{.kv_heads = 0},
                                   llama_shape{.mlp_width = 0}, llama_shape{.rope_base = 0}}) {

@@ -44,7 +44,7 @@ static_assert(check(of({embedding_layer(small), classifier_layer(small)})) == mo
 
 }  // namespace
 
-TEST_CASE("a fault is a sentence with its culprits")
+TEST_CASE("model: a fault is a sentence with its culprits")
 {
     CHECK(to_string(model_error{}).empty());
     CHECK(to_string(check({})) == "a model needs at least one layer");
@@ -55,7 +55,7 @@ TEST_CASE("a fault is a sentence with its culprits")
     CHECK(to_string(check(of({embedding_layer(small), classifier_layer(small), block_layer(small)}))) == "layer 1 ends in the loss but is not the last one");
 }
 
-TEST_CASE("a layer that does not fit, and a loss that knows fewer tokens, are faults of the model")
+TEST_CASE("model: misfit layers and small losses are errors")
 {
     auto wrong = of({embedding_layer(small), block_layer(small), classifier_layer(small)});
     wrong.layers[1].parameters[2].shape.columns = 8;
@@ -67,7 +67,7 @@ TEST_CASE("a layer that does not fit, and a loss that knows fewer tokens, are fa
     CHECK(check(of({embedding_layer(fewer), classifier_layer(small)})) == model_error{});
 }
 
-TEST_CASE("a GPT of any shape is a model, or is refused with a sentence")
+TEST_CASE("model: any GPT shape is a model or rejected")
 {
     for (int const blocks : {0, 1, 5}) {
         for (bool const tied : {true, false}) {

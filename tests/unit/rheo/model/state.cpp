@@ -50,7 +50,7 @@ void check_references(collection const& state)
 
 }  // namespace
 
-TEST_CASE("tensors and uses refer to each other; the loss comes last and is no parameter")
+TEST_CASE("state: tensors and uses match; the loss is last")
 {
     for (int const blocks : {0, 1, 3}) {
         for (bool const tied : {true, false}) {
@@ -70,7 +70,7 @@ TEST_CASE("tensors and uses refer to each other; the loss comes last and is no p
     }
 }
 
-TEST_CASE("a tied table is one tensor with two layers and two uses; an untied one is two tensors")
+TEST_CASE("state: tied table: one tensor, two uses")
 {
     auto const tied = state_of(gpt_model(variant(true, 2)));
     CHECK(tied.tensors[0].name == "wte.weight");
@@ -81,7 +81,7 @@ TEST_CASE("a tied table is one tensor with two layers and two uses; an untied on
     CHECK(std::any_of(untied.tensors.begin(), untied.tensors.end(), [](auto const& t) { return t.name == "lm_head.weight"; }));
 }
 
-TEST_CASE("who holds a span of layers holds every tensor of them and no other")
+TEST_CASE("state: span holders hold exactly its tensors")
 {
     auto const state = state_of(gpt_model(variant(true, 2)));
     for (int first = 0; first <= 4; ++first) {
@@ -97,14 +97,14 @@ TEST_CASE("who holds a span of layers holds every tensor of them and no other")
     }
 }
 
-TEST_CASE("the same name with two shapes is refused")
+TEST_CASE("state: the same name with two shapes is refused")
 {
     auto model = gpt_model(variant(true, 1));
     model.layers.back().parameters[2].shape.rows = 17;
     CHECK_THROWS_WITH(state_of(model), Catch::Matchers::ContainsSubstring("different shapes"));
 }
 
-TEST_CASE("two operations of one layer on the same parameter are two uses of one tensor that is held once")
+TEST_CASE("state: two uses in a layer share one tensor")
 {
     layer_description layer{.name = "twice", .prefix = "", .in_width = 8, .out_width = 8};
     auto const x = add_slot(layer, 8);

@@ -54,7 +54,7 @@ void check_all_pairs(std::vector<layer_description> const& layers)
 
 }  // namespace
 
-TEST_CASE("two parameters are one when their full names are")
+TEST_CASE("tied: two parameters are one when their full names are")
 {
     check_all_pairs(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 12, .tied = true}).layers);
     check_all_pairs(llama_model({.blocks = 3}).layers);

@@ -65,7 +65,7 @@ static_assert(devices_at(9) == std::vector<int>{1, 1});
 
 }  // namespace
 
-TEST_CASE("the split is that of the exhaustive search, for all devices, stages and ties")
+TEST_CASE("estimate_split: equals exhaustive search with ties")
 {
     std::mt19937 draw{21};
     int refused = 0;
@@ -109,7 +109,7 @@ TEST_CASE("the split is that of the exhaustive search, for all devices, stages a
     CHECK(shared > 50);
 }
 
-TEST_CASE("with one device per node it is the optimum for one device per stage")
+TEST_CASE("estimate_split: one device per node: the simple optimum")
 {
     std::vector<layer_profile> layers;
     std::vector<seconds> times;

@@ -69,7 +69,7 @@ std::string replaced(std::string const& what, std::string const& by)
 
 }  // namespace
 
-TEST_CASE("a profile reads as it was written")
+TEST_CASE("layer_profile: a profile reads as it was written")
 {
     auto const read = parse_layer_profile(good, "p.csv");
     REQUIRE(read);
@@ -85,7 +85,7 @@ TEST_CASE("a profile reads as it was written")
     CHECK(times_of(read.layers) == std::vector<seconds>{{0.001 + 0.002}, {0.0015 + 0.003}});
 }
 
-TEST_CASE("any text is refused with a sentence, or reads the same again when it is written")
+TEST_CASE("layer_profile: any text round-trips or is rejected")
 {
     std::mt19937 draw{8};
     std::string const pieces[] = {",", "\n", "1e999", "-1", "0", "nan", "9223372036854775808", "all_reduce_3", "\r"};
@@ -112,7 +112,7 @@ TEST_CASE("any text is refused with a sentence, or reads the same again when it 
     CHECK(read > 100);
 }
 
-TEST_CASE("a bad profile is refused with file, line and what was expected")
+TEST_CASE("layer_profile: errors name file, line, expectation")
 {
     std::string const form = "; a profile of layers has layer,forward,backward,parameters,activations,boundary and then all_reduce_2, all_reduce_3, ...";
     CHECK(refusal("") == "p.csv, line 1: column 1 is not 'layer'" + form);

@@ -78,7 +78,7 @@ std::vector<layer_id> best_of_all(std::vector<std::int64_t> const& costs, int st
 
 }  // namespace
 
-TEST_CASE("optimal cuts are those of the exhaustive search")
+TEST_CASE("optimal: optimal cuts are those of the exhaustive search")
 {
     std::mt19937 draw{1};
     for (int round = 0; round < 400; ++round) {
@@ -95,7 +95,7 @@ TEST_CASE("optimal cuts are those of the exhaustive search")
     }
 }
 
-TEST_CASE("optimal cuts under a memory limit are those of the exhaustive search")
+TEST_CASE("optimal: optimal under a memory limit")
 {
     std::mt19937 draw{2};
     int refused = 0;
@@ -123,7 +123,7 @@ TEST_CASE("optimal cuts under a memory limit are those of the exhaustive search"
     CHECK(changed > 50);
 }
 
-TEST_CASE("all numbers of stages from one table")
+TEST_CASE("optimal: all numbers of stages from one table")
 {
     std::vector<seconds> times;
     for (int l = 0; l < 24; ++l) {
@@ -138,7 +138,7 @@ TEST_CASE("all numbers of stages from one table")
     CHECK(all[24].empty());
 }
 
-TEST_CASE("what is no model is refused")
+TEST_CASE("optimal: what is no model is refused")
 {
     std::vector<std::int64_t> const none;
     std::vector<std::int64_t> const negative{1, -1};

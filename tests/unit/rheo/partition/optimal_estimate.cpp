@@ -94,7 +94,7 @@ std::vector<layer_id> best_of_all(std::vector<std::int64_t> const& costs, int st
 
 }  // namespace
 
-TEST_CASE("the estimate is exact for equal stages, and a single stage works all microbatches off")
+TEST_CASE("optimal_estimate: exact for equal stages and one stage")
 {
     for (int stages = 1; stages <= 9; ++stages) {
         for (int microbatches = 1; microbatches <= 20; ++microbatches) {
@@ -105,7 +105,7 @@ TEST_CASE("the estimate is exact for equal stages, and a single stage works all 
     CHECK(pipeline_estimate(std::vector<std::int64_t>{9}, 5) == 45);
 }
 
-TEST_CASE("the estimate's optimum is that of the exhaustive search, ties included")
+TEST_CASE("optimal_estimate: equals exhaustive search with ties")
 {
     std::mt19937 draw{7};
     for (int round = 0; round < 700; ++round) {
@@ -124,7 +124,7 @@ TEST_CASE("the estimate's optimum is that of the exhaustive search, ties include
     }
 }
 
-TEST_CASE("all numbers of stages from the same tables")
+TEST_CASE("optimal_estimate: all numbers of stages from the same tables")
 {
     std::vector<seconds> times;
     for (int l = 0; l < 24; ++l) {
@@ -139,7 +139,7 @@ TEST_CASE("all numbers of stages from the same tables")
     CHECK(all[24].empty());
 }
 
-TEST_CASE("an estimate needs stages and microbatches")
+TEST_CASE("optimal_estimate: an estimate needs stages and microbatches")
 {
     CHECK_THROWS_AS(pipeline_estimate({}, 1), precondition_error);
     CHECK_THROWS_AS(estimate_optimal_cuts(even, 2, 0), precondition_error);

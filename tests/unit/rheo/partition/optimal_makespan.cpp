@@ -150,7 +150,7 @@ problem random_problem(std::mt19937& draw, any_schedule schedule, int most_devic
 
 }  // namespace
 
-TEST_CASE("the makespan's optimum is that of the exhaustive search, for every family of schedules")
+TEST_CASE("optimal_makespan: equals exhaustive search, each family")
 {
     std::mt19937 draw{11};
     int refused = 0;
@@ -181,7 +181,7 @@ TEST_CASE("the makespan's optimum is that of the exhaustive search, for every fa
     CHECK(shared > 50);
 }
 
-TEST_CASE("when the effort is used up, the best found comes with a bound that holds")
+TEST_CASE("optimal_makespan: exhausted effort gives a valid bound")
 {
     std::mt19937 draw{12};
     int open = 0;
@@ -201,7 +201,7 @@ TEST_CASE("when the effort is used up, the best found comes with a bound that ho
     CHECK(open > 10);
 }
 
-TEST_CASE("sliced microbatches are planned, too, and the makespan is the schedule's")
+TEST_CASE("optimal_makespan: slices use the schedule's makespan")
 {
     std::vector<layer_profile> const layers(6, {nanoseconds(200), nanoseconds(400), {}, {}, {}, {}});
     auto const found = optimal_makespan(make_stage_prices(layers, no_link), {.schedule = seq1f1b{}, .nodes = 3, .microbatches = 4});
@@ -211,7 +211,7 @@ TEST_CASE("sliced microbatches are planned, too, and the makespan is the schedul
     CHECK(in_whole_nanoseconds(found.makespan) == in_whole_nanoseconds(makespan(p, even_costs(p, full))));
 }
 
-TEST_CASE("what cannot be cut says why")
+TEST_CASE("optimal_makespan: what cannot be cut says why")
 {
     auto const prices = prices_of({{1, 2}, {1, 2}, {1, 2}});
     CHECK(one_each(prices, 4, 8).error == "there are more stages than layers");

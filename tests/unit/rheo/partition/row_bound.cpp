@@ -46,7 +46,7 @@ std::int64_t worst_row(program const& p, std::vector<detail::stage_times> const&
 
 }  // namespace
 
-TEST_CASE("no row's bound is above the makespan, and where stages are equal it is the makespan")
+TEST_CASE("row_bound: below the makespan; equal for even stages")
 {
     std::mt19937 draw{31};
     int met = 0;

@@ -33,7 +33,7 @@ static_assert(holds(gpipe{}, 1, 30 + 5 * 3, 30 + 5 * 4));
 
 }  // namespace
 
-TEST_CASE("the microbatches that fit are the largest number up to which all do")
+TEST_CASE("split_memory: largest number of microbatches that fits")
 {
     std::mt19937 draw{9};
     int limited = 0;

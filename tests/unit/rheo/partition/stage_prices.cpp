@@ -49,7 +49,7 @@ static_assert(with_parts_in_common().memory(last_two, 1, two_moments) == bytes{4
 
 }  // namespace
 
-TEST_CASE("prices need layers, devices, and what sharing takes")
+TEST_CASE("stage_prices: needs layers, devices, sharing costs")
 {
     std::vector<layer_profile> const alone{{seconds{1}, seconds{1}, {}, {}, {}, {}}};
     modelled_link const link{seconds{0}, {1e9}};

@@ -44,7 +44,7 @@ static_assert(missing_in_order() == 1 and missing_arranged() == 0);
 
 }  // namespace
 
-TEST_CASE("exchanges never make it worse, keep what is good, and mostly reach what the best permutation does")
+TEST_CASE("arranged_by_nodes: swaps never worsen, mostly reach optimum")
 {
     std::mt19937 draw{41};
     int helped = 0;
@@ -90,7 +90,7 @@ TEST_CASE("exchanges never make it worse, keep what is good, and mostly reach wh
     CHECK(missed <= helped / 10);
 }
 
-TEST_CASE("pipelines of whole nodes stay as they are, and no pipelines are none")
+TEST_CASE("arranged_by_nodes: whole-node pipelines stay as they are")
 {
     auto const whole = in_order({2, 4}, 8);
     CHECK(arranged_by_nodes(whole, 2, 2) == whole);

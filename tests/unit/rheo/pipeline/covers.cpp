@@ -43,7 +43,7 @@ int most_pipelines(std::vector<int> const& sizes, int total)
 
 }  // namespace
 
-TEST_CASE("coverage is what some choice of templates can do")
+TEST_CASE("covers: coverage is what some choice of templates can do")
 {
     for (unsigned set = 1; set < 128; ++set) {  // every set of sizes 2 .. 8, with and without holes
         std::vector<int> sizes;
@@ -62,7 +62,7 @@ TEST_CASE("coverage is what some choice of templates can do")
     }
 }
 
-TEST_CASE("sizes n0 .. N - f n0 cover everything up to N")
+TEST_CASE("covers: sizes n0 .. N - f n0 cover everything up to N")
 {
     for (int n0 = 1; n0 <= 6; ++n0) {
         for (int f = 0; f <= 4; ++f) {
@@ -75,7 +75,7 @@ TEST_CASE("sizes n0 .. N - f n0 cover everything up to N")
     }
 }
 
-TEST_CASE("without an upper bound 1 + ceil((n0 - 1) / (f + 1)) sizes are necessary and sufficient")
+TEST_CASE("covers: 1 + ceil((n0 - 1) / (f + 1)) sizes suffice")
 {
     for (int n0 = 1; n0 <= 7; ++n0) {
         for (int f = 0; f <= 4; ++f) {
@@ -90,7 +90,7 @@ TEST_CASE("without an upper bound 1 + ceil((n0 - 1) / (f + 1)) sizes are necessa
     }
 }
 
-TEST_CASE("a model of few layers caps the largest size, and each number of ranks is judged by itself")
+TEST_CASE("covers: few layers cap sizes; each count is checked")
 {
     for (int n0 = 1; n0 <= 4; ++n0) {
         for (int cap = n0; cap <= 6; ++cap) {
@@ -113,7 +113,7 @@ TEST_CASE("a model of few layers caps the largest size, and each number of ranks
     CHECK_THROWS_AS(largest_size(5, 3, 1), precondition_error);
 }
 
-TEST_CASE("the verdict at run time says the same")
+TEST_CASE("covers: the verdict at run time says the same")
 {
     std::vector<seconds> const times(3, seconds{1});
     auto const planned = plan_templates(times, {2, 9});

@@ -52,7 +52,7 @@ static_assert(holders_of(make({0, 2, 7}, {0, 1, 1, 0}), std::vector{layer_id{0}}
 
 }  // namespace
 
-TEST_CASE("an instance of any family's form has its placement again, and a layer as many holders as there are copies of the model")
+TEST_CASE("instance: placement and holders per family form")
 {
     for (auto const name : schedule_names()) {
         auto const family = *parse_schedule(name).schedule;
@@ -98,7 +98,7 @@ TEST_CASE("an instance of any family's form has its placement again, and a layer
     }
 }
 
-TEST_CASE("the listed order of any form is complete, whatever the work, and lowers without a hang")
+TEST_CASE("instance: listed order is complete and never hangs")
 {
     for (auto const name : schedule_names()) {
         auto const family = *parse_schedule(name).schedule;

@@ -70,7 +70,7 @@ std::optional<std::tuple<std::int64_t, int, std::vector<int>>> best_of_all(templ
 
 }  // namespace
 
-TEST_CASE("an instantiation is the best of all multisets of sizes")
+TEST_CASE("instantiate: best of all multisets of sizes")
 {
     std::mt19937 draw{4};
     int idle = 0;
@@ -102,7 +102,7 @@ TEST_CASE("an instantiation is the best of all multisets of sizes")
     CHECK(full > 50);
 }
 
-TEST_CASE("f + 1 pipelines whenever they fit, no spare whenever the templates cover the ranks")
+TEST_CASE("instantiate: f + 1 pipelines if possible, no spare")
 {
     std::vector<seconds> const times(40, milliseconds(1));
     for (int smallest = 1; smallest <= 5; ++smallest) {
@@ -119,7 +119,7 @@ TEST_CASE("f + 1 pipelines whenever they fit, no spare whenever the templates co
     }
 }
 
-TEST_CASE("256 ranks, sizes 8 .. 232: no enumeration")
+TEST_CASE("instantiate: 256 ranks, sizes 8 .. 232: no enumeration")
 {
     std::vector<seconds> times;
     for (int l = 0; l < 240; ++l) {
@@ -132,7 +132,7 @@ TEST_CASE("256 ranks, sizes 8 .. 232: no enumeration")
     CHECK(std::accumulate(answer.sizes.begin(), answer.sizes.end(), answer.spares) == 256);
 }
 
-TEST_CASE("what cannot be planned says why")
+TEST_CASE("instantiate: what cannot be planned says why")
 {
     auto const ready = plan_templates(layers, {2, 4});
     auto const answer = instantiate(ready, {.ranks = 1, .failures = 1, .microbatches = 8});

@@ -34,7 +34,7 @@ static_assert(planned_by_the_compiler());
 
 }  // namespace
 
-TEST_CASE("a template's cost is its makespan at the microbatches asked for, and grows by its slowest stage")
+TEST_CASE("makespan_templates: cost is the makespan, steady growth")
 {
     auto const layers = profile_of(gpt_model(tiny), {1, 8}, machine);
     auto const prices = make_stage_prices(layers, {seconds{0.0}, {1e18}});
@@ -56,7 +56,7 @@ TEST_CASE("a template's cost is its makespan at the microbatches asked for, and 
     CHECK(chosen.spares == 0);
 }
 
-TEST_CASE("memory: templates that do not fit say so, and each says how many microbatches fit")
+TEST_CASE("makespan_templates: memory limits the microbatches")
 {
     auto const roomy = planned(1, 3, gibibytes(1), gpipe{});
     for (auto const& one : roomy) {
@@ -75,7 +75,7 @@ TEST_CASE("memory: templates that do not fit say so, and each says how many micr
     CHECK(planned(3, 3, enough, one_f_one_b{})[0].most_microbatches == 8);  // three in flight at most
 }
 
-TEST_CASE("memory: what does not fit may fit when activations are recomputed, with as many microbatches as that leaves room for")
+TEST_CASE("makespan_templates: recomputation makes templates fit")
 {
     auto const layers = profile_of(gpt_model(tiny), {1, 8}, machine);
     auto const prices = make_stage_prices(layers, machine.between_nodes);
@@ -122,7 +122,7 @@ TEST_CASE("memory: what does not fit may fit when activations are recomputed, wi
     CHECK(refused.split.error == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
 }
 
-TEST_CASE("stages of several devices are planned and priced, and left out of what ranks run")
+TEST_CASE("makespan_templates: multi-device stages are priced only")
 {
     auto on = machine;
     on.devices_per_node = 4;

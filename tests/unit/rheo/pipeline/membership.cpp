@@ -34,7 +34,7 @@ struct small_cluster {
 
 }  // namespace
 
-TEST_CASE("a loss takes a spare when one waits, and something is done again")
+TEST_CASE("membership: a loss takes a spare and redoes work")
 {
     small_cluster of;
     of.wait(4);
@@ -49,7 +49,7 @@ TEST_CASE("a loss takes a spare when one waits, and something is done again")
     CHECK(decision.copies.empty());
 }
 
-TEST_CASE("a drain computes nothing again, and the rank that leaves has no place")
+TEST_CASE("membership: a drain recomputes nothing")
 {
     small_cluster of;
     of.wait(4);
@@ -62,7 +62,7 @@ TEST_CASE("a drain computes nothing again, and the rank that leaves has no place
     }
 }
 
-TEST_CASE("a rank that waits is taken in at a boundary when that helps, and waits on when it does not")
+TEST_CASE("membership: a spare joins when that helps")
 {
     small_cluster of;
     of.wait(4);
@@ -77,7 +77,7 @@ TEST_CASE("a rank that waits is taken in at a boundary when that helps, and wait
     CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
 }
 
-TEST_CASE("ranks that are kept waiting are taken in for f + 1 pipelines, and for a shorter step only beyond their number")
+TEST_CASE("membership: reserved spares join only for f + 1")
 {
     small_cluster of;
     of.reserved_spares = 1;
@@ -96,7 +96,7 @@ TEST_CASE("ranks that are kept waiting are taken in for f + 1 pipelines, and for
     CHECK(of.decide().next.pipelines.front().stages.front() == std::vector{rank_id{4}});
 }
 
-TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and copies what one node holds")
+TEST_CASE("membership: below f + 1: continue, warn, copy")
 {
     small_cluster of;
     of.lose(1);
@@ -110,7 +110,7 @@ TEST_CASE("below f + 1 pipelines the job goes on, says what it cannot lose, and 
     CHECK(decision.message.find(" would lose state until its copies are made") != std::string::npos);
 }
 
-TEST_CASE("everyone finds the same plan, in whatever order it hears of the members, and its digest shows a change")
+TEST_CASE("membership: all find the same plan and digest")
 {
     small_cluster of;
     of.wait(4);
@@ -127,7 +127,7 @@ TEST_CASE("everyone finds the same plan, in whatever order it hears of the membe
     CHECK(digest(other.decide()) != digest(decision));
 }
 
-TEST_CASE("too few ranks for a pipeline: a checkpoint and exit code 75")
+TEST_CASE("membership: too few ranks: checkpoint, exit code 75")
 {
     small_cluster of;
     of.lose(1);
@@ -138,7 +138,7 @@ TEST_CASE("too few ranks for a pipeline: a checkpoint and exit code 75")
     CHECK(decision.message == "1 rank is too few: the smallest pipeline template takes 2; the job writes a checkpoint and ends with exit code 75");
 }
 
-TEST_CASE("single devices of a node, and whole nodes")
+TEST_CASE("membership: single devices of a node, and whole nodes")
 {
     // Four nodes of two devices, a pipeline on each two nodes; templates are counted in devices.
     small_cluster of;

@@ -97,7 +97,7 @@ std::int64_t fewest_bytes(std::vector<rank_holdings> const& survivors, template_
 
 }  // namespace
 
-TEST_CASE("by name: pipelines 2, 2, 4 with f = 2 lose both nodes of a 2")
+TEST_CASE("recompose: 2, 2, 4 with f = 2 lose both nodes of a 2")
 {
     auto const model = make_job(8);
     auto const ready = plan_templates(model.times, {2, 4});
@@ -108,7 +108,7 @@ TEST_CASE("by name: pipelines 2, 2, 4 with f = 2 lose both nodes of a 2")
     CHECK(answer.shares == std::vector<int>{4, 4, 4});
 }
 
-TEST_CASE("by name: five pipelines of 3 with f = 3, three of them lose a node")
+TEST_CASE("recompose: five of 3 with f = 3 lose three nodes")
 {
     auto const model = make_job(8);
     auto const ready = plan_templates(model.times, {3, 6});
@@ -119,7 +119,7 @@ TEST_CASE("by name: five pipelines of 3 with f = 3, three of them lose a node")
     CHECK(answer.moved.count == 2 * (1005 + 1006 + 1007) + 5000);  // a first and a middle stage become last ones; the first has the tied tensor
 }
 
-TEST_CASE("no case of 10,963 ends with fewer than f + 1 pipelines")
+TEST_CASE("recompose: 10,963 cases end with f + 1 pipelines")
 {
     auto const model = make_job(18);
     int cases = 0;
@@ -136,7 +136,7 @@ TEST_CASE("no case of 10,963 ends with fewer than f + 1 pipelines")
     CHECK(spares == 0);  // sizes n0 .. N - f n0 cover every number of nodes that is left
 }
 
-TEST_CASE("the bytes moved are the fewest of all sizes and placings")
+TEST_CASE("recompose: fewest bytes over all sizes and places")
 {
     std::mt19937 draw{5};
     for (int round = 0; round < 250; ++round) {
@@ -167,7 +167,7 @@ TEST_CASE("the bytes moved are the fewest of all sizes and placings")
     }
 }
 
-TEST_CASE("without a loss nothing moves, and a first plan goes through the ranks in order")
+TEST_CASE("recompose: no loss moves nothing; ranks in order")
 {
     auto const model = make_job(9);
     auto const ready = plan_templates(model.times, {2, 6});
@@ -186,7 +186,7 @@ TEST_CASE("without a loss nothing moves, and a first plan goes through the ranks
     CHECK(again.moved == bytes{0});
 }
 
-TEST_CASE("fewer pipelines than wished are said, too few ranks are refused")
+TEST_CASE("recompose: too few pipelines or ranks are reported")
 {
     auto const model = make_job(6);
     auto const ready = plan_templates(model.times, {2, 2});

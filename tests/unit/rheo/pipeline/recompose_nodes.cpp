@@ -32,7 +32,7 @@ rank_holdings random_holder(std::mt19937& draw, int rank, int layers)
 
 }  // namespace
 
-TEST_CASE("nodes of one device are ranks")
+TEST_CASE("recompose_nodes: nodes of one device are ranks")
 {
     std::mt19937 draw{31};
     for (int round = 0; round < 200; ++round) {
@@ -53,7 +53,7 @@ TEST_CASE("nodes of one device are ranks")
     }
 }
 
-TEST_CASE("the bytes are the fewest of all placings of nodes and of the devices in them")
+TEST_CASE("recompose_nodes: fewest bytes over all placements")
 {
     std::mt19937 draw{32};
     for (int round = 0; round < 60; ++round) {
@@ -84,7 +84,7 @@ TEST_CASE("the bytes are the fewest of all placings of nodes and of the devices 
     }
 }
 
-TEST_CASE("f + 1 pipelines of whole nodes survive any f nodes; a node that lost a device waits")
+TEST_CASE("recompose_nodes: f nodes can be lost; rest of a node waits")
 {
     std::mt19937 draw{33};
     auto const model = make_job(12);
@@ -114,7 +114,7 @@ TEST_CASE("f + 1 pipelines of whole nodes survive any f nodes; a node that lost 
     }
 }
 
-TEST_CASE("what whole nodes cannot do says why, and a decision takes them where single devices would share a node")
+TEST_CASE("recompose_nodes: impossible: the reason, or devices")
 {
     auto const model = make_job(8);
     std::vector<rank_holdings> ranks;

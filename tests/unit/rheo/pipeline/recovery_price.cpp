@@ -140,7 +140,7 @@ bool held_a_place(cluster const& of, rank_id rank)
 
 }  // namespace
 
-TEST_CASE("the price of a choice: bytes over the link, the step again, and what a longer step loses until the next loss")
+TEST_CASE("recovery_price: bytes, redone step and longer steps")
 {
     loss_model const losses{.mtbf = seconds{1000}, .copy_rate = {1e6}};
     recovery_price const price{time_to_next_loss(losses, 10), losses.copy_rate, seconds{2}, true};
@@ -157,7 +157,7 @@ TEST_CASE("the price of a choice: bytes over the link, the step again, and what 
     CHECK(price.longest_step_below(seconds{0.1}, bytes{}, 5'000'000'000) == 2'000'000'000);  // nothing is shorter
 }
 
-TEST_CASE("after losses on random small clusters, what is chosen is the cheapest of all choices that keep f + 1 pipelines")
+TEST_CASE("recovery_price: cheapest of all choices is taken")
 {
     std::mt19937 draw{31};
     int as_they_were = 0;
@@ -239,7 +239,7 @@ TEST_CASE("after losses on random small clusters, what is chosen is the cheapest
     CHECK(impossible > 20);
 }
 
-TEST_CASE("the longer ranks last, the shorter the step that is chosen, and the more bytes are moved for it")
+TEST_CASE("recovery_price: reliable ranks: shorter steps, more bytes")
 {
     std::mt19937 draw{5};
     int changed = 0;

@@ -59,7 +59,7 @@ static_assert(borrowed_by_the_compiler() == std::vector<std::size_t>{2, 3});
 
 }  // namespace
 
-TEST_CASE("the local rules: keep, a smaller template, borrow from the largest, merge")
+TEST_CASE("repair: local rules: keep, shrink, borrow, merge")
 {
     CHECK(sizes_after({3, 4}, {0, 1}, 2) == std::vector<int>{3, 3});
     CHECK(sizes_after({2, 4, 5}, {1, 0, 0}, 2) == std::vector<int>{2, 4, 4});
@@ -72,7 +72,7 @@ TEST_CASE("the local rules: keep, a smaller template, borrow from the largest, m
 }
 
 TEST_CASE(
-    "of 10,963 cases the local rules end below f + 1 pipelines in 785 and are slower than they need be in others; a repair is neither, and copies no more")
+    "repair: better than local rules in 10,963 cases")
 {
     auto const model = make_job(18);
     int cases = 0;
@@ -110,7 +110,7 @@ TEST_CASE(
     CHECK(as_it_was > 500);
 }
 
-TEST_CASE("by name: 2, 2, 4 with f = 2, and five of 3 with f = 3")
+TEST_CASE("repair: 2, 2, 4 with f = 2; five of 3 with f = 3")
 {
     auto const model = make_job(8);
     auto const two = plan_templates(model.times, {2, 4});
@@ -125,7 +125,7 @@ TEST_CASE("by name: 2, 2, 4 with f = 2, and five of 3 with f = 3")
     CHECK(second.rebuilt);
 }
 
-TEST_CASE("who is not hit stays, and a rank that waits takes the place of one that is gone")
+TEST_CASE("repair: healthy pipelines stay; a spare fills in")
 {
     auto const model = make_job(9);
     auto const ready = plan_templates(model.times, {2, 6});
@@ -150,7 +150,7 @@ TEST_CASE("who is not hit stays, and a rank that waits takes the place of one th
     CHECK(waiting.spares == std::vector<rank_id>{rank_id{8}});
 }
 
-TEST_CASE("a repair keeps as many pipelines as making all anew, and counts the bytes that are missed")
+TEST_CASE("repair: as many pipelines as a full rebuild")
 {
     std::mt19937 draw{6};
     int local = 0;

@@ -68,7 +68,7 @@ std::vector<int> best_of_all(std::vector<pipeline_cost> const& costs, int microb
 
 }  // namespace
 
-TEST_CASE("the split is the best of all splits, the slowest first, ties to the lower pipeline")
+TEST_CASE("split_batch: best split, slowest first, stable ties")
 {
     std::mt19937 draw{3};
     int full = 0;
@@ -97,14 +97,14 @@ TEST_CASE("the split is the best of all splits, the slowest first, ties to the l
     CHECK(full > 50);
 }
 
-TEST_CASE("4 x 3 nodes + 4 + 5 with 4096 microbatches")
+TEST_CASE("split_batch: 4 x 3 nodes + 4 + 5 with 4096 microbatches")
 {
     auto const three = unit_time(6.1263973);
     std::vector<pipeline_cost> const costs{three, three, three, three, unit_time(4.7951451), unit_time(3.7795114)};
     CHECK(split_batch(costs, 4096).shares == std::vector<int>{594, 594, 594, 594, 758, 962});
 }
 
-TEST_CASE("pipelines without work are said, and any batch size works")
+TEST_CASE("split_batch: idle pipelines are named; any batch works")
 {
     std::vector<pipeline_cost> const costs{unit_time(3), unit_time(1), unit_time(1)};
     CHECK(split_batch(costs, 0).without_work == 3);

@@ -37,7 +37,7 @@ static_assert(nodes_to_lose({0, 1, 0, 1}) == 0);  // both copies of a layer on o
 
 }  // namespace
 
-TEST_CASE("what can be lost is what no set of losses ends")
+TEST_CASE("survivability: survivable losses by exhaustive check")
 {
     std::mt19937 draw{3};
     for (int round = 0; round < 300; ++round) {
@@ -101,7 +101,7 @@ TEST_CASE("what can be lost is what no set of losses ends")
     }
 }
 
-TEST_CASE("it is said in a sentence")
+TEST_CASE("survivability: it is said in a sentence")
 {
     std::vector<rank_holdings> const ranks{holder(0, {0, 2}), holder(1, {1}), holder(2, {0, 1, 2})};
     CHECK(to_string(survivability_of(ranks, tensors)) == "any 1 rank and any 1 node can be lost");

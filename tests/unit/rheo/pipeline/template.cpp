@@ -27,14 +27,14 @@ static_assert(time_of(pipeline_cost{seconds{3.0}, seconds{5.0}}, 2) == seconds{1
 
 }  // namespace
 
-TEST_CASE("sizes without memory for the model are not planned")
+TEST_CASE("template: sizes without memory for the model are not planned")
 {
     std::vector<layer_memory> const memory(4, layer_memory{{10}, {1}});
     auto const fits = stage_memory_limit(memory, in_flight_one_f_one_b(4), bytes{23});
     CHECK(sizes_of(plan_templates(times, {1, 4}, fits)) == std::vector<int>{3, 4});  // two stages would need 20 + 2 * 2 first
 }
 
-TEST_CASE("a larger template is never slower")
+TEST_CASE("template: a larger template is never slower")
 {
     std::vector<seconds> layers;
     for (int l = 0; l < 30; ++l) {
@@ -46,7 +46,7 @@ TEST_CASE("a larger template is never slower")
     }
 }
 
-TEST_CASE("cuts that are not the model's are refused")
+TEST_CASE("template: cuts that are not the model's are refused")
 {
     CHECK_THROWS_AS(make_template({layer_id{0}, layer_id{3}}, times), precondition_error);
     CHECK_THROWS_AS(plan_templates(times, {0, 3}), precondition_error);

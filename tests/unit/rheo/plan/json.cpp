@@ -20,7 +20,7 @@ std::string written(plan const& p)
 
 }  // namespace
 
-TEST_CASE("a plan on disk")
+TEST_CASE("json: a plan on disk")
 {
     auto const p = test::example();
     CHECK(written(p) == R"({
@@ -38,7 +38,7 @@ TEST_CASE("a plan on disk")
 )");
 }
 
-TEST_CASE("clocks stand at the end of a plan that has some, and in its digest")
+TEST_CASE("json: clocks are at the end and in the digest")
 {
     auto p = test::example();
     auto const before = digest_of(p);
@@ -53,7 +53,7 @@ TEST_CASE("clocks stand at the end of a plan that has some, and in its digest")
     CHECK(digest_of(other) != digest_of(p));
 }
 
-TEST_CASE("a stage of several ranks, a pipeline without work, no spares")
+TEST_CASE("json: multi-rank stages, idle pipelines, no spares")
 {
     plan p;
     p.schedule = "gpipe";

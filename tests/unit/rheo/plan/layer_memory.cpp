@@ -42,7 +42,7 @@ bytes of_rank(model_description const& model, pipeline_instance const& pipeline,
 
 }  // namespace
 
-TEST_CASE("stages are priced at what their ranks hold, for every schedule, policy, grid of slices, and all that is recomputed or evicted")
+TEST_CASE("layer_memory: priced at what ranks hold, in all modes")
 {
     std::mt19937 draw{11};
     int tried = 0;
@@ -105,7 +105,7 @@ TEST_CASE("stages are priced at what their ranks hold, for every schedule, polic
     CHECK(ties);
 }
 
-TEST_CASE("a search finds cuts within just the memory that the best ones need, and not with a byte less, with activations kept and recomputed")
+TEST_CASE("layer_memory: search fits exactly the memory needed")
 {
     auto const model = fused(gpt_model(small));
     microbatch_shape const shape{.sequences = 2, .tokens = 16};

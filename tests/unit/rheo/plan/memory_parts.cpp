@@ -113,7 +113,7 @@ static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer
 
 }  // namespace
 
-TEST_CASE("state is the collection's and what flows is what a replay holds, for every schedule, policy and choice")
+TEST_CASE("memory_parts: state and activations match a replay")
 {
     auto const model = fused(gpt_model(small));
     std::vector<recompute_level> const mixed{recompute_level::none, recompute_level::cheap, recompute_level::none, recompute_level::full, recompute_level::cheap, recompute_level::full};

@@ -140,7 +140,7 @@ void compare_with_trying(model_description const& model, pipeline_instance const
 
 }  // namespace
 
-TEST_CASE("no choice of layers makes less again, in one pipeline or several, with whole and split backwards")
+TEST_CASE("memory_plan: fewest recomputed layers, all modes")
 {
     for (auto const& model : {fused(gpt_model(small)), different_layers(), llama_model({.blocks = 4})}) {
         for (auto const& policy : {fp32, bf16_i32}) {
@@ -154,7 +154,7 @@ TEST_CASE("no choice of layers makes less again, in one pipeline or several, wit
     }
 }
 
-TEST_CASE("where a rank has several stages, what is chosen fits whenever any choice does, and nothing cheap could be left out")
+TEST_CASE("memory_plan: chunks: fits when possible, no waste")
 {
     auto const model = fused(gpt_model({.vocabulary = 100, .context = 8, .width = 8, .heads = 2, .blocks = 6}));
     auto const p = interleaved::program({.ranks = 2, .microbatches = 4, .chunks = 2});
@@ -185,7 +185,7 @@ TEST_CASE("where a rank has several stages, what is chosen fits whenever any cho
     CHECK(partly > 0);
 }
 
-TEST_CASE("slices are never recomputed as whole layers, and a split backward makes them again twice")
+TEST_CASE("memory_plan: slices never recompute layers; split: twice")
 {
     auto const model = gpt_model(small);
     pipeline_instance const pipeline{{layer_id{0}, layer_id{6}}, {{rank_id{0}}}};
@@ -203,7 +203,7 @@ TEST_CASE("slices are never recomputed as whole layers, and a split backward mak
     CHECK(whole.recomputed_now > flops{});
 }
 
-TEST_CASE("a refusal is one sentence with the device, the numbers and the largest part")
+TEST_CASE("memory_plan: error names device, sizes, largest part")
 {
     auto plan = on_one_device(1, bf16, gradient_buffer::reduced);
     CHECK(message_of(plan, "a device") ==

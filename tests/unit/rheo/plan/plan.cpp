@@ -42,7 +42,7 @@ constexpr auto at_compile_time = digest_of(example());
 
 }  // namespace
 
-TEST_CASE("equal plans have equal digests, and every part of a plan changes the digest")
+TEST_CASE("plan: every field changes the digest")
 {
     CHECK(digest_of(example()) == at_compile_time);
     std::set<std::string> seen{to_string(at_compile_time)};
@@ -89,7 +89,7 @@ TEST_CASE("equal plans have equal digests, and every part of a plan changes the 
     CHECK_FALSE(digest_of(plan{}) == state_digest{});
 }
 
-TEST_CASE("random plans that differ have digests that differ")
+TEST_CASE("plan: random plans that differ have digests that differ")
 {
     std::mt19937 draw{4};
     std::vector<plan> plans;

@@ -118,7 +118,7 @@ void check_plan(plan const& p, gpt_state const& model)
 
 }  // namespace
 
-TEST_CASE("the product of all pipelines ends: every schedule, slices, many shapes, whole and partial work, shares of nothing included")
+TEST_CASE("programs: products of pipelines end in all forms")
 {
     std::mt19937 draw{12};
     for (bool const tied : {true, false}) {
@@ -135,7 +135,7 @@ TEST_CASE("the product of all pipelines ends: every schedule, slices, many shape
     }
 }
 
-TEST_CASE("all partial works of two small pipelines end")
+TEST_CASE("programs: all partial works of two small pipelines end")
 {
     auto const model = make(3, true);
     auto const cuts = [](std::initializer_list<int> values) {
@@ -159,7 +159,7 @@ TEST_CASE("all partial works of two small pipelines end")
     }
 }
 
-TEST_CASE("evaluation is forward only, without reductions, and ends")
+TEST_CASE("programs: evaluation is forward only and ends")
 {
     std::mt19937 draw{3};
     for (int round = 0; round < 50; ++round) {
@@ -183,7 +183,7 @@ TEST_CASE("evaluation is forward only, without reductions, and ends")
     }
 }
 
-TEST_CASE("where the family cannot be made, what takes its place has a reason")
+TEST_CASE("programs: a substitute schedule gives its reason")
 {
     auto const of = [](std::string_view family, int ranks, int layers, int microbatches) {
         std::mt19937 draw{1};
@@ -209,7 +209,7 @@ TEST_CASE("where the family cannot be made, what takes its place has a reason")
     CHECK(of("zb-v", 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
 }
 
-TEST_CASE("a plan that recomputes has the same programs with evictions and recomputations, another digest, and says so")
+TEST_CASE("programs: recomputation shows in plan and programs")
 {
     auto const plain = test::example();
     auto p = plain;
@@ -233,7 +233,7 @@ TEST_CASE("a plan that recomputes has the same programs with evictions and recom
     CHECK(deadlock_free<rendezvous>(with).ok);
 }
 
-TEST_CASE("what layers recompute is part of the plan's value, digest and text, and changes no program")
+TEST_CASE("programs: recompute levels change digest, not programs")
 {
     auto const plain = test::example();
     auto p = plain;
@@ -253,7 +253,7 @@ TEST_CASE("what layers recompute is part of the plan's value, digest and text, a
     CHECK(recompute_levels_at(plain, {true, pipeline_id{0}, 0}).empty());
 }
 
-TEST_CASE("where a plan names the stages that compute again, no others do; it says which, and has another digest")
+TEST_CASE("programs: named stages recompute, in the digest")
 {
     auto const plain = test::example();
     auto all = plain;
@@ -286,7 +286,7 @@ TEST_CASE("where a plan names the stages that compute again, no others do; it sa
     CHECK(deadlock_free<rendezvous>(programs).ok);
 }
 
-TEST_CASE("a plan on a grid of slices has another digest, says so, and gives it to the family that cuts sequences")
+TEST_CASE("programs: slices change digest and schedule family")
 {
     auto const plain = test::example();
     auto p = plain;
@@ -306,7 +306,7 @@ TEST_CASE("a plan on a grid of slices has another digest, says so, and gives it 
     CHECK(schedule_of(seq, 0).compute == schedule_of(plain, 0).compute);
 }
 
-TEST_CASE("a schedule that nobody knows is refused")
+TEST_CASE("programs: a schedule that nobody knows is refused")
 {
     auto p = test::example();
     p.schedule = "1b1f";

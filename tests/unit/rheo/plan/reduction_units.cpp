@@ -21,7 +21,7 @@ collection state_of_gpt(bool tied, int blocks)
 
 }  // namespace
 
-TEST_CASE("units hold each parameter once, and the loss never")
+TEST_CASE("reduction_units: each parameter once, never the loss")
 {
     for (bool const tied : {true, false}) {
         auto const state = state_of_gpt(tied, 3);
@@ -46,7 +46,7 @@ TEST_CASE("units hold each parameter once, and the loss never")
     }
 }
 
-TEST_CASE("a stage takes part in a unit when it has one of its layers")
+TEST_CASE("reduction_units: a stage joins the units of its layers")
 {
     std::mt19937 draw{8};
     auto const state = state_of_gpt(true, 4);
@@ -73,7 +73,7 @@ TEST_CASE("a stage takes part in a unit when it has one of its layers")
     }
 }
 
-TEST_CASE("a layer whose only parameter is tied has an empty unit, and no stage takes part in it")
+TEST_CASE("reduction_units: a tied-only layer has an empty unit")
 {
     collection const state{{{"table", {4, 2}, {}, true, true, {layer_id{0}, layer_id{1}}, {use_id{0}, use_id{1}}}},
                            {{tensor_id{0}, layer_id{0}, 0}, {tensor_id{0}, layer_id{1}, 0}}};

@@ -64,7 +64,7 @@ void every_set(std::vector<int> const& sizes, int ranks, int microbatches, std::
 
 }  // namespace
 
-TEST_CASE("the joint choice is the best of all, and one after the other is the fastest of all")
+TEST_CASE("pipelines_and_clocks: joint choice is optimal")
 {
     frontiers of;
     std::vector<int> const sizes{2, 3, 4};
@@ -121,7 +121,7 @@ TEST_CASE("the joint choice is the best of all, and one after the other is the f
     CHECK(better > 0);
 }
 
-TEST_CASE("a deadline is kept, one that nobody meets is refused, and so are ranks that no templates use up")
+TEST_CASE("pipelines_and_clocks: deadlines are kept or rejected")
 {
     frontiers of;
     std::vector<int> const sizes{2, 3};

@@ -117,7 +117,7 @@ constexpr double tick = 2e-6;  // times are rounded up to microseconds
 
 }  // namespace
 
-TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was predicted")
+TEST_CASE("plan_clocks: saves energy at no loss of time, as predicted")
 {
     auto const layers = layers_of_weights({0.5, 1, 1, 1.5, 1, 1, 2});
     auto const p = plan_of({{0, 4, 7}, {0, 2, 4, 7}}, {3, 5});
@@ -135,7 +135,7 @@ TEST_CASE("no time is lost, less is drawn, and a replay takes and draws what was
     CHECK(chosen.energy < 0.95 * chosen.at_highest);
 }
 
-TEST_CASE("who waits for a slow rank draws less than without knowing of it, wherever it works")
+TEST_CASE("plan_clocks: waiting for a straggler saves energy")
 {
     auto const layers = layers_of_weights({1, 1, 1, 1, 1, 1});
     auto const p = plan_of({{0, 2, 4, 6}, {0, 3, 6}}, {4, 3});
@@ -150,7 +150,7 @@ TEST_CASE("who waits for a slow rank draws less than without knowing of it, wher
     CHECK(choose(p, layers, {.costs = {blocking}}, {{rank_id{0}, 1.0}}).clocks == usual.clocks);
 }
 
-TEST_CASE("a deadline is kept, and one later than that of least energy changes nothing any more")
+TEST_CASE("plan_clocks: deadlines are kept; later ones change nothing")
 {
     auto const layers = layers_of_weights({1, 1, 1, 1, 1});
     auto const p = plan_of({{0, 2, 5}, {0, 5}}, {5, 3});
@@ -167,7 +167,7 @@ TEST_CASE("a deadline is kept, and one later than that of least energy changes n
     CHECK(choose(p, layers, {.costs = {blocking}, .deadline = {1e-3}}).clocks == choose(p, layers, {.costs = {blocking}}).clocks);
 }
 
-TEST_CASE("two ranks, two microbatches: never better than the best of all ways to set the clocks, and close to it")
+TEST_CASE("plan_clocks: close to the optimum of all clock choices")
 {
     auto const p = plan_of({{0, 1, 2}}, {2});
     for (double const second : {0.6, 1.0, 1.7}) {
@@ -191,7 +191,7 @@ TEST_CASE("two ranks, two microbatches: never better than the best of all ways t
     }
 }
 
-TEST_CASE("what the profile lacks is said")
+TEST_CASE("plan_clocks: what the profile lacks is said")
 {
     auto layers = layers_of_weights({1, 1});
     std::erase_if(layers.rows, [](profile_row const& row) { return row.kind == instruction_kind::backward; });

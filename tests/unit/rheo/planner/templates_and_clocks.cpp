@@ -73,7 +73,7 @@ double least_of_all(template_set_value const& ready, joint_request request, seco
 
 }  // namespace
 
-TEST_CASE("together is the least of all sets that are done when one after the other is, and never more than that")
+TEST_CASE("templates_and_clocks: joint choice needs the least energy")
 {
     int const microbatches = 12;
     auto const ready = templates(2, 5);
@@ -109,7 +109,7 @@ TEST_CASE("together is the least of all sets that are done when one after the ot
     }
 }
 
-TEST_CASE("templates chosen for their time alone can take more energy than others that take no longer")
+TEST_CASE("templates_and_clocks: fastest templates may cost energy")
 {
     profile even;  // eight layers that are nearly alike
     for (int layer = 0; layer < 8; ++layer) {
@@ -134,7 +134,7 @@ TEST_CASE("templates chosen for their time alone can take more energy than other
     CHECK(better > 0);
 }
 
-TEST_CASE("a stage of several layers takes what they take at one clock; a clock that one cannot hold is none for the stage")
+TEST_CASE("templates_and_clocks: several layers share one clock")
 {
     auto measured = layers();
     measured.rows[1].throttled = true;  // layer 0, forward, 1200 MHz
@@ -157,7 +157,7 @@ TEST_CASE("a stage of several layers takes what they take at one clock; a clock 
     CHECK(layer_times(layers())[6].count == Approx(1.9 * 0.024));
 }
 
-TEST_CASE("layers without clocks add their time to every clock; without a clock in common, or by rank, there is a sentence")
+TEST_CASE("templates_and_clocks: layers without clocks; no common clock")
 {
     profile measured{{{rank_id{-1}, stage_id{0}, instruction_kind::forward, {0.0}, milliseconds(1.0), {0.5}, false},
                       {rank_id{-1}, stage_id{1}, instruction_kind::forward, {1400.0}, milliseconds(2.0), {1.0}, false},

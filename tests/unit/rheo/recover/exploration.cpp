@@ -54,21 +54,21 @@ recovery_plan plan_really(std::vector<rank_holdings> const& holdings, job_settin
 
 }  // namespace
 
-TEST_CASE("two kills anywhere: survivors agree, each contribution counts once, every wait ends")
+TEST_CASE("exploration: two kills: agreement, exact counts")
 {
     auto const how = GENERATE(manners::keep, manners::rotate, manners::spare);
     auto const found = check_all_hold(restless(how));
     CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] > 0);  // both holders of a layer can be the two
 }
 
-TEST_CASE("the same with the library's own plans")
+TEST_CASE("exploration: the same with the library's own plans")
 {
     job_settings job;
     job.planned = plan_really;
     check_all_hold(job);
 }
 
-TEST_CASE("a redone attempt and a second step, one kill anywhere")
+TEST_CASE("exploration: redo and second step, one kill")
 {
     auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
     job.kills = 1;
@@ -78,7 +78,7 @@ TEST_CASE("a redone attempt and a second step, one kill anywhere")
     CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0);  // each layer has two holders
 }
 
-TEST_CASE("a rank leaves after the first step, one or two kills anywhere")
+TEST_CASE("exploration: a drain with one or two kills")
 {
     auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
     job.steps = 2, job.wants_to_leave = GENERATE(0, 3);
@@ -87,7 +87,7 @@ TEST_CASE("a rank leaves after the first step, one or two kills anywhere")
     CHECK((found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0) == (job.kills == 1));
 }
 
-TEST_CASE("all leave but one, and nothing is lost")
+TEST_CASE("exploration: all leave but one, and nothing is lost")
 {
     job_settings job;
     job.ranks = 2, job.steps = 2, job.kills = 0, job.planner = manners::rotate, job.wants_to_leave = 0;
@@ -96,21 +96,21 @@ TEST_CASE("all leave but one, and nothing is lost")
     CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
 }
 
-TEST_CASE("places are dealt anew between two steps, one kill anywhere")
+TEST_CASE("exploration: regroup between steps, one kill")
 {
     job_settings job;
     job.ranks = 3, job.steps = 2, job.kills = 1, job.regroups = true;
     check_all_hold(job, 10'000);
 }
 
-TEST_CASE("one pipeline, each layer kept by a second rank, which makes the same updates; two kills anywhere")
+TEST_CASE("exploration: redundant pipeline, two kills")
 {
     job_settings job;
     job.ranks = 3, job.steps = 2, job.planner = manners::single, job.safety = true;
     check_all_hold(job, 10'000);
 }
 
-TEST_CASE("without a rule the harm is seen")
+TEST_CASE("exploration: without a rule the harm is seen")
 {
     SECTION("commit by the vote alone") { check_harm<protocol_rules{.success_counts = false}>(property::commits_agree); }
     SECTION("accumulators are copied, not moved") { check_harm<protocol_rules{.senders_clear = false}>(property::counted_once); }
@@ -141,7 +141,7 @@ TEST_CASE("without a rule the harm is seen")
     }
 }
 
-TEST_CASE("larger: more kills, microbatches, steps, ranks", "[.long]")
+TEST_CASE("exploration: larger: more kills, microbatches, steps, ranks", "[.long]")
 {
     auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
     SECTION("three kills") { job.kills = 3; }

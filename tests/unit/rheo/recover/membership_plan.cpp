@@ -64,7 +64,7 @@ std::vector<rank_holdings> holdings_once_made(membership_plan const& plan)
 
 }  // namespace
 
-TEST_CASE("pipelines that were not hit stay; a rank that waits replaces the lost one")
+TEST_CASE("membership_plan: unhit pipelines stay; a spare fills in")
 {
     small_job of{1};
     of.lose(1);
@@ -76,7 +76,7 @@ TEST_CASE("pipelines that were not hit stay; a rank that waits replaces the lost
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
 }
 
-TEST_CASE("who leaves gets no place and gives all it holds that others need")
+TEST_CASE("membership_plan: a leaving rank hands over all it holds")
 {
     small_job of{1};
     rank_id const leaving[] = {rank_id{2}};
@@ -89,7 +89,7 @@ TEST_CASE("who leaves gets no place and gives all it holds that others need")
     CHECK(all_leave.error.find("1 rank is too few") == 0);
 }
 
-TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any one rank can be lost")
+TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
 {
     small_job of;
     of.lose(3);
@@ -127,7 +127,7 @@ TEST_CASE("below f + 1 pipelines second ranks keep what one holds, and then any 
     }
 }
 
-TEST_CASE("f = 0 wants no copies")
+TEST_CASE("membership_plan: f = 0 wants no copies")
 {
     small_job of;
     of.known.wanted.failures = 0;
@@ -135,7 +135,7 @@ TEST_CASE("f = 0 wants no copies")
     CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {}).kept.empty());
 }
 
-TEST_CASE("a rank that waits is called between two steps when it helps, unless it is to wait")
+TEST_CASE("membership_plan: a spare joins between steps if it helps")
 {
     small_job of{1};
     auto const now = plan_as_chosen(of.holdings, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
@@ -148,7 +148,7 @@ TEST_CASE("a rank that waits is called between two steps when it helps, unless i
     CHECK_FALSE(would_regroup(plan_as_chosen(full.holdings, full.known, {}, {.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
 }
 
-TEST_CASE("where copies share a node whole nodes are taken, and what one node alone holds is kept on another")
+TEST_CASE("membership_plan: nodes: whole ones, copies of single ones")
 {
     small_job of;
     // Ranks 0 and 2, then 1 and 3, would hold the same layers: of nodes of two, that is the one node 0 = {0, 1} and node 1 = {2, 3}.
@@ -168,7 +168,7 @@ TEST_CASE("where copies share a node whole nodes are taken, and what one node al
     CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.element_bytes), nodes_of(chosen.salvage.after, 2)).nodes == 1);
 }
 
-TEST_CASE("equal plans have equal digests, and each part of a plan shows in it")
+TEST_CASE("membership_plan: each part of a plan is in its digest")
 {
     small_job of{1};
     of.lose(1);

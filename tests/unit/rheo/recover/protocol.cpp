@@ -66,7 +66,7 @@ static_assert(commits_and_finishes());  // the protocol is a pure function: the 
 
 }  // namespace
 
-TEST_CASE("a start links the generation after the last begun one, before anything else")
+TEST_CASE("protocol: a start links first, after the last generation")
 {
     auto const t = begin(1);
     CHECK(std::get<link_generation>(t.action) == link_generation{{7}, generation_id{3}, {rank_id{0}}});
@@ -74,7 +74,7 @@ TEST_CASE("a start links the generation after the last begun one, before anythin
     CHECK(std::get<leave>(after(t, fenced{}).action).reason == leave_reason::fenced);
 }
 
-TEST_CASE("each outcome leads where it should")
+TEST_CASE("protocol: each outcome leads where it should")
 {
     auto const redo = after(settled(in_section(2), outcome::redo), updated{});
     CHECK(redo.state.now == message_stamp{generation_id{4}, step_id{0}, attempt_id{1}});
@@ -103,7 +103,7 @@ TEST_CASE("each outcome leads where it should")
     CHECK(std::get<leave>(settled(changed, outcome::commit).action).reason == leave_reason::bad_data);
 }
 
-TEST_CASE("consents travel in the vote and come back when all have given them")
+TEST_CASE("protocol: consents travel in the vote")
 {
     auto t = after(in_section(2), section_finished{outcome::commit, 6});
     CHECK(std::get<decide>(t.action).vote == 7);
@@ -111,7 +111,7 @@ TEST_CASE("consents travel in the vote and come back when all have given them")
     CHECK_THROWS_AS(after(in_section(2), section_finished{outcome::commit, 1}), precondition_error);
 }
 
-TEST_CASE("a loss in any wait ends in the one agreement with vote 0, then in a shrink")
+TEST_CASE("protocol: a loss ends in vote 0, then shrink")
 {
     auto exchanging = after(begin(1), linked{});
     auto copying = after(exchanging, holdings_exchanged{{holdings(0, 0)}});
@@ -128,7 +128,7 @@ TEST_CASE("a loss in any wait ends in the one agreement with vote 0, then in a s
     }
 }
 
-TEST_CASE("settled means success and bit 0; one without the other shrinks")
+TEST_CASE("protocol: settled is success and bit 0")
 {
     auto const voted = after(in_section(1), section_finished{});
     CHECK(std::holds_alternative<update_state>(after(voted, decided{true, 1}).action));
@@ -137,7 +137,7 @@ TEST_CASE("settled means success and bit 0; one without the other shrinks")
     CHECK(std::holds_alternative<shrink>(after(voted, decided{true, 6}).action));
 }
 
-TEST_CASE("a plan that ends the job is agreed on like any other, and records are written before the end")
+TEST_CASE("protocol: a final plan is agreed on, then records")
 {
     auto const exchanging = after(begin(1), linked{});
     auto const end = [&](still_plan const& plan) {
@@ -156,7 +156,7 @@ TEST_CASE("a plan that ends the job is agreed on like any other, and records are
     CHECK(end(none) == leave_reason::no_plan);
 }
 
-TEST_CASE("a loss while the job closes is recovered from, and the job still closes for the same reason")
+TEST_CASE("protocol: a loss while closing is recovered from")
 {
     auto t = after(settled(in_section(2), outcome::stop), updated{});
     t = after(after(after(std::move(t), peer_lost{}), revoked{}), decided{true, 0});
@@ -167,7 +167,7 @@ TEST_CASE("a loss while the job closes is recovered from, and the job still clos
     CHECK(std::get<leave>(settled(std::move(t), outcome::commit).action).reason == leave_reason::stopped);
 }
 
-TEST_CASE("what breaks the contract is refused with a sentence")
+TEST_CASE("protocol: contract violations are rejected")
 {
     auto const t = in_section(1);
     CHECK_THROWS_AS(after(t, linked{}), precondition_error);
@@ -183,7 +183,7 @@ TEST_CASE("what breaks the contract is refused with a sentence")
     CHECK_THROWS_AS(after(exchanging, holdings_exchanged{{holdings(0, 0)}}), precondition_error);
 }
 
-TEST_CASE("the contributions of an operation are booked as one by one, whichever of the uses held it has")
+TEST_CASE("protocol: contributions are booked for held uses")
 {
     auto state = in_section(1).state;
     state.holds.uses.clear();
@@ -207,7 +207,7 @@ TEST_CASE("the contributions of an operation are booked as one by one, whichever
     }
 }
 
-TEST_CASE("stamps: only this generation, step and attempt")
+TEST_CASE("protocol: stamps: only this generation, step and attempt")
 {
     auto const t = in_section(2);
     CHECK(accepts(t.state, {generation_id{4}, step_id{0}, attempt_id{0}}));
@@ -216,7 +216,7 @@ TEST_CASE("stamps: only this generation, step and attempt")
     CHECK_FALSE(accepts(t.state, {generation_id{4}, step_id{0}, attempt_id{1}}));
 }
 
-TEST_CASE("of two halves of a cut network one goes on, in whatever order they link")
+TEST_CASE("protocol: only one half of a cut network continues")
 {
     // Each half takes the other for dead, so its agreement fails and its shrink leaves itself. Half 0 is ranks 0
     // and 1, half 1 is ranks 2 and 3. `order` says, link by link, whose turn it is; half 0 loses another rank later.
@@ -246,7 +246,7 @@ TEST_CASE("of two halves of a cut network one goes on, in whatever order they li
     }
 }
 
-TEST_CASE("a request to leave leads through a round of tell and copy in the same generation; then one leaves, the others shrink")
+TEST_CASE("protocol: a drain exchanges, copies, then leaves")
 {
     std::vector<rank_id> const all{rank_id{0}, rank_id{1}};
     for (int rank = 0; rank < 2; ++rank) {
@@ -276,7 +276,7 @@ TEST_CASE("a request to leave leads through a round of tell and copy in the same
     }
 }
 
-TEST_CASE("a request counts when the step is committed, not when it is done again, nor behind the last one")
+TEST_CASE("protocol: a drain counts only at a committed step")
 {
     section_finished request{outcome::redo, 0, {}, true};
     auto const redone = after(after(after(in_section(2), request), decided{true, 1}), updated{});

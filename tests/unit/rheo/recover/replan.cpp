@@ -77,7 +77,7 @@ void check_complete(std::vector<rank_holdings> const& holdings, replanning const
 
 }  // namespace
 
-TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complete and with the salvage")
+TEST_CASE("replan: any single loss of 2 + 3 leaves two pipelines")
 {
     auto const known = six_layers::known_before();
     for (int victim = 0; victim < 5; ++victim) {
@@ -101,7 +101,7 @@ TEST_CASE("every single loss of 2 + 3 ranks leaves two pipelines of two, complet
     }
 }
 
-TEST_CASE("nobody lost: nothing moves")
+TEST_CASE("replan: nobody lost: nothing moves")
 {
     auto const known = six_layers::known_before();
     auto const holdings = two_and_three(known);
@@ -112,7 +112,7 @@ TEST_CASE("nobody lost: nothing moves")
     CHECK(plan.salvage.after == holdings);
 }
 
-TEST_CASE("too few survivors cannot be planned; no copy is state lost")
+TEST_CASE("replan: too few: no plan; no copy: state lost")
 {
     auto const known = six_layers::known_before();
     auto all = two_and_three(known);

@@ -128,7 +128,7 @@ ledger count(std::vector<rank_holdings> const& all, int items)
 
 }  // namespace
 
-TEST_CASE("after salvage and the work that it plans each contribution counts exactly once, and none was made twice")
+TEST_CASE("salvage: each contribution counts exactly once")
 {
     for (std::uint64_t seed = 0; seed < 3000; ++seed) {
         random_case const job{numbers{seed}, 1 + static_cast<int>(seed % 3)};
@@ -174,7 +174,7 @@ TEST_CASE("after salvage and the work that it plans each contribution counts exa
     }
 }
 
-TEST_CASE("accumulators move from who gives up the layer to who runs it, and those that can stay do")
+TEST_CASE("salvage: accumulators move to the new runner only")
 {
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
         random_case const job{numbers{seed + 10'000}};
@@ -199,7 +199,7 @@ TEST_CASE("accumulators move from who gives up the layer to who runs it, and tho
     }
 }
 
-TEST_CASE("a step of which nothing is left is dealt by the shares")
+TEST_CASE("salvage: an empty step is dealt by shares")
 {
     auto const state = three_layers();
     std::vector<rank_holdings> const holdings{
@@ -213,7 +213,7 @@ TEST_CASE("a step of which nothing is left is dealt by the shares")
     }
 }
 
-TEST_CASE("a microbatch runs again only as deep as some use misses it")
+TEST_CASE("salvage: microbatches rerun only as deep as needed")
 {
     auto const state = three_layers();
     microbatch_set both;
@@ -231,7 +231,7 @@ TEST_CASE("a microbatch runs again only as deep as some use misses it")
     CHECK(misses(plan, use_id{1}, microbatch_id{1}));
 }
 
-TEST_CASE("moves are spread over the new holders")
+TEST_CASE("salvage: moves are spread over the new holders")
 {
     auto const state = three_layers();
     microbatch_set one;
@@ -250,7 +250,7 @@ TEST_CASE("moves are spread over the new holders")
     CHECK(plan.after[0].layers.empty());
 }
 
-TEST_CASE("lost is a layer of which a tensor lives nowhere; a tied tensor lives in any of its layers")
+TEST_CASE("salvage: lost: a tensor without any holder")
 {
     auto const state = three_layers();
     auto const lost = [&](std::vector<layer_id> held) {
@@ -264,7 +264,7 @@ TEST_CASE("lost is a layer of which a tensor lives nowhere; a tied tensor lives 
     CHECK(lost({layer_id{1}}) == std::vector{layer_id{0}, layer_id{2}});
 }
 
-TEST_CASE("books that overlap are refused")
+TEST_CASE("salvage: books that overlap are refused")
 {
     auto const state = three_layers();
     microbatch_set one;

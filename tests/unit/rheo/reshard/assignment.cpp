@@ -37,7 +37,7 @@ assignment best_of_all(assignment_costs const& costs)
 
 }  // namespace
 
-TEST_CASE("the assignment is the cheapest, ties to the lexicographically smallest columns")
+TEST_CASE("assignment: cheapest, lexicographic ties")
 {
     std::mt19937 draw{6};
     for (int round = 0; round < 4000; ++round) {
@@ -54,7 +54,7 @@ TEST_CASE("the assignment is the cheapest, ties to the lexicographically smalles
     }
 }
 
-TEST_CASE("prices of another matrix to begin with change nothing of the answer, and prove the next one")
+TEST_CASE("assignment: initial prices change no result")
 {
     std::mt19937 draw{8};
     for (int round = 0; round < 400; ++round) {
@@ -73,7 +73,7 @@ TEST_CASE("prices of another matrix to begin with change nothing of the answer, 
     CHECK_THROWS_AS(cheapest_assignment({1, 2, {0, 0}}, too_few), precondition_error);
 }
 
-TEST_CASE("prices prove a large assignment cheapest")
+TEST_CASE("assignment: prices prove a large assignment cheapest")
 {
     std::mt19937 draw{7};
     assignment_costs costs{40, 50, {}};
@@ -91,7 +91,7 @@ TEST_CASE("prices prove a large assignment cheapest")
     CHECK(dual == cheapest_assignment(costs).cost);
 }
 
-TEST_CASE("an assignment without enough columns or costs is refused")
+TEST_CASE("assignment: too few columns or costs are rejected")
 {
     CHECK_THROWS_AS(cheapest_assignment({2, 1, {0, 0}}), precondition_error);
     CHECK_THROWS_AS(cheapest_assignment({1, 2, {0}}), precondition_error);

@@ -15,7 +15,7 @@ copy sized(int from, int to, int tensor, std::int64_t size) { return {rank_id{fr
 
 }  // namespace
 
-TEST_CASE("rounds keep the budget of every receiver")
+TEST_CASE("copy: rounds keep the budget of every receiver")
 {
     std::mt19937 draw{8};
     for (int round = 0; round < 300; ++round) {
@@ -54,7 +54,7 @@ TEST_CASE("rounds keep the budget of every receiver")
     }
 }
 
-TEST_CASE("without a budget there is one round, and a copy too large for it goes alone")
+TEST_CASE("copy: no budget: one round; large copies alone")
 {
     std::vector<copy> const copies{sized(0, 1, 0, 3), sized(0, 1, 1, 9), sized(0, 1, 2, 2), sized(0, 2, 1, 9)};
     CHECK(in_rounds(copies, std::nullopt) == std::vector<std::vector<copy>>{copies});

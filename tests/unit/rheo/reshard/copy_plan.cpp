@@ -113,7 +113,7 @@ std::vector<rank_parts> random_layout(std::mt19937& draw, int tensors, bool only
 
 }  // namespace
 
-TEST_CASE("each wanted element comes once from a holder, and nothing else moves")
+TEST_CASE("copy_plan: each element comes once from a holder")
 {
     std::mt19937 draw{9};
     for (int round = 0; round < 400; ++round) {
@@ -129,7 +129,7 @@ TEST_CASE("each wanted element comes once from a holder, and nothing else moves"
     }
 }
 
-TEST_CASE("whole tensors stay one copy, and sources are spread over the holders")
+TEST_CASE("copy_plan: whole tensors; sources are spread")
 {
     index_box const all{0, 10, 0, 10};
     copy_plan_request request{{}, {}, std::vector<bytes>(8, bytes{12})};
@@ -152,7 +152,7 @@ TEST_CASE("whole tensors stay one copy, and sources are spread over the holders"
     CHECK(sent == std::map<rank_id, int>{{rank_id{0}, 4}, {rank_id{1}, 4}, {rank_id{2}, 4}, {rank_id{3}, 4}});
 }
 
-TEST_CASE("a tensor cut otherwise is copied in its new boxes' pieces")
+TEST_CASE("copy_plan: recut tensors are copied by pieces")
 {
     copy_plan_request request{{{rank_id{0}, {{tensor_id{0}, {0, 4, 0, 8}}}}, {rank_id{1}, {{tensor_id{0}, {4, 8, 0, 8}}}}},
                               {{rank_id{0}, {{tensor_id{0}, {0, 8, 0, 4}}}}, {rank_id{1}, {{tensor_id{0}, {0, 8, 4, 8}}}}},
@@ -163,7 +163,7 @@ TEST_CASE("a tensor cut otherwise is copied in its new boxes' pieces")
                                                      {rank_id{0}, rank_id{1}, {tensor_id{0}, {0, 4, 4, 8}}, bytes{64}}});
 }
 
-TEST_CASE("layers of a model become parts: a tied tensor once, the loss never")
+TEST_CASE("copy_plan: layer parts: tied once, loss never")
 {
     auto const state = state_of(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 1, .tied = true}));
     std::vector<layer_id> const first{layer_id{0}};
@@ -189,7 +189,7 @@ TEST_CASE("layers of a model become parts: a tied tensor once, the loss never")
     CHECK(sum == 12 * parameters);
 }
 
-TEST_CASE("layouts out of order or with unknown tensors are refused")
+TEST_CASE("copy_plan: unordered or unknown layouts rejected")
 {
     CHECK_THROWS_AS(copy_plan({{{rank_id{1}, {}}, {rank_id{0}, {}}}, {}, {}}), precondition_error);
     CHECK_THROWS_AS(copy_plan({{{rank_id{1}, {{tensor_id{0}, {0, 1, 0, 1}}}}}, {}, {}}), precondition_error);

@@ -8,7 +8,7 @@
 
 using namespace rheo;
 
-TEST_CASE("a building block that meets itself is refused")
+TEST_CASE("building_block: overlapping block is rejected")
 {
     building_block const meets{{0}, {0}, {2}, {5}, 2};
     CHECK_FALSE(repeats(meets, 1));

@@ -13,7 +13,7 @@ static_assert(complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 5)
 static_assert(!complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 4));
 static_assert(!complete(one_f_one_b::program({.ranks = 3, .microbatches = 5}), 6));
 
-TEST_CASE("leaving out any instruction, or doing any twice, is seen and named")
+TEST_CASE("complete: missing or doubled instructions are named")
 {
     auto const whole = one_f_one_b::program({.ranks = 3, .microbatches = 4});
     for (std::size_t r = 0; r < whole.rows.size(); ++r) {
@@ -30,14 +30,14 @@ TEST_CASE("leaving out any instruction, or doing any twice, is seen and named")
     }
 }
 
-TEST_CASE("a backward may come in two parts, but not in two and a half")
+TEST_CASE("complete: a backward has one or two parts")
 {
     CHECK(complete(from_text("0F0,0I0,0W0\n", {0}), 1));
     CHECK(complete(from_text("0F0,0I0\n", {0}), 1).message() == "an instruction is missing: pipeline 0 rank 0 with 0W0");
     CHECK(complete(from_text("0F0,0B0,0W0\n", {0}), 1).fault == program_error::repeated);
 }
 
-TEST_CASE("activations are held to the end of the backward, or to the weight gradient when that is on its own")
+TEST_CASE("complete: activations end with the last backward part")
 {
     CHECK(peak_activations(from_text("0F0,0B0,0F1,0B1\n", {0})) == 1);
     CHECK(peak_activations(from_text("0F0,0I0,0F1,0I1,0W0,0W1\n", {0})) == 2);
@@ -45,13 +45,13 @@ TEST_CASE("activations are held to the end of the backward, or to the weight gra
     CHECK(peak_activations_by_rank(from_text("0F0,1F0,1B0,0B0\n2F0,2B0\n", {0, 0, 1})) == std::vector{2, 1});
 }
 
-TEST_CASE("a stage works where the placement says")
+TEST_CASE("complete: a stage works where the placement says")
 {
     CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 1}), 1).fault == program_error::misplaced);
     CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 0}), 1));
 }
 
-TEST_CASE("a backward that nobody asked for is too much")
+TEST_CASE("complete: a backward that nobody asked for is too much")
 {
     std::vector<stage_work> const work{{microbatch_id{0}, stage_id{1}}};
     CHECK(complete(from_text("0F0\n1F0,1B0\n", {0, 1}), work));

@@ -14,7 +14,7 @@ using test::from_text;
 static_assert(!deadlock_free<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 2, .microbatches = 2}))));
 static_assert(deadlock_free<rendezvous>(lower_lazily(gpipe::program({.ranks = 4, .microbatches = 8}))));
 
-TEST_CASE("the check agrees with the search of every order of progress")
+TEST_CASE("deadlock: check agrees with exhaustive search")
 {
     std::mt19937 draw{11};
     int stuck = 0;
@@ -39,7 +39,7 @@ TEST_CASE("the check agrees with the search of every order of progress")
     CHECK(sound > 50);
 }
 
-TEST_CASE("lazy lowering hangs for 1F1B from m >= p >= 2 on, and never for GPipe")
+TEST_CASE("deadlock: lazy 1F1B hangs from m >= p >= 2, GPipe not")
 {
     for (int p = 1; p <= 5; ++p) {
         for (int m = 1; m <= 8; ++m) {
@@ -54,7 +54,7 @@ TEST_CASE("lazy lowering hangs for 1F1B from m >= p >= 2 on, and never for GPipe
     }
 }
 
-TEST_CASE("the stuck state says what each rank waits in")
+TEST_CASE("deadlock: the stuck state says what each rank waits in")
 {
     auto const verdict = deadlock_free<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 3, .microbatches = 4})));
     CHECK(verdict.message() ==
@@ -63,7 +63,7 @@ TEST_CASE("the stuck state says what each rank waits in")
     CHECK(deadlock_free<rendezvous>(lower(gpipe::program({.ranks = 2, .microbatches = 1}))).message() == "the programs are sound");
 }
 
-TEST_CASE("published deadlocks are refused")
+TEST_CASE("deadlock: published deadlocks are refused")
 {
     // pytorch/pytorch issue 172668, comments of January 2026: both ranks send first. The computations before are added.
     auto const first = from_text("0F1,0SEND_F1,2RECV_F0,2F0\n1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1\n", {0, 1, 0});
@@ -75,7 +75,7 @@ TEST_CASE("published deadlocks are refused")
     CHECK(verdict.message() == "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");
 }
 
-TEST_CASE("a message that meets a receive of something else is named")
+TEST_CASE("deadlock: a mismatched message is named")
 {
     auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
     auto const verdict = deadlock_free<rendezvous>(p);
@@ -84,7 +84,7 @@ TEST_CASE("a message that meets a receive of something else is named")
     CHECK(deadlock_free<nonblocking>(p));  // with tags it is none
 }
 
-TEST_CASE("an instruction that means nothing on its rank is named, not run")
+TEST_CASE("deadlock: meaningless instructions are named")
 {
     CHECK(deadlock_free<rendezvous>(from_text("1F0\n\n", {0, 1})).fault == program_error::misplaced);
     CHECK(deadlock_free<rendezvous>(from_text("2F0\n\n", {0, 1})).fault == program_error::misplaced);
@@ -92,7 +92,7 @@ TEST_CASE("an instruction that means nothing on its rank is named, not run")
     CHECK(deadlock_free<rendezvous>(from_text("\n1F0,1SEND_F0\n", {0, 1})).fault == program_error::misplaced);
 }
 
-TEST_CASE("a cyclic compute order is seen before lowering, and lowering refuses it")
+TEST_CASE("deadlock: a cyclic order is found before lowering")
 {
     auto const cyclic = from_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", {0, 1});
     CHECK(dependencies_in_order(cyclic).fault == program_error::hang);

@@ -15,13 +15,13 @@ std::string drawing(std::string_view name, schedule_shape shape) { return '\n' +
 
 }  // namespace
 
-TEST_CASE("the lines of ten and more ranks begin alike")
+TEST_CASE("drawings: the lines of ten and more ranks begin alike")
 {
     CHECK(drawing("gpipe", {11, 1, 0, 0, 0}).find("\n 9 | .  .") != std::string::npos);
     CHECK(drawing("gpipe", {11, 1, 0, 0, 0}).find("\n10 | .  .") != std::string::npos);
 }
 
-TEST_CASE("the drawing of eager-1f1b")
+TEST_CASE("drawings: the drawing of eager-1f1b")
 {
     CHECK(drawing("eager-1f1b", {4, 6, 0, 0, 0}) == R"(
 0 | F0 F1 F2 F3 F4 F5 .  .  .  .  B0 =  .  B1 =  .  B2 =  .  B3 =  .  B4 =  .  B5 =
@@ -31,7 +31,7 @@ TEST_CASE("the drawing of eager-1f1b")
 )");
 }
 
-TEST_CASE("the drawing of interleaved")
+TEST_CASE("drawings: the drawing of interleaved")
 {
     CHECK(drawing("interleaved", {3, 6, 2, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 3F0 3F1 3F2 0F3 0F4 .   .   3B0 =   0F5 3B1 =   3F3 3B2 =   3F4 0B0 =   3F5 0B1 =   .   0B2 =   .   3B3 =   .   3B4 =   .   3B5 =   0B3 =   0B4 =   0B5 =
@@ -40,7 +40,7 @@ TEST_CASE("the drawing of interleaved")
 )");
 }
 
-TEST_CASE("the drawing of looped-bfs")
+TEST_CASE("drawings: the drawing of looped-bfs")
 {
     CHECK(drawing("looped-bfs", {3, 4, 2, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 0F3 3F0 3F1 3F2 3F3 .   .   .   .   .   .   3B0 =   3B1 =   3B2 =   3B3 =   0B0 =   0B1 =   0B2 =   0B3 =
@@ -49,7 +49,7 @@ TEST_CASE("the drawing of looped-bfs")
 )");
 }
 
-TEST_CASE("the drawing of zb-h1")
+TEST_CASE("drawings: the drawing of zb-h1")
 {
     CHECK(drawing("zb-h1", {4, 6, 0, 0, 0}) == R"(
 0 | F0 F1 F2 F3 .  .  .  I0 W0 F4 I1 W1 F5 I2 W2 I3 W3 I4 W4 I5 W5
@@ -59,7 +59,7 @@ TEST_CASE("the drawing of zb-h1")
 )");
 }
 
-TEST_CASE("the drawing of zb-h2")
+TEST_CASE("drawings: the drawing of zb-h2")
 {
     CHECK(drawing("zb-h2", {3, 5, 0, 0, 0}) == R"(
 0 | F0 F1 F2 F3 F4 I0 W0 I1 W1 I2 W2 I3 W3 I4 W4 .  .
@@ -68,7 +68,7 @@ TEST_CASE("the drawing of zb-h2")
 )");
 }
 
-TEST_CASE("the drawing of zb1p")
+TEST_CASE("drawings: the drawing of zb1p")
 {
     CHECK(drawing("zb1p", {2, 4, 2, 0, 0}) == R"(
 0 | 0F0 0F1 2F0 2F1 .   2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 2I3 2W3 0I2 0W2 0I3 0W3
@@ -76,7 +76,7 @@ TEST_CASE("the drawing of zb1p")
 )");
 }
 
-TEST_CASE("the drawing of zb-v")
+TEST_CASE("drawings: the drawing of zb-v")
 {
     CHECK(drawing("zb-v", {3, 5, 0, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 0F3 0F4 5F0 5I0 5W0 5F1 5I1 5W1 5F2 5I2 5W2 0I0 0W0 5F3 5I3 5W3 0I1 0W1 5F4 5I4 5W4 0I2 0W2 0I3 0W3 0I4 0W4 .   .
@@ -85,7 +85,7 @@ TEST_CASE("the drawing of zb-v")
 )");
 }
 
-TEST_CASE("the drawing of v-half")
+TEST_CASE("drawings: the drawing of v-half")
 {
     CHECK(drawing("v-half", {4, 4, 0, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 0F3 .   .   .   7F0 7I0 7F1 7I1 7W0 7F2 7I2 7W1 7W2 0I0 0W0 .   7F3 7I3 0I1 7W3 0I2 0W1 0W2 .   0I3 0W3
@@ -95,7 +95,7 @@ TEST_CASE("the drawing of v-half")
 )");
 }
 
-TEST_CASE("the drawing of v-min")
+TEST_CASE("drawings: the drawing of v-min")
 {
     CHECK(drawing("v-min", {4, 4, 0, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 .   .   .   .   7F0 7I0 7W0 7F1 7I1 7W1 0F3 .   0I0 0W0 .   .   7F2 7I2 0I1 7W2 0W1 .   7F3 7I3 0I2 7W3 0W2 .   .   .   0I3 0W3
@@ -105,7 +105,7 @@ TEST_CASE("the drawing of v-min")
 )");
 }
 
-TEST_CASE("the drawing of dualpipe")
+TEST_CASE("drawings: the drawing of dualpipe")
 {
     CHECK(drawing("dualpipe", {4, 8, 0, 0, 0}) == R"(
 0 | 0F0     0F1     0F2     7F4     7I4     7W4     7F5     0F3+7B5 =       =       .       7F6+0B0 =       =       7B6     =       .       7F7+0B1 =       =       7B7     =       0I2     0W2     0I3     0W3
@@ -115,7 +115,7 @@ TEST_CASE("the drawing of dualpipe")
 )");
 }
 
-TEST_CASE("the drawing of dualpipe-v")
+TEST_CASE("drawings: the drawing of dualpipe-v")
 {
     CHECK(drawing("dualpipe-v", {3, 6, 0, 0, 0}) == R"(
 0 | 0F0     0F1     0F2     0F3     0F4     5F0     5I0     5W0     5F1     5I1     5W1     5F2     0F5+5B2 =       =       .       .       5F3+0B0 =       =       5B3     =       .       5F4+0B1 =       =       5B4     =       .       5F5+0B2 =       =       5B5     =       0I3     0W3     0I4     0W4     0I5     0W5
@@ -124,7 +124,7 @@ TEST_CASE("the drawing of dualpipe-v")
 )");
 }
 
-TEST_CASE("the drawing of chimera")
+TEST_CASE("drawings: the drawing of chimera")
 {
     CHECK(drawing("chimera", {4, 4, 0, 0, 0}) == R"(
 0 | 0F0 0F2 .   7F1 7B1 =   7F3 7B3 =   .   0B0 =   .   .   0B2 =
@@ -134,7 +134,7 @@ TEST_CASE("the drawing of chimera")
 )");
 }
 
-TEST_CASE("the drawing of bitpipe")
+TEST_CASE("drawings: the drawing of bitpipe")
 {
     CHECK(drawing("bitpipe", {4, 4, 0, 0, 0}) == R"(
 0 | 0F0  0F2  .    11F1 12F1 11F3 12F3 7F0  7B0  =    7F2  7B2  =    .    12B1 =    11B1 =    12B3 =    11B3 =    0B0  =    .    .    0B2  =
@@ -144,7 +144,7 @@ TEST_CASE("the drawing of bitpipe")
 )");
 }
 
-TEST_CASE("the drawing of hanayo")
+TEST_CASE("drawings: the drawing of hanayo")
 {
     CHECK(drawing("hanayo", {3, 3, 2, 0, 0}) == R"(
 0 | 0F0 0F1 0F2 .   .   5F0 5B0 =   5F1 5B1 =   5F2 5B2 =   .   .   .   .   0B0 =   0B1 =   .   .   0B2 =
@@ -153,7 +153,7 @@ TEST_CASE("the drawing of hanayo")
 )");
 }
 
-TEST_CASE("the drawing of seq1f1b")
+TEST_CASE("drawings: the drawing of seq1f1b")
 {
     CHECK(drawing("seq1f1b", {3, 3, 0, 0, 2}) == R"(
 0 | F0 F1 F2 F3 .  .  .  .  B1 =  F4 B0 =  F5 B3 =  .  B2 =  .  B5 =  B4 =

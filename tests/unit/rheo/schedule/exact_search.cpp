@@ -14,7 +14,7 @@ using namespace rheo;
 using test::every_schedule;
 using test::random_costs;
 
-TEST_CASE("the exact search finds what plain enumeration finds")
+TEST_CASE("exact_search: equals enumeration")
 {
     std::mt19937 draw{9};
     for (int round = 0; round < 12; ++round) {
@@ -31,7 +31,7 @@ TEST_CASE("the exact search finds what plain enumeration finds")
     }
 }
 
-TEST_CASE("with several stages per rank, too, the exact search finds what enumeration finds")
+TEST_CASE("exact_search: equals enumeration with several stages")
 {
     std::mt19937 draw{21};
     for (int round = 0; round < 8; ++round) {
@@ -45,7 +45,7 @@ TEST_CASE("with several stages per rank, too, the exact search finds what enumer
     }
 }
 
-TEST_CASE("within a memory cap, with split backwards and with slices, too")
+TEST_CASE("exact_search: equals enumeration, capped, split, sliced")
 {
     std::mt19937 draw{33};
     int tighter = 0;
@@ -86,7 +86,7 @@ TEST_CASE("within a memory cap, with split backwards and with slices, too")
     CHECK(infeasible > 2);
 }
 
-TEST_CASE("with two copies of the model, too, whole or split, capped or not")
+TEST_CASE("exact_search: equals enumeration with two copies")
 {
     std::mt19937 draw{35};
     int infeasible = 0;
@@ -127,7 +127,7 @@ TEST_CASE("with two copies of the model, too, whole or split, capped or not")
     CHECK(beyond_the_list > 0);
 }
 
-TEST_CASE("Chimera at f = b and BitPipe on two ranks are proved optimal by the exact search with their placements")
+TEST_CASE("exact_search: Chimera f = b and BitPipe p = 2 are optimal")
 {
     auto const request_of = [](program const& p, stage_costs costs, int microbatches) {
         return list_request{
@@ -144,7 +144,7 @@ TEST_CASE("Chimera at f = b and BitPipe on two ranks are proved optimal by the e
     CHECK(makespan(two, unit_costs(8)) == whole.lower_bound);
 }
 
-TEST_CASE("a search that is cut short returns a bound that nothing beats")
+TEST_CASE("exact_search: a cut search returns a valid bound")
 {
     std::mt19937 draw{34};
     int cut = 0;
@@ -174,7 +174,7 @@ TEST_CASE("a search that is cut short returns a bound that nothing beats")
     CHECK(cut > 10);
 }
 
-TEST_CASE("an order that no cap allows is refused with a sentence")
+TEST_CASE("exact_search: an impossible cap is rejected")
 {
     list_request request{.ranks = 2, .placement = v_placement(2, 2), .costs = unit_costs(4), .microbatches = 2, .cap = bytes{1}};
     CHECK(exact_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
@@ -196,7 +196,7 @@ TEST_CASE("an order that no cap allows is refused with a sentence")
     CHECK(exact_schedule(request, 3).error == "no order was found within the branches allowed");
 }
 
-TEST_CASE("Seq1F1B is no shorter than the exact search with its slices, and neither is the list schedule")
+TEST_CASE("exact_search: Seq1F1B and lists are not shorter")
 {
     auto const p = seq1f1b::program({.ranks = 2, .microbatches = 2, .slices = 2});
     auto const costs = even_costs(p, {{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {0.0}});
@@ -211,7 +211,7 @@ TEST_CASE("Seq1F1B is no shorter than the exact search with its slices, and neit
     CHECK(makespan(listed.what, costs) == listed.makespan);
 }
 
-TEST_CASE("no family beats the exact search, and 1F1B is optimal for whole backwards")
+TEST_CASE("exact_search: no family beats it; 1F1B is optimal")
 {
     list_request request{.ranks = 3, .placement = loop_placement(3, 1), .costs = unit_costs(3), .microbatches = 4};
     CHECK(exact_schedule(request).makespan == makespan(one_f_one_b::program({3, 4}), unit_costs(3)));

@@ -37,7 +37,7 @@ std::vector<stage_work> random_work(std::mt19937& draw, int stages, int count)
 
 }  // namespace
 
-TEST_CASE("every family at every small size is complete, ordered, and sound once lowered")
+TEST_CASE("families: every small size is complete and sound")
 {
     for (auto const family : schedule_families()) {
         int made = 0;
@@ -62,7 +62,7 @@ TEST_CASE("every family at every small size is complete, ordered, and sound once
     }
 }
 
-TEST_CASE("a list of microbatches is done as deep as asked and no deeper")
+TEST_CASE("families: microbatches run only to the depth asked")
 {
     std::mt19937 draw{7};
     for (auto const& family : schedule_families()) {
@@ -85,7 +85,7 @@ TEST_CASE("a list of microbatches is done as deep as asked and no deeper")
     }
 }
 
-TEST_CASE("where a family says so, no rank has less in flight with a further microbatch, whatever its stages weigh")
+TEST_CASE("families: flagged families grow in flight monotonically")
 {
     std::mt19937 draw{11};
     int said = 0;
@@ -120,14 +120,14 @@ TEST_CASE("where a family says so, no rank has less in flight with a further mic
     CHECK(said == 11);
 }
 
-TEST_CASE("whole work in order is the undisturbed step")
+TEST_CASE("families: whole work in order is the undisturbed step")
 {
     for (auto const& family : schedule_families()) {
         CHECK(make_program(family, 2, whole_step(6)) == make_program(family, {.ranks = 2, .microbatches = 6}));
     }
 }
 
-TEST_CASE("GPipe and 1F1B: makespan (m + p - 1)(f + b) for any costs; 1F1B holds p - r, GPipe m")
+TEST_CASE("families: GPipe and 1F1B: (m + p - 1)(f + b), peaks")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 9; ++m) {
@@ -147,7 +147,7 @@ TEST_CASE("GPipe and 1F1B: makespan (m + p - 1)(f + b) for any costs; 1F1B holds
     }
 }
 
-TEST_CASE("a microbatch that is only evaluated holds no activation")
+TEST_CASE("families: an evaluation holds no activation")
 {
     std::vector<stage_work> const evaluation(6, {microbatch_id{0}, stage_id{3}});
     auto work = evaluation;
@@ -159,7 +159,7 @@ TEST_CASE("a microbatch that is only evaluated holds no activation")
     CHECK(peak_activations_by_rank(gpipe::program(3, work)) == std::vector{0, 1, 1});
 }
 
-TEST_CASE("the drawing of GPipe")
+TEST_CASE("families: the drawing of GPipe")
 {
     CHECK('\n' + draw(gpipe::program({.ranks = 3, .microbatches = 4})) == R"(
 0 | F0 F1 F2 F3 .  .  .  .  .  .  B0 =  B1 =  B2 =  B3 =
@@ -168,7 +168,7 @@ TEST_CASE("the drawing of GPipe")
 )");
 }
 
-TEST_CASE("the drawing of 1F1B")
+TEST_CASE("families: the drawing of 1F1B")
 {
     CHECK('\n' + draw(one_f_one_b::program({.ranks = 4, .microbatches = 6})) == R"(
 0 | F0 F1 F2 F3 .  .  .  .  .  .  B0 =  F4 B1 =  F5 B2 =  .  B3 =  .  B4 =  .  B5 =
@@ -178,7 +178,7 @@ TEST_CASE("the drawing of 1F1B")
 )");
 }
 
-TEST_CASE("the drawing of what a loss left to do")
+TEST_CASE("families: the drawing of what a loss left to do")
 {
     std::vector<stage_work> const work{{microbatch_id{5}, stage_id{0}}, {microbatch_id{7}, stage_id{2}}, {microbatch_id{1}, stage_id{3}}};
     CHECK('\n' + draw(one_f_one_b::program(3, work)) == R"(
@@ -188,7 +188,7 @@ TEST_CASE("the drawing of what a loss left to do")
 )");
 }
 
-TEST_CASE("a name chooses a family; an unknown one is answered with the nearest")
+TEST_CASE("families: unknown name suggests the nearest")
 {
     CHECK(name_of(*parse_schedule("gpipe").schedule) == "gpipe");
     CHECK(*parse_schedule("1f1b").schedule == one_f_one_b{});
@@ -197,7 +197,7 @@ TEST_CASE("a name chooses a family; an unknown one is answered with the nearest"
     CHECK_FALSE(parse_schedule(""));
 }
 
-TEST_CASE("interleaving: every known group is acyclic, and another one is accepted exactly when the check finds it so")
+TEST_CASE("families: interleaved groups: accepted iff acyclic")
 {
     int refused = 0;
     int others = 0;
@@ -224,7 +224,7 @@ TEST_CASE("interleaving: every known group is acyclic, and another one is accept
     CHECK(others > 20);
 }
 
-TEST_CASE("what cannot be scheduled is refused with a sentence")
+TEST_CASE("families: impossible schedules are rejected")
 {
     CHECK_THROWS_WITH(gpipe::program({.ranks = 0, .microbatches = 2}), "a schedule needs at least one rank");
     CHECK_THROWS_WITH(gpipe::program({.ranks = 2, .microbatches = -1}), "a step has no negative number of microbatches");

@@ -18,7 +18,7 @@ static_assert(thaw(frozen_seq) == seq1f1b::program({.ranks = 2, .microbatches = 
 constexpr auto frozen_dual = freeze<[] { return dualpipe::program({.ranks = 2, .microbatches = 4}); }>();
 static_assert(thaw(frozen_dual) == dualpipe::program({.ranks = 2, .microbatches = 4}));
 
-TEST_CASE("slices of a microbatch: forwards in order, backwards in reverse")
+TEST_CASE("forms: slices: forwards in order, backwards reversed")
 {
     auto const sliced = [](std::string const& text) {
         auto p = from_text(text, {0});
@@ -33,7 +33,7 @@ TEST_CASE("slices of a microbatch: forwards in order, backwards in reverse")
     CHECK_THROWS_WITH(lower(sliced("0F0,0F1,0B0,0B1\n")), "the compute order of this program is cyclic: it cannot be lowered");
 }
 
-TEST_CASE("copies of the model: a microbatch stays in its copy, and nothing passes between them")
+TEST_CASE("forms: copies share no microbatch and no message")
 {
     auto p = from_text("0F0,0B0,3F1,3B1\n1F0,1B0,2F1,2B1\n", {0, 1, 1, 0});
     p.copies = 2;
@@ -48,7 +48,7 @@ TEST_CASE("copies of the model: a microbatch stays in its copy, and nothing pass
     CHECK_FALSE(complete(twice, 1));  // one microbatch in both copies
 }
 
-TEST_CASE("an overlapped pair begins when both inputs are there and takes both times less the gain")
+TEST_CASE("forms: overlap: both inputs, sum of times less gain")
 {
     auto const p = from_text("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", {0});
     stage_costs const costs{{{2.0}, {5.0}, {0.0}, {0.0}, {0.0}, {0.0}, {3.0}}};
@@ -65,7 +65,7 @@ TEST_CASE("an overlapped pair begins when both inputs are there and takes both t
     CHECK(dependencies_in_order(alone).fault == program_error::misplaced);
 }
 
-TEST_CASE("two ranks that each send twice before they receive need queues of two places")
+TEST_CASE("forms: two sends before receives need depth two")
 {
     auto p = from_text("0F0,0F2,0SEND_F0,0SEND_F2,3RECV_F1,3RECV_F3,3F1,3F3\n2F1,2F3,2SEND_F1,2SEND_F3,1RECV_F0,1RECV_F2,1F0,1F2\n", {0, 1, 1, 0});
     p.copies = 2;
@@ -74,7 +74,7 @@ TEST_CASE("two ranks that each send twice before they receive need queues of two
     CHECK(deadlock_free<tagged>(p));
 }
 
-TEST_CASE("activations and gradients in one queue, or in two")
+TEST_CASE("forms: activations and gradients in one queue, or in two")
 {
     // Rank 0 sends an activation of stage 0, then a gradient of stage 2; rank 1 wants the gradient first.
     auto const p = from_text("0F0,0SEND_F0,2RECV_F1,2F1,2B1,2SEND_B1,0F1\n1F1,1SEND_F1,1RECV_B1,1B1,1RECV_F0,1F0\n", {0, 1, 0});
@@ -89,7 +89,7 @@ TEST_CASE("activations and gradients in one queue, or in two")
     CHECK(least_fifo_depth(given, true) == 1);
 }
 
-TEST_CASE("peaks in bytes weigh each stage's own activations")
+TEST_CASE("forms: peaks in bytes weigh each stage's own activations")
 {
     auto const p = one_f_one_b::program({3, 5});
     CHECK(peak_bytes_by_rank(p, {bytes{10}, bytes{7}, bytes{5}}) == std::vector{bytes{30}, bytes{14}, bytes{5}});

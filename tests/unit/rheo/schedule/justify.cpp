@@ -21,7 +21,7 @@ using test::random_costs;
 static_assert(makespan(justified(detail::in_units(4, 2, [](int count) { return one_f_one_b::program({2, count}); }), unit_costs(2)), unit_costs(2)) ==
               makespan(one_f_one_b::program({2, 4}), unit_costs(2)));
 
-TEST_CASE("what is justified is complete, in order and no longer, for every family at any costs")
+TEST_CASE("justify: complete, ordered and never longer")
 {
     std::mt19937 draw{41};
     int shorter = 0;
@@ -46,7 +46,7 @@ TEST_CASE("what is justified is complete, in order and no longer, for every fami
     CHECK(shorter > 60);
 }
 
-TEST_CASE("what is optimal stays so, and random orders come nearer to it")
+TEST_CASE("justify: keeps optima, improves random orders")
 {
     std::mt19937 draw{42};
     int optimal = 0;
@@ -63,7 +63,7 @@ TEST_CASE("what is optimal stays so, and random orders come nearer to it")
     CHECK(optimal > 20);
 }
 
-TEST_CASE("units of 1F1B in a row, justified, are as short as 1F1B")
+TEST_CASE("justify: justified 1F1B units are as short as 1F1B")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 4 * p; ++m) {
@@ -74,7 +74,7 @@ TEST_CASE("units of 1F1B in a row, justified, are as short as 1F1B")
     }
 }
 
-TEST_CASE("what cannot be justified is refused in words")
+TEST_CASE("justify: what cannot be justified is refused in words")
 {
     CHECK_THROWS_WITH(justified(dualpipe::program({2, 4}), unit_costs(4)), "only computations are justified, each by itself");
     CHECK_THROWS_WITH(justified(from_text("0F0,0B0\n1F0\n", {0, 1}), unit_costs(2)), "a program is justified when it is complete");

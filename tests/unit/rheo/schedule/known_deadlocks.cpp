@@ -116,7 +116,7 @@ published_case const third{"nccl479", "rendezvous", "deadlock unless grouped int
 
 }  // namespace
 
-TEST_CASE("the public file of known deadlocks holds these cases, and each is refused with its shortest stuck state")
+TEST_CASE("known_deadlocks: published cases hang as listed")
 {
     auto const text = test::read_public("known_deadlocks.json");
     if (text.empty()) {
@@ -138,7 +138,7 @@ TEST_CASE("the public file of known deadlocks holds these cases, and each is ref
     }
 }
 
-TEST_CASE("their sentences")
+TEST_CASE("known_deadlocks: their sentences")
 {
     CHECK(shortest_stuck_state<rendezvous_of_given>(program_of(first)).message() ==
           "the programs hang: pipeline 0 rank 0 waits in 0SEND_F1, pipeline 0 rank 1 waits in 1SEND_F0");

@@ -16,7 +16,7 @@
 using namespace rheo;
 using test::random_costs;
 
-TEST_CASE("list schedules are complete, acyclic and within their cap, whatever the copies and slices")
+TEST_CASE("list_schedule: complete, acyclic, within the cap")
 {
     std::mt19937 draw{1};
     int tight = 0;
@@ -63,7 +63,7 @@ TEST_CASE("list schedules are complete, acyclic and within their cap, whatever t
     CHECK(tight > 100);
 }
 
-TEST_CASE("with slices, more memory makes no list schedule longer here, and p microbatches' worth makes it as short as Seq1F1B")
+TEST_CASE("list_schedule: slices: memory helps; p equals Seq1F1B")
 {
     for (int const p : {2, 4}) {
         for (int const k : {2, 4}) {
@@ -84,13 +84,13 @@ TEST_CASE("with slices, more memory makes no list schedule longer here, and p mi
     }
 }
 
-TEST_CASE("a cap below one activation per stage is answered with a sentence")
+TEST_CASE("list_schedule: a cap below one activation is rejected")
 {
     list_request const request{.ranks = 2, .placement = v_placement(2, 2), .costs = unit_costs(4), .microbatches = 3, .cap = bytes{1}};
     CHECK(list_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
 }
 
-TEST_CASE("the bound lies below every family at random costs")
+TEST_CASE("list_schedule: lower bound holds at random costs")
 {
     std::mt19937 draw{4};
     for (auto const family : schedule_families()) {

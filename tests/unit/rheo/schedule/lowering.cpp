@@ -35,7 +35,7 @@ std::size_t count(program const& p, instruction what)
 
 }  // namespace
 
-TEST_CASE("for random acyclic orders: sound under rendezvous, order kept, each crossing one pair")
+TEST_CASE("lowering: random orders are sound, pairs crossed once")
 {
     std::mt19937 draw{3};
     for (int round = 0; round < 300; ++round) {
@@ -66,7 +66,7 @@ TEST_CASE("for random acyclic orders: sound under rendezvous, order kept, each c
     }
 }
 
-TEST_CASE("1F1B on three ranks, lowered")
+TEST_CASE("lowering: 1F1B on three ranks, lowered")
 {
     CHECK('\n' + to_text(lower(one_f_one_b::program({.ranks = 3, .microbatches = 3}))) == R"(
 0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2
@@ -75,12 +75,12 @@ TEST_CASE("1F1B on three ranks, lowered")
 )");
 }
 
-TEST_CASE("lowering wants a program that only computes")
+TEST_CASE("lowering: lowering wants a program that only computes")
 {
     CHECK_THROWS_WITH(lower(lower(gpipe::program({2, 2}))), "lowering begins with a program that only computes");
 }
 
-TEST_CASE("published lowerings are met, text for text")
+TEST_CASE("lowering: published lowerings are met, text for text")
 {
     auto const* shared = std::getenv("RHEO_SHARED");
     if (shared == nullptr) {

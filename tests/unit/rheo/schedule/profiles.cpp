@@ -83,7 +83,7 @@ list_request request_of(profile const& p)
 
 }  // namespace
 
-TEST_CASE("on measured profiles: every bound holds, and splitting the backward shortens 1F1B")
+TEST_CASE("profiles: bounds hold; split backwards shorten 1F1B")
 {
     for (std::size_t k = 0; k < profiles.size(); ++k) {
         auto const& x = profiles[k];
@@ -102,7 +102,7 @@ TEST_CASE("on measured profiles: every bound holds, and splitting the backward s
     }
 }
 
-TEST_CASE("on even profiles without transfers the formulas of the families hold")
+TEST_CASE("profiles: even profiles match the closed formulas")
 {
     auto const& x = profiles[0];
     auto const p = ranks_of(x);
@@ -115,7 +115,7 @@ TEST_CASE("on even profiles without transfers the formulas of the families hold"
     CHECK(figures_of(zb_h2::program(shape), costs_of(x)).span_bubble == seconds{(p - 1) * (f + i - 2 * w)});
 }
 
-TEST_CASE("ZB-H1 and ZB-H2 are those that the caps of the first two profiles are for")
+TEST_CASE("profiles: ZB-H1 and ZB-H2 match the profile caps")
 {
     for (auto const& [k, fits_h2] : {std::pair{0U, false}, std::pair{1U, true}}) {
         auto const& x = profiles[k];
@@ -128,7 +128,7 @@ TEST_CASE("ZB-H1 and ZB-H2 are those that the caps of the first two profiles are
     }
 }
 
-TEST_CASE("the list scheduler keeps within the profile's memory, is sound, and no longer than 1F1B")
+TEST_CASE("profiles: list schedules fit, are sound, beat 1F1B")
 {
     for (std::size_t k = 0; k < profiles.size(); ++k) {
         auto const& x = profiles[k];
@@ -147,7 +147,7 @@ TEST_CASE("the list scheduler keeps within the profile's memory, is sound, and n
     }
 }
 
-TEST_CASE("the sizes that its tests use: every family that can be made is sound at a measured profile's times")
+TEST_CASE("profiles: every family is sound at measured times")
 {
     auto const& x = profiles[5];
     stage_cost const full{{x.forward[0]}, {x.input[0] + x.weight[0]}, {x.input[0]}, {x.weight[0]}, {x.transfer}, {x.transfer}};

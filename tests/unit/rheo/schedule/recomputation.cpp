@@ -68,7 +68,7 @@ static_assert([] {
     return complete(p, 4).ok && deadlock_free<rendezvous>(p).ok && deadlock_free<nonblocking>(p).ok && peak_activations(p) == 1;
 }());
 
-TEST_CASE("every family keeps its computations, ends, and holds no more with recomputation")
+TEST_CASE("recomputation: keeps computations, ends, saves memory")
 {
     for (auto const name : schedule_names()) {
         auto const schedule = *parse_schedule(name).schedule;
@@ -102,7 +102,7 @@ TEST_CASE("every family keeps its computations, ends, and holds no more with rec
     }
 }
 
-TEST_CASE("any program in any acyclic order stays sound with any stages marked")
+TEST_CASE("recomputation: any acyclic program stays sound")
 {
     std::mt19937 draw{4};
     for (int round = 0; round < 300; ++round) {
@@ -122,7 +122,7 @@ TEST_CASE("any program in any acyclic order stays sound with any stages marked")
     }
 }
 
-TEST_CASE("1F1B with recomputation, as text and drawn")
+TEST_CASE("recomputation: 1F1B with recomputation, as text and drawn")
 {
     CHECK(to_text(with_recomputation(lower(two_ranks()))) ==
           "0F0,0SEND_F0,0EVICT0,0F1,0SEND_F1,0EVICT1,0RECV_B0,0R0,0B0,0F2,0SEND_F2,0EVICT2,0RECV_B1,0R1,0B1,0RECV_B2,0R2,0B2\n"
@@ -134,7 +134,7 @@ TEST_CASE("1F1B with recomputation, as text and drawn")
           "1 | .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  .\n");
 }
 
-TEST_CASE("recomputation costs a forward each and frees all but the inputs")
+TEST_CASE("recomputation: costs a forward, frees all but inputs")
 {
     auto const plain = gpipe::program({.ranks = 2, .microbatches = 4});
     auto const p = with_recomputation(plain);
@@ -145,7 +145,7 @@ TEST_CASE("recomputation costs a forward each and frees all but the inputs")
     CHECK(peak_bytes_by_rank(p, unit_holdings(p)) == std::vector{bytes{13}, bytes{13}});
 }
 
-TEST_CASE("gradients that a split backward keeps count from the input gradient to the weight gradient")
+TEST_CASE("recomputation: kept gradients live from I to W")
 {
     auto const p = test::from_text("0F0,0I0,0F1,0I1,0W0,0W1\n", {0});
     CHECK(peak_bytes_by_rank(p, unit_holdings(p)) == std::vector{bytes{26}});
@@ -158,7 +158,7 @@ TEST_CASE("gradients that a split backward keeps count from the input gradient t
     CHECK(held_at_once(one_by_one) == std::vector<std::vector<held_items>>{{{1, 1, 0}}});
 }
 
-TEST_CASE("a program that uses what it has evicted hangs, and the check names the instruction")
+TEST_CASE("recomputation: using evicted activations is named")
 {
     for (auto const* text : {"0F0,0EVICT0,0B0\n", "0F0,0EVICT0,0EVICT0,0R0,0B0\n", "0F0,0R0,0B0\n", "0EVICT0,0F0,0R0,0B0\n", "0F0,0B0,0EVICT0,0R0\n"}) {
         INFO(text);
@@ -172,7 +172,7 @@ TEST_CASE("a program that uses what it has evicted hangs, and the check names th
     CHECK(deadlock_free<rendezvous>(neighbour).fault == program_error::hang);
 }
 
-TEST_CASE("under a cap the fewest ranks compute again, and a cap that is too small is said")
+TEST_CASE("recomputation: fewest ranks under a cap")
 {
     auto const p = one_f_one_b::program({.ranks = 4, .microbatches = 8});
     auto const held = unit_holdings(p);

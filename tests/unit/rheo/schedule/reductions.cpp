@@ -52,7 +52,7 @@ static_assert([] {
     return reductions_in_place(p, units, 2).ok && deadlock_free<rendezvous>(std::vector{p, q}).ok;
 }());
 
-TEST_CASE("posted when complete, behind the send that the neighbour waits for; awaited last layer first, tied last")
+TEST_CASE("reductions: posted when complete, awaited in order")
 {
     auto const units = units_by_stage{{unit(0), unit(1), unit(4)}, {unit(2)}, {unit(3), unit(4)}};
     std::vector<stage_work> const work{{microbatch_id{5}, stage_id{0}}, {microbatch_id{7}, stage_id{2}}, {microbatch_id{1}, stage_id{3}}};
@@ -63,7 +63,7 @@ TEST_CASE("posted when complete, behind the send that the neighbour waits for; a
 )");
 }
 
-TEST_CASE("a rank whose contributions all survived posts at its beginning")
+TEST_CASE("reductions: fully salvaged rank posts at once")
 {
     auto const p = with_reductions(lower(gpipe::program(2, {})), {{unit(0)}, {unit(1)}}, 2);
     CHECK('\n' + to_text(p) == "\n0REDUCE0,0AWAIT0\n1REDUCE1,1AWAIT1\n");
@@ -72,7 +72,7 @@ TEST_CASE("a rank whose contributions all survived posts at its beginning")
     CHECK('\n' + to_text(q) == "\n0REDUCE0,0F0,0SEND_F0,0AWAIT0\n1RECV_F0,1F0,1B0,1REDUCE1,1AWAIT1\n");
 }
 
-TEST_CASE("a tensor of two stages on one rank is posted once, after the later of them")
+TEST_CASE("reductions: shared tensor is posted once, later")
 {
     std::mt19937 draw{5};
     for (int round = 0; round < 200; ++round) {
@@ -86,7 +86,7 @@ TEST_CASE("a tensor of two stages on one rank is posted once, after the later of
     }
 }
 
-TEST_CASE("the product of unequal pipelines is sound, and agrees with the search of every order")
+TEST_CASE("reductions: unequal pipelines are sound")
 {
     CHECK(deadlock_free<rendezvous>(std::vector{two_and_three(0), two_and_three(1)}));
     auto const units = units_by_stage{{unit(0)}, {unit(1)}};
@@ -107,7 +107,7 @@ TEST_CASE("the product of unequal pipelines is sound, and agrees with the search
           "pipeline 1 rank 0 waits in 0AWAIT0, pipeline 1 rank 1 waits in 1AWAIT1");
 }
 
-TEST_CASE("a missing post of one pipeline stops the other, too")
+TEST_CASE("reductions: one missing post stops both pipelines")
 {
     auto first = two_and_three(0);
     std::erase(first.rows[0], instruction{instruction_kind::post_reduction, 0, 1});
@@ -118,7 +118,7 @@ TEST_CASE("a missing post of one pipeline stops the other, too")
     CHECK(reductions_in_place(first, spread(6, 2), 6).fault == program_error::missing);
 }
 
-TEST_CASE("a reduction in a wrong place is refused")
+TEST_CASE("reductions: a reduction in a wrong place is refused")
 {
     auto const p = two_and_three(0);
     auto const& row = p.rows[0];
@@ -135,7 +135,7 @@ TEST_CASE("a reduction in a wrong place is refused")
     CHECK(reductions_in_place(alien, spread(6, 2), 6).fault == program_error::misplaced);
 }
 
-TEST_CASE("the holders of a unit are read off the programs")
+TEST_CASE("reductions: the holders of a unit are read off the programs")
 {
     std::vector const programs{two_and_three(0), two_and_three(1)};
     CHECK(holders_of(programs, unit(6)) == std::vector<unit_holder>{{pipeline_id{0}, 0}, {pipeline_id{0}, 1}, {pipeline_id{1}, 0}, {pipeline_id{1}, 2}});

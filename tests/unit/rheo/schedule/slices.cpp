@@ -17,7 +17,7 @@ static_assert([] {
     return p.slices == 2 && complete(p, 4).ok && deadlock_free<rendezvous>(lower(p)).ok;
 }());
 
-TEST_CASE("every family is complete and ends on a grid of slices")
+TEST_CASE("slices: every family is complete and ends on slices")
 {
     for (auto const name : schedule_names()) {
         auto const schedule = *parse_schedule(name).schedule;
@@ -45,7 +45,7 @@ TEST_CASE("every family is complete and ends on a grid of slices")
     }
 }
 
-TEST_CASE("forwards go up the slices, backwards down, overlapped pairs both at once")
+TEST_CASE("slices: forwards up, backwards down, overlap both")
 {
     auto const p = test::from_text("0F0,0F1,0B0,0I1,0W1\n", {0});
     CHECK(to_text(with_slices(p, 2)) == "0F0,0F1,0F2,0F3,0B1,0B0,0I3,0I2,0W3,0W2\n");

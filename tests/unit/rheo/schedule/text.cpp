@@ -28,7 +28,7 @@ static_assert(to_stage_work(std::vector<microbatch_work>{{microbatch_id{4}, laye
               std::vector<stage_work>{
                   {microbatch_id{4}, stage_id{0}}, {microbatch_id{1}, stage_id{1}}, {microbatch_id{2}, stage_id{0}}, {microbatch_id{3}, stage_id{2}}});
 
-TEST_CASE("a program reads back from its text")
+TEST_CASE("text: a program reads back from its text")
 {
     std::mt19937 draw{2};
     for (int round = 0; round < 100; ++round) {
@@ -39,7 +39,7 @@ TEST_CASE("a program reads back from its text")
     }
 }
 
-TEST_CASE("idle cells are kept in the grid")
+TEST_CASE("text: idle cells are kept in the grid")
 {
     auto const read = parse_grid("0F0,,0B0\n,1F0,\n", {0, 1});
     REQUIRE(read);
@@ -50,7 +50,7 @@ TEST_CASE("idle cells are kept in the grid")
     CHECK(to_text(read.grid) == "0F0,,0B0\n,1F0,\n");
 }
 
-TEST_CASE("a grid reads back from its text, cells about parameters anywhere between")
+TEST_CASE("text: a grid round-trips with parameter cells")
 {
     std::mt19937 draw{8};
     auto const below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>{0, n - 1}(draw); };
@@ -70,9 +70,9 @@ TEST_CASE("a grid reads back from its text, cells about parameters anywhere betw
     }
 }
 
-TEST_CASE("carriage returns at the ends of lines are passed over") { CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid); }
+TEST_CASE("text: carriage returns at the ends of lines are passed over") { CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid); }
 
-TEST_CASE("what is no instruction is refused with row and cell")
+TEST_CASE("text: what is no instruction is refused with row and cell")
 {
     CHECK(parse_grid("0F0\n1F0,1X0\n", {0, 1}).error == "row 2, cell 2: '1X0' is not an instruction like 2F0");
 }

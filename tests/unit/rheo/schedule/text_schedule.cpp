@@ -7,7 +7,7 @@
 
 using namespace rheo;
 
-TEST_CASE("a family reads back from its text, overlapped pairs included")
+TEST_CASE("text_schedule: families round-trip with overlaps")
 {
     for (auto const family : schedule_families()) {
         auto const p = make_program(family, {2, 6});
@@ -23,7 +23,7 @@ TEST_CASE("a family reads back from its text, overlapped pairs included")
     }
 }
 
-TEST_CASE("an overlapped pair is one cell")
+TEST_CASE("text_schedule: an overlapped pair is one cell")
 {
     auto const read = parse_grid("0F0,(0F1;1B0)OVERLAP_F_B\n", {0, 0});
     REQUIRE(read);
@@ -34,7 +34,7 @@ TEST_CASE("an overlapped pair is one cell")
     CHECK_FALSE(parse_grid("()OVERLAP_F_B\n", {0, 0}));
 }
 
-TEST_CASE("what spreadsheets and people add is passed over, as PyTorch does: a byte order mark, spaces, quotes")
+TEST_CASE("text_schedule: tolerates BOM, spaces and quotes")
 {
     auto const plain = parse_schedule_text("0F0,0F1,,0B0,0B1\n1F0,1B0,1F1,1B1\n");
     REQUIRE(plain);
@@ -45,14 +45,14 @@ TEST_CASE("what spreadsheets and people add is passed over, as PyTorch does: a b
     CHECK(parse_schedule_text("0 F0,0B0\n").error == "row 1, cell 1: '0 F0' is not an instruction like 2F0");
 }
 
-TEST_CASE("a wrong cell is shown short and printable")
+TEST_CASE("text_schedule: a wrong cell is shown short and printable")
 {
     CHECK(parse_schedule_text("0F0,\x1b[31m\n").error == "row 1, cell 2: '\\x1b[31m' is not an instruction like 2F0");
     CHECK(parse_schedule_text("0F0," + std::string(5'000'000, 'X') + "\n").error ==
           "row 1, cell 2: '" + std::string(40, 'X') + "'... (5000000 bytes) is not an instruction like 2F0");
 }
 
-TEST_CASE("a microbatch that does not run through all stages is named, not read as a second copy of the model")
+TEST_CASE("text_schedule: a broken path of a microbatch is named")
 {
     CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n1F1,1B1\n").error == "row 2: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
     CHECK(parse_schedule_text("0F0,0B0\n1F1,1B1\n").error == "row 2: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
@@ -66,7 +66,7 @@ TEST_CASE("a microbatch that does not run through all stages is named, not read 
     CHECK(two.what.copies == 2);
 }
 
-TEST_CASE("what is wrong in a file is named by row and cell")
+TEST_CASE("text_schedule: mistakes name row and cell")
 {
     CHECK(parse_schedule_text("").error == "row 1, cell 1: a schedule needs an instruction like 0F0");
     CHECK(parse_schedule_text("0F0,,0X0\n").error == "row 1, cell 3: '0X0' is not an instruction like 2F0");
@@ -87,7 +87,7 @@ TEST_CASE("what is wrong in a file is named by row and cell")
     CHECK(parse_schedule_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F1,2B1\n").error == "row 2: microbatch 0 runs in stage 0 but not in stage 2: 2F0 is missing");
 }
 
-TEST_CASE("the picture has a box per computation and tells kinds by colour")
+TEST_CASE("text_schedule: picture: box per computation, colour by kind")
 {
     auto const p = zb_h1::program({2, 3});
     auto const svg = to_svg(p, unit_costs(2));

@@ -61,7 +61,7 @@ double relaxed_makespan(program const& p, stage_costs const& costs)
 
 }  // namespace
 
-TEST_CASE("the makespan is that of the relaxation, for random orders and costs")
+TEST_CASE("timeline: makespan equals the relaxation")
 {
     std::mt19937 draw{21};
     for (int round = 0; round < 300; ++round) {
@@ -73,7 +73,7 @@ TEST_CASE("the makespan is that of the relaxation, for random orders and costs")
     }
 }
 
-TEST_CASE("under rendezvous a transfer holds both ranks; posted, it only delays who needs it")
+TEST_CASE("timeline: rendezvous holds both ranks; posts do not")
 {
     auto const p = test::from_text("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1\n", {0, 1});
     stage_costs costs(2, {{1.0}, {}, {}, {}, {5.0}, {}});
@@ -89,7 +89,7 @@ TEST_CASE("under rendezvous a transfer holds both ranks; posted, it only delays 
     CHECK(makespan(posted) == seconds{8.0});
 }
 
-TEST_CASE("a reduction ends its time after the last post, and only the await waits for it")
+TEST_CASE("timeline: reductions end after the last post")
 {
     auto const units = units_by_stage{{reduction_id{0}}};
     std::vector<program> programs;
@@ -106,7 +106,7 @@ TEST_CASE("a reduction ends its time after the last post, and only the await wai
     }
 }
 
-TEST_CASE("a timeline of what hangs shows what ran before")
+TEST_CASE("timeline: a timeline of what hangs shows what ran before")
 {
     auto const p = lower_lazily(one_f_one_b::program({2, 2}));
     auto const times = make_timeline<rendezvous>(array_view{&p, 1}, {{unit_costs(2)}, {}});

@@ -16,7 +16,7 @@ using test::from_text;
 static_assert(least_fifo_depth(lower(one_f_one_b::program({.ranks = 4, .microbatches = 8}))) == 0);
 static_assert(least_fifo_depth(lower_lazily(one_f_one_b::program({.ranks = 4, .microbatches = 8}))) == 1);
 
-TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when m >= p >= 2; pair insertion never does")
+TEST_CASE("transports: lazy lowering hangs for all but GPipe")
 {
     for (auto const family : schedule_families()) {
         int seen = 0;
@@ -38,7 +38,7 @@ TEST_CASE("lazy lowering hangs under rendezvous for every family but GPipe when 
     }
 }
 
-TEST_CASE("deeper queues never hurt, and the least depth is where it turns")
+TEST_CASE("transports: deeper queues never hurt; least depth")
 {
     std::mt19937 draw{5};
     int healed = 0;
@@ -57,7 +57,7 @@ TEST_CASE("deeper queues never hurt, and the least depth is where it turns")
     CHECK(healed > 10);
 }
 
-TEST_CASE("messages in another order than they are received in: no depth helps, tags do")
+TEST_CASE("transports: reordered messages need tags, not depth")
 {
     auto const p = from_text("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n", {0, 1});
     CHECK_FALSE(least_fifo_depth(p));
@@ -65,7 +65,7 @@ TEST_CASE("messages in another order than they are received in: no depth helps, 
     CHECK(deadlock_free<tagged>(p));
 }
 
-TEST_CASE("the shortest stuck state is the circle, without those that wait behind it")
+TEST_CASE("transports: shortest stuck state is the cycle")
 {
     auto const stuck = shortest_stuck_state<rendezvous>(lower_lazily(one_f_one_b::program({.ranks = 4, .microbatches = 8})));
     CHECK(stuck.culprits.size() == 2);
@@ -130,7 +130,7 @@ program with_late_sends(program p)
 
 }  // namespace
 
-TEST_CASE("relaxed programs stay sound, keep their computations, need no more buffers, and no transfer can go further")
+TEST_CASE("transports: relaxed programs stay sound and minimal")
 {
     int saved = 0;
     for (auto const family : schedule_families()) {
@@ -159,7 +159,7 @@ TEST_CASE("relaxed programs stay sound, keep their computations, need no more bu
     CHECK(relax(lower(gpipe::program({3, 4}))) == lower_lazily(gpipe::program({3, 4})));
 }
 
-TEST_CASE("random programs whose sends came late: relaxed, no transfer can go further")
+TEST_CASE("transports: late sends are relaxed fully")
 {
     std::mt19937 draw{12};
     int earlier = 0;
@@ -176,7 +176,7 @@ TEST_CASE("random programs whose sends came late: relaxed, no transfer can go fu
     CHECK(earlier > 20);
 }
 
-TEST_CASE("with tags, what is relaxed is what lazy lowering makes: a receive right before its use, a send right behind its producer")
+TEST_CASE("transports: relaxed tags equal lazy lowering")
 {
     for (auto const name : {"1f1b", "zb-h1", "interleaved", "dualpipe"}) {
         auto const compute = make_program(*parse_schedule(name).schedule, {.ranks = 4, .microbatches = 8});

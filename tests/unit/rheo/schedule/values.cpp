@@ -41,7 +41,7 @@ static_assert(figures<zb_h1>({.ranks = 4, .microbatches = 8}).makespan_bubble ==
 static_assert(figures<zb_h2>({.ranks = 4, .microbatches = 8}).span_bubble == seconds{0.0});
 static_assert(figures<zb_v>({.ranks = 4, .microbatches = 8}).span_bubble == seconds{0.0});
 
-TEST_CASE("GPipe and 1F1B: makespan bubble (p - 1)(f + b), shortest for their order of work")
+TEST_CASE("values: GPipe, 1F1B: bubble (p - 1)(f + b), optimal")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 10; ++m) {
@@ -54,7 +54,7 @@ TEST_CASE("GPipe and 1F1B: makespan bubble (p - 1)(f + b), shortest for their or
     }
 }
 
-TEST_CASE("interleaved: makespan bubble (p - 1)(f + b) / v")
+TEST_CASE("values: interleaved: makespan bubble (p - 1)(f + b) / v")
 {
     for (int p = 1; p <= 5; ++p) {
         for (int v = 1; v <= 4; ++v) {
@@ -72,7 +72,7 @@ TEST_CASE("interleaved: makespan bubble (p - 1)(f + b) / v")
     }
 }
 
-TEST_CASE("ZB-H1: span and makespan bubble (p - 1)(f + i - w), peak p on every rank")
+TEST_CASE("values: ZB-H1: bubble (p - 1)(f + i - w), peak p")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = p; m <= 3 * p + 1; ++m) {
@@ -89,7 +89,7 @@ TEST_CASE("ZB-H1: span and makespan bubble (p - 1)(f + i - w), peak p on every r
     }
 }
 
-TEST_CASE("ZB-H2: span bubble (p - 1)(f + i - 2 w), peak 2 p - 1 on every rank; makespan bubble (p - 1) f at unit costs")
+TEST_CASE("values: ZB-H2: span (p - 1)(f + i - 2 w), peak 2 p - 1")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = 2 * p - 1; m <= 4 * p; ++m) {
@@ -103,7 +103,7 @@ TEST_CASE("ZB-H2: span bubble (p - 1)(f + i - 2 w), peak 2 p - 1 on every rank; 
     }
 }
 
-TEST_CASE("ZB-V: span bubble 0, makespan bubble (p - 1) f / 2, peak 2 p chunks, at f = i = w")
+TEST_CASE("values: ZB-V: span 0, bubble (p - 1) f / 2, peak 2 p")
 {
     for (int p = 1; p <= 7; ++p) {
         for (int m = 2 * p - 1; m <= 4 * p; ++m) {
@@ -118,7 +118,7 @@ TEST_CASE("ZB-V: span bubble 0, makespan bubble (p - 1) f / 2, peak 2 p chunks, 
     }
 }
 
-TEST_CASE("ZB-H2 is never longer than ZB-H1, and from p microbatches on as short as any order of its work")
+TEST_CASE("values: ZB-H2 is no longer than ZB-H1")
 {
     for (int p = 1; p <= 10; ++p) {
         for (int m = 1; m <= 3 * p; ++m) {
@@ -136,7 +136,7 @@ TEST_CASE("ZB-H2 is never longer than ZB-H1, and from p microbatches on as short
     }
 }
 
-TEST_CASE("ZB-V with fewer than 2 p - 1 microbatches is the order of 2 p - 1 without the others, as PyTorch makes it")
+TEST_CASE("values: ZB-V for few microbatches is PyTorch's")
 {
     CHECK(to_text(zb_v::program({2, 1})) == "0F0,3F0,3I0,3W0,0I0,0W0\n1F0,2F0,2I0,2W0,1I0,1W0\n");
     CHECK(to_text(zb_v::program({3, 2})) == R"(0F0,0F1,5F0,5I0,5W0,5F1,5I1,5W1,0I0,0W0,0I1,0W1
@@ -157,7 +157,7 @@ TEST_CASE("ZB-V with fewer than 2 p - 1 microbatches is the order of 2 p - 1 wit
     }
 }
 
-TEST_CASE("V-Half and V-Min: peaks floor(p / 2) + 1 and floor((p + 4) / 3) full stages")
+TEST_CASE("values: V-Half, V-Min: published peaks")
 {
     for (int p = 1; p <= 16; ++p) {
         auto const half = peak_activations(v_half::program({p, 4 * p}));
@@ -168,7 +168,7 @@ TEST_CASE("V-Half and V-Min: peaks floor(p / 2) + 1 and floor((p + 4) / 3) full 
     }
 }
 
-TEST_CASE("V-Half and V-Min: less bubble than the paper's p / 2 m and 2 p / 3 m of the work, at f = i = w")
+TEST_CASE("values: V-Half, V-Min: bubble below the paper's")
 {
     for (int p = 1; p <= 16; ++p) {
         for (int m = p; m <= 4 * p; m += p) {
@@ -181,7 +181,7 @@ TEST_CASE("V-Half and V-Min: less bubble than the paper's p / 2 m and 2 p / 3 m 
     CHECK(figures<v_min>({8, 16}).makespan_bubble.count == about(13.0));
 }
 
-TEST_CASE("reordering never lengthens a repetition, never holds more, and shortens V-Half")
+TEST_CASE("values: reordering only improves, shortens V-Half")
 {
     for (int p = 1; p <= 9; ++p) {
         for (int m = 0; m <= 3 * p; ++m) {
@@ -201,7 +201,7 @@ TEST_CASE("reordering never lengthens a repetition, never holds more, and shorte
     }
 }
 
-TEST_CASE("DualPipe: makespan bubble (p/2 - 1)(FB + B - 3 W), peak p + 1 stages")
+TEST_CASE("values: DualPipe: (p/2 - 1)(FB + B - 3 W), peak p + 1")
 {
     for (int p = 2; p <= 8; p += 2) {
         for (int m = 2 * p; m <= 4 * p; m += 2) {
@@ -216,7 +216,7 @@ TEST_CASE("DualPipe: makespan bubble (p/2 - 1)(FB + B - 3 W), peak p + 1 stages"
     }
 }
 
-TEST_CASE("Chimera: makespan bubble (p - 2) max(f, b) at m = p, at most that for even m > p")
+TEST_CASE("values: Chimera: bubble (p - 2) max(f, b)")
 {
     for (int p = 2; p <= 8; p += 2) {
         for (auto const t : any_costs) {
@@ -230,7 +230,7 @@ TEST_CASE("Chimera: makespan bubble (p - 2) max(f, b) at m = p, at most that for
     }
 }
 
-TEST_CASE("Chimera holds p stages' activations at m = p, and m of them beyond")
+TEST_CASE("values: Chimera: p activations at m = p, m beyond")
 {
     for (int p = 2; p <= 8; p += 2) {
         for (int m = p; m <= 4 * p; m += 2) {
@@ -239,7 +239,7 @@ TEST_CASE("Chimera holds p stages' activations at m = p, and m of them beyond")
     }
 }
 
-TEST_CASE("BitPipe: the paper's bubble of (p - 2) / (3 m + p - 2) at b = 2 f where p divides m, half a forward more at most elsewhere")
+TEST_CASE("values: BitPipe: the bubble of the paper")
 {
     for (int p = 2; p <= 16; p += 2) {
         auto const x = figures<bitpipe>({p, p});
@@ -258,7 +258,7 @@ TEST_CASE("BitPipe: the paper's bubble of (p - 2) / (3 m + p - 2) at b = 2 f whe
     CHECK(figures<bitpipe>({4, 8}).makespan_bubble.count == about(2.0));
 }
 
-TEST_CASE("Hanayo: no more than the paper's bubble at m = p, (2 p - 2) / (3 p w + p - 1) of the step at b = 2 f, wherever p divides m")
+TEST_CASE("values: Hanayo: at most the bubble of the paper")
 {
     for (int p = 1; p <= 8; ++p) {
         for (int w = 1; w <= 4; ++w) {
@@ -276,7 +276,7 @@ TEST_CASE("Hanayo: no more than the paper's bubble at m = p, (2 p - 2) / (3 p w 
     CHECK(figures<hanayo>({4, 4, 8}).makespan_bubble.count == about(1.5));
 }
 
-TEST_CASE("Seq1F1B: makespan bubble (p - 1)(f + b) / k for equal slices")
+TEST_CASE("values: Seq1F1B: bubble (p - 1)(f + b) / k")
 {
     for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 8; ++m) {

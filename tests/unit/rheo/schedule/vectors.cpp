@@ -34,7 +34,7 @@ program_grid grid_of(std::string const& text, std::vector<int> placement)
 
 }  // namespace
 
-TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and lowered so is the text")
+TEST_CASE("vectors: PyTorch's interleaved zero bubble matches")
 {
     auto const compute = read_public("pytorch_zb1p_2rank_2stagep_compute.csv");
     if (compute.empty()) {
@@ -46,7 +46,7 @@ TEST_CASE("PyTorch's interleaved zero bubble: the order is ours, and merged and 
     CHECK(to_text(lower(with_whole_backwards(without_idle(grid)))) == to_text(comms));
 }
 
-TEST_CASE("every public text is the text of what was read from it")
+TEST_CASE("vectors: public texts round-trip")
 {
     for (auto const* name : {"pytorch_simple_2rank_2stage_compute.csv", "pytorch_simple_2rank_2stage_comms.csv", "pytorch_v_2rank_4stage_compute.csv",
                              "pytorch_v_2rank_4stage_comms.csv", "pytorch_zb1p_2rank_2stagep_compute.csv", "pytorch_zb1p_2rank_2stagep_comms.csv",
@@ -59,7 +59,7 @@ TEST_CASE("every public text is the text of what was read from it")
     }
 }
 
-TEST_CASE("PyTorch's single actions read and print alike")
+TEST_CASE("vectors: PyTorch's single actions read and print alike")
 {
     std::string const row = "1F0,2I1,0W3,0B3,1UNSHARD,3RESHARD,2SEND_B2,1RECV_F1\n";
     auto const grid = grid_of(row, {});
@@ -68,7 +68,7 @@ TEST_CASE("PyTorch's single actions read and print alike")
     CHECK(grid.parameters == std::vector<parameter_cell>{{0, 4, 1, 0}, {0, 4, 3, 1}});
 }
 
-TEST_CASE("PyTorch's cells about parameters come where it puts them")
+TEST_CASE("vectors: PyTorch's parameter cells match")
 {
     auto const one = test::from_text("0F0,0F1,,0B0,0B1\n", {0});
     auto const two = test::from_text("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n", {0, 0});
@@ -85,7 +85,7 @@ TEST_CASE("PyTorch's cells about parameters come where it puts them")
     CHECK(without_idle(with_parameters_gathered(three)) == three);
 }
 
-TEST_CASE("published step counts")
+TEST_CASE("vectors: published step counts")
 {
     struct counted {
         std::string file;
@@ -103,7 +103,7 @@ TEST_CASE("published step counts")
     }
 }
 
-TEST_CASE("the listing of a reported stall passes rendezvous; with each receive right before its use it hangs")
+TEST_CASE("vectors: reported stall needs late receives")
 {
     auto const text = read_public("pytorch_issue172668_interleaved1f1b_2rank_4mb_comms.csv");
     if (text.empty()) {
@@ -122,7 +122,7 @@ TEST_CASE("the listing of a reported stall passes rendezvous; with each receive 
     CHECK(deadlock_free<rendezvous>(late).fault == program_error::hang);
 }
 
-TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be accepted")
+TEST_CASE("vectors: accepts PyTorch's plan cases")
 {
     constexpr std::array<std::array<int, 3>, 23> cases{{{2, 2, 2},  {2, 4, 4},  {2, 8, 2},  {2, 8, 4},   {2, 8, 8},   {4, 4, 4},    {4, 8, 4}, {4, 8, 8},
                                                         {4, 16, 4}, {4, 32, 4}, {4, 64, 4}, {4, 16, 16}, {4, 32, 32}, {4, 128, 64}, {3, 2, 2}, {3, 8, 2},
@@ -140,7 +140,7 @@ TEST_CASE("PyTorch's plan cases: chunks, microbatches and ranks that must be acc
     }
 }
 
-TEST_CASE("placements as published")
+TEST_CASE("vectors: placements as published")
 {
     CHECK(loop_placement(4, 2) == std::vector{0, 1, 2, 3, 0, 1, 2, 3});
     CHECK(v_placement(2, 2) == std::vector{0, 1, 1, 0});
@@ -148,13 +148,13 @@ TEST_CASE("placements as published")
     CHECK(v_placement(4, 4) == std::vector{0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0});
 }
 
-TEST_CASE("an input gradient with its weight gradient right behind becomes a whole backward")
+TEST_CASE("vectors: adjacent I and W merge into B")
 {
     auto const p = test::from_text("0F0,0F1,0F2,0I0,0I1,0W0,0I2,0W2,0W1\n", {0});
     CHECK(to_text(with_whole_backwards(p)) == "0F0,0F1,0F2,0I0,0I1,0W0,0B2,0W1\n");
 }
 
-TEST_CASE("what PyTorch rejects and accepts")
+TEST_CASE("vectors: what PyTorch rejects and accepts")
 {
     CHECK_FALSE(complete(test::from_text("0F0,0B0\n\n", {0, 1}), 1));
     CHECK_FALSE(complete(test::from_text("0F0\n1F0\n", {0, 1}), 1));
@@ -162,7 +162,7 @@ TEST_CASE("what PyTorch rejects and accepts")
     CHECK(complete(test::from_text("0F0,0I0,0W0\n1F0,1I0,1W0\n", {0, 1}), 1));
 }
 
-TEST_CASE("Megatron-LM's invariants of the interleaved order")
+TEST_CASE("vectors: Megatron-LM's invariants of the interleaved order")
 {
     for (auto const& [p, g] : {std::array{1, 1}, {2, 2}, {2, 4}, {4, 4}, {4, 5}, {8, 9}, {8, 11}}) {
         for (int const m : {8, 32}) {

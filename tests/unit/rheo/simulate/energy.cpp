@@ -9,7 +9,7 @@
 
 using namespace rheo;
 
-TEST_CASE("computing and waiting of all ranks add up to the frontier's total")
+TEST_CASE("energy: all ranks add up to the frontier's total")
 {
     profile measured;
     for (int stage = 0; stage < 3; ++stage) {

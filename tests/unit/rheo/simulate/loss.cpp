@@ -30,7 +30,7 @@ std::map<std::pair<int, int>, microbatch_set> backwards(std::vector<trace_event>
 
 }  // namespace
 
-TEST_CASE("a loss at any moment of the step, of any rank")
+TEST_CASE("loss: a loss at any moment of the step, of any rank")
 {
     auto const step = test::two_and_three();
     auto const whole = rehearse_step(step);
@@ -69,7 +69,7 @@ TEST_CASE("a loss at any moment of the step, of any rank")
     CHECK(salvaged.size() > 10);
 }
 
-TEST_CASE("survivors do not use what the lost rank had not sent")
+TEST_CASE("loss: survivors do not use what the lost rank had not sent")
 {
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{0}, step.begin + seconds{1.5}};  // after F0 of stage 0, in the middle of F1
@@ -84,7 +84,7 @@ TEST_CASE("survivors do not use what the lost rank had not sent")
     }
 }
 
-TEST_CASE("the phases of a recovery follow each other on every survivor, without a gap from revoke on")
+TEST_CASE("loss: recovery phases follow without a gap")
 {
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{3}, step.begin + seconds{7.25}};
@@ -104,7 +104,7 @@ TEST_CASE("the phases of a recovery follow each other on every survivor, without
     }
 }
 
-TEST_CASE("two at once, and one more during the recovery")
+TEST_CASE("loss: two at once, and one more during the recovery")
 {
     auto const step = test::two_and_three();
     auto const at = [&](int rank, double t) { return modelled_loss{rank_id{rank}, step.begin + seconds{t}}; };
@@ -124,7 +124,7 @@ TEST_CASE("two at once, and one more during the recovery")
     CHECK(rehearse_losses(step, std::vector{at(0, 5.0), at(3, 50.0)}, phases).end == single.end);
 }
 
-TEST_CASE("the second part follows the recovery and completes the step")
+TEST_CASE("loss: second part completes the step")
 {
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{1}, step.begin + seconds{10.0}};

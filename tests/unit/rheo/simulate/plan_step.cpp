@@ -30,7 +30,7 @@ plan two_and_three()
 
 }  // namespace
 
-TEST_CASE("the programs are those of the workers, on the plan's ranks")
+TEST_CASE("plan_step: programs are those of the workers")
 {
     auto const m = small_gpt();
     auto const p = two_and_three();
@@ -43,7 +43,7 @@ TEST_CASE("the programs are those of the workers, on the plan's ranks")
     CHECK(step.pipelines[1].ranks == std::vector{rank_id{0}, rank_id{4}, rank_id{2}});
 }
 
-TEST_CASE("messages between stages are of the storage type, sums of the type they are in")
+TEST_CASE("plan_step: messages and sums have their dtypes")
 {
     auto const m = small_gpt();
     auto slow_link = machine;
@@ -60,7 +60,7 @@ TEST_CASE("messages between stages are of the storage type, sums of the type the
     }
 }
 
-TEST_CASE("wherever the model is cut, its stages' times add up to the same")
+TEST_CASE("plan_step: stage times add up for any cut")
 {
     auto const m = small_gpt();
     flops forward;
@@ -85,7 +85,7 @@ TEST_CASE("wherever the model is cut, its stages' times add up to the same")
     }
 }
 
-TEST_CASE("the rehearsed step takes at least its slowest rank's work, and the links' time on top")
+TEST_CASE("plan_step: a step takes its slowest rank and links")
 {
     auto const m = small_gpt();
     auto const step = step_of(two_and_three(), m, shape, machine);
@@ -104,7 +104,7 @@ TEST_CASE("the rehearsed step takes at least its slowest rank's work, and the li
     CHECK(rehearse_step(step_of(two_and_three(), m, shape, slow)).end > result.end);
 }
 
-TEST_CASE("units with holders take time, units without parameters none")
+TEST_CASE("plan_step: only units with holders take time")
 {
     auto const m = small_gpt();
     auto const units = reduction_units(state_of(m), 6);
@@ -115,7 +115,7 @@ TEST_CASE("units with holders take time, units without parameters none")
     }
 }
 
-TEST_CASE("cuts of another model are refused")
+TEST_CASE("plan_step: cuts of another model are refused")
 {
     auto p = two_and_three();
     p.pipelines[0].cuts.back() = layer_id{5};

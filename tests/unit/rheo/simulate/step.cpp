@@ -18,7 +18,7 @@ static_assert(reduction_time({{1.0}, {10.0}}, {20}, 2) == seconds{4.0});
 static_assert(with_transfers(unit_costs(2), std::vector{bytes{20}}, {{1.0}, {10.0}}) ==
               stage_costs{{{1.0}, {2.0}, {1.0}, {1.0}, {3.0}, {0.0}}, {{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {3.0}}});
 
-TEST_CASE("the events of a step are the instructions of all ranks, a vote and an update each")
+TEST_CASE("step: events are all instructions, votes, updates")
 {
     auto const step = test::two_and_three();
     auto const result = rehearse_step(step);
@@ -38,7 +38,7 @@ TEST_CASE("the events of a step are the instructions of all ranks, a vote and an
     }
 }
 
-TEST_CASE("what is computed at once is two events, and that it is so is none")
+TEST_CASE("step: an overlap is two events, itself none")
 {
     auto const program = lower(dualpipe_v::program({.ranks = 2, .microbatches = 6}));
     auto const stages = static_cast<int>(program.placement.size());
@@ -58,7 +58,7 @@ TEST_CASE("what is computed at once is two events, and that it is so is none")
     CHECK(votes == 2);
 }
 
-TEST_CASE("a rank does one thing at a time, in the order of its program")
+TEST_CASE("step: a rank does one thing at a time, in order")
 {
     auto const step = test::two_and_three();
     for (auto const& result : {rehearse_step<nonblocking>(step), rehearse_step<rendezvous>(step)}) {
@@ -74,7 +74,7 @@ TEST_CASE("a rank does one thing at a time, in the order of its program")
     }
 }
 
-TEST_CASE("the end is the slowest pipeline, its sums, the vote and the update")
+TEST_CASE("step: ends with slowest pipeline, sums, vote, update")
 {
     // Unit costs, no transfer time: 1F1B of p ranks and m microbatches takes 3 (m + p - 1).
     auto step = test::two_and_three();
@@ -84,7 +84,7 @@ TEST_CASE("the end is the slowest pipeline, its sums, the vote and the update")
     CHECK(rehearse_step(step).end == step.begin + seconds{3.0 * (5 + 2)} + seconds{100.0} + step.decide + step.update);
 }
 
-TEST_CASE("a step that hangs is rehearsed up to its stuck state")
+TEST_CASE("step: a step that hangs is rehearsed up to its stuck state")
 {
     auto step = test::two_and_three();
     step.pipelines[1].program = lower_lazily(one_f_one_b::program({3, 4}));

@@ -38,7 +38,7 @@ TEST_CASE("bfloat16: every value survives the way to float and back")
     }
 }
 
-TEST_CASE("bfloat16: no neighbour is nearer than the value that a float was rounded to")
+TEST_CASE("bfloat16: rounding is to the nearest")
 {
     // floats between neighbours a < b of one sign: the middle is exact in float, and decides
     for (std::uint32_t upper = 0; upper < 0x7f7f; ++upper) {

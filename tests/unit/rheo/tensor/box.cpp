@@ -23,7 +23,7 @@ static_assert(intersection(index_box{0, 2, 1, 5}, index_box{1, 3, 0, 2}) == inde
 static_assert(elements(index_box{4, 2, 5, 1}) == 0);  // empty in both directions: still no elements
 static_assert(elements(tensor_shape{}) == 1 && elements(tensor_shape{50257, 768}) == 38597376 && rows(microbatch_shape{4, 64}) == 256);
 
-TEST_CASE("an intersection holds the elements of both boxes and no others")
+TEST_CASE("box: intersection is exact")
 {
     std::mt19937 draw{3};
     auto const below = [&](int n) { return static_cast<std::int64_t>(draw() % static_cast<unsigned>(n)); };

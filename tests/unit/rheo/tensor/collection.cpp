@@ -10,7 +10,7 @@ static_assert(initial_values{} == initial_values{0, 0} && !(initial_values{0, 0.
 static_assert(use_info{tensor_id{1}, layer_id{2}, 3} == use_info{tensor_id{1}, layer_id{2}, 3});
 static_assert(!(use_info{tensor_id{1}, layer_id{2}, 3} == use_info{tensor_id{1}, layer_id{2}, -1}));
 
-TEST_CASE("collections that differ anywhere are different")
+TEST_CASE("collection: collections that differ anywhere are different")
 {
     collection const one{{{"a", {2, 3}, {0, 1}, true, true, {layer_id{0}}, {use_id{0}}}}, {{tensor_id{0}, layer_id{0}, 0}}};
     auto const changed = [&](auto change) {

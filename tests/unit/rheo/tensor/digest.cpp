@@ -42,7 +42,7 @@ static_assert(hash_text("") != hash_text("a") && hash_text("ab") != hash_text("b
 
 }  // namespace
 
-TEST_CASE("the digest of a tensor is the sum over its parts, in any order")
+TEST_CASE("digest: a digest is the sum over parts, in any order")
 {
     auto const bits = random_bits(1000, 1);
     auto const whole = of(bits);
@@ -67,7 +67,7 @@ TEST_CASE("the digest of a tensor is the sum over its parts, in any order")
     }
 }
 
-TEST_CASE("every bit, place, role and name counts")
+TEST_CASE("digest: every bit, place, role and name counts")
 {
     auto const bits = random_bits(40, 3);
     std::set<std::string> seen{to_string(of(bits))};
@@ -95,7 +95,7 @@ TEST_CASE("every bit, place, role and name counts")
     differs(of(longer));  // an element with all bits zero counts, too
 }
 
-TEST_CASE("a changed bit changes about half of the digest's bits")
+TEST_CASE("digest: a changed bit changes half of the digest")
 {
     auto const bits = random_bits(4, 5);
     auto const base = of(bits);
@@ -109,7 +109,7 @@ TEST_CASE("a changed bit changes about half of the digest's bits")
     CHECK(changed / 128 == Approx(64).margin(3));  // 128 draws of a deviation of 5.7: 6 of their mean's deviations
 }
 
-TEST_CASE("a digest is written as 32 digits, high half first")
+TEST_CASE("digest: a digest is written as 32 digits, high half first")
 {
     CHECK(to_string(state_digest{0x0123456789abcdefU, 0xfedcba9876543210U}) == "0123456789abcdeffedcba9876543210");
     CHECK(to_string(state_digest{}) == std::string(32, '0'));

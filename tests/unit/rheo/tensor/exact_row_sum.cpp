@@ -92,7 +92,7 @@ std::vector<contribution> some_contributions(int count, unsigned seed, float lar
 
 }  // namespace
 
-TEST_CASE("sums and state of a row depend neither on order nor on composition: all orders and all splits of five contributions")
+TEST_CASE("exact_row_sum: independent of order and grouping")
 {
     bool flagged = false;
     bool clean = false;
@@ -126,7 +126,7 @@ TEST_CASE("sums and state of a row depend neither on order nor on composition: a
     CHECK(clean);
 }
 
-TEST_CASE("a contribution enters as the nearest integer, ties to even, or is left out exactly from the bound on")
+TEST_CASE("exact_row_sum: nearest even, bounded exactly")
 {
     for (int const contributions : {1, 2, 3, 100, 4096}) {
         auto const bound = static_cast<float>(1 << row_bound_log2(contributions));
@@ -151,7 +151,7 @@ TEST_CASE("a contribution enters as the nearest integer, ties to even, or is lef
     }
 }
 
-TEST_CASE("an attempt that overflowed fits when the row is redone with its own largest element")
+TEST_CASE("exact_row_sum: a redone row fits after overflow")
 {
     int flagged = 0;
     for (unsigned seed = 0; seed < 200; ++seed) {
@@ -168,7 +168,7 @@ TEST_CASE("an attempt that overflowed fits when the row is redone with its own l
     CHECK(flagged > 100);
 }
 
-TEST_CASE("a row that fits is the int64 sum at the same scale")
+TEST_CASE("exact_row_sum: equals the int64 sum at its scale")
 {
     for (unsigned seed = 0; seed < 50; ++seed) {
         auto const all = some_contributions(16, seed, 0.0F);
@@ -187,7 +187,7 @@ TEST_CASE("a row that fits is the int64 sum at the same scale")
     }
 }
 
-TEST_CASE("rows are refused where the law does not hold")
+TEST_CASE("exact_row_sum: rows are refused where the law does not hold")
 {
     CHECK_THROWS_AS(row_bound_log2(0), precondition_error);
     CHECK_THROWS_AS(row_bound_log2(most_row_contributions + 1), precondition_error);

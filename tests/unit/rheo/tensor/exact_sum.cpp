@@ -90,7 +90,7 @@ std::vector<float> some_values(int count, unsigned seed, float largest_exponent)
 
 }  // namespace
 
-TEST_CASE("an exact sum depends neither on order nor on composition")
+TEST_CASE("exact_sum: independent of order and grouping")
 {
     std::mt19937 random{1};
     for (int seed = 0; seed < 50; ++seed) {
@@ -111,7 +111,7 @@ TEST_CASE("an exact sum depends neither on order nor on composition")
     }
 }
 
-TEST_CASE("a contribution enters as the nearest integer, ties to even")
+TEST_CASE("exact_sum: rounds to nearest, ties to even")
 {
     CHECK(sum_of({2.5F}, 0, 1).sum == 2);
     CHECK(sum_of({3.5F}, 0, 1).sum == 4);
@@ -123,7 +123,7 @@ TEST_CASE("a contribution enters as the nearest integer, ties to even")
     }
 }
 
-TEST_CASE("overflow is judged per contribution, exactly at the bound")
+TEST_CASE("exact_sum: overflow per contribution, at the bound")
 {
     int const contributions = 5'000;  // bound 2^49
     float const at = std::ldexp(1.0F, 49);
@@ -143,7 +143,7 @@ TEST_CASE("overflow is judged per contribution, exactly at the bound")
     CHECK_FALSE(all.state.overflow);
 }
 
-TEST_CASE("an attempt that overflowed fits when it is redone with its own largest element")
+TEST_CASE("exact_sum: a redone attempt fits after overflow")
 {
     for (unsigned seed = 0; seed < 200; ++seed) {
         int const contributions = 1 + static_cast<int>(seed) * 37;
@@ -158,7 +158,7 @@ TEST_CASE("an attempt that overflowed fits when it is redone with its own larges
     }
 }
 
-TEST_CASE("not finite is not overflow")
+TEST_CASE("exact_sum: not finite is not overflow")
 {
     auto const infinite = sum_of({std::numeric_limits<float>::infinity(), 1.0F}, 10, 4);
     CHECK(infinite.state.not_finite);
@@ -170,7 +170,7 @@ TEST_CASE("not finite is not overflow")
     CHECK_FALSE(huge.state.not_finite);
 }
 
-TEST_CASE("extremes of float and scale stay defined")
+TEST_CASE("exact_sum: extremes of float and scale stay defined")
 {
     for (float const v : {0.0F, -0.0F, 1e-45F, 1.17549435e-38F, 3.4028235e38F, -3.4028235e38F}) {
         for (int const k : {least_scale_log2, -1, 0, 1, 51, largest_scale_log2}) {
@@ -187,7 +187,7 @@ TEST_CASE("extremes of float and scale stay defined")
     CHECK_THROWS_AS(contribution_bound_log2(0), precondition_error);
 }
 
-TEST_CASE("a sum comes back as the float nearest to its value")
+TEST_CASE("exact_sum: converts to the nearest float")
 {
     for (float const v : some_values(500, 9, 8.0F)) {
         auto const s = sum_of({v}, 42, 1);

@@ -45,7 +45,7 @@ static_assert([] {
 
 }  // namespace
 
-TEST_CASE("a full fixed vector refuses one more")
+TEST_CASE("fixed_vector: a full fixed vector refuses one more")
 {
     auto v = of<2>({1, 2});
     CHECK_THROWS_WITH(v.push_back(3), Catch::Matchers::ContainsSubstring("full"));

@@ -41,7 +41,7 @@ constexpr bool every_field_counts()
 static_assert(every_field_counts());
 static_assert(stream_of(initial_values_key(7, tensor_id{1})) != stream_of(initial_values_key(7, tensor_id{2})));
 
-TEST_CASE("streams of neighbouring keys are all different")
+TEST_CASE("random: streams of neighbouring keys are all different")
 {
     std::set<std::array<std::uint32_t, 4>> seen;
     int count = 0;
@@ -60,7 +60,7 @@ TEST_CASE("streams of neighbouring keys are all different")
     CHECK(seen.size() == static_cast<std::size_t>(count));
 }
 
-TEST_CASE("every element of a stream has words of its own")
+TEST_CASE("random: every element of a stream has words of its own")
 {
     // 4096 words of 32 bits: two would be equal by chance once in 512 tries; here they are not, for good.
     auto const stream = stream_of(base);
@@ -71,13 +71,13 @@ TEST_CASE("every element of a stream has words of its own")
     CHECK(seen.size() == 4096);
 }
 
-TEST_CASE("elements beyond 2^32 counters are distinct too")
+TEST_CASE("random: elements beyond 2^32 counters are distinct too")
 {
     auto const stream = stream_of(base);
     CHECK(random_word(stream, 5) != random_word(stream, 5 + (std::uint64_t{1} << 34)));
 }
 
-TEST_CASE("words are even: each bit is set half of the time")
+TEST_CASE("random: words are even: each bit is set half of the time")
 {
     // 65536 draws: the count of a bit has mean 32768 and deviation 128; six deviations are 768.
     auto const stream = stream_of(base);

@@ -54,7 +54,7 @@ static_assert([] {
     return set == microbatch_set{};
 }());
 
-TEST_CASE("a set of microbatches behaves as a set, and equal sets are equal values")
+TEST_CASE("microbatch_set: behaves as a set with value equality")
 {
     std::mt19937 draw{1};
     for (int round = 0; round < 500; ++round) {

@@ -29,7 +29,7 @@ static_assert(stream_of(activity::forward) == trace_stream::compute && stream_of
 static_assert(stream_of(activity::receive_gradient) == trace_stream::receive && stream_of(activity::await_reduction) == trace_stream::reduction);
 static_assert(stream_of(activity::decide) == trace_stream::step && stream_of(activity::shrink) == trace_stream::recovery);
 
-TEST_CASE("two ranks on one time line")
+TEST_CASE("chrome: two ranks on one time line")
 {
     std::vector<trace_event> const events{
         {.rank = rank_id{0},
@@ -58,7 +58,7 @@ TEST_CASE("two ranks on one time line")
 }
 
 #ifdef RHEO_TEST_JSON
-TEST_CASE("any events make well-formed JSON: one X each, every thread named once, times in microseconds")
+TEST_CASE("chrome: any events make well-formed JSON")
 {
     std::mt19937 draw{4};
     std::vector<trace_event> events;

@@ -62,7 +62,7 @@ trace_record read(std::string const& text)
 
 }  // namespace
 
-TEST_CASE("clock and energy stand at the end of the line where they are known, and come back")
+TEST_CASE("json_lines: clock and energy round-trip at the end")
 {
     auto event = example();
     event.clock = {1410.0};
@@ -81,14 +81,14 @@ TEST_CASE("clock and energy stand at the end of the line where they are known, a
                Catch::Matchers::ContainsSubstring("a number after ',\"clock_MHz\":'"));
 }
 
-TEST_CASE("an event is one line with its units in the keys")
+TEST_CASE("json_lines: an event is one line with its units in the keys")
 {
     CHECK(text_of({example()}) ==
           R"({"rank":3,"name":"SEND_F","pipeline":1,"stage":2,"item":7,"generation":4,"step":12,"attempt":1,"start_s":0.1,"end_s":0.25})"
           "\n");
 }
 
-TEST_CASE("random events of every activity come back bit for bit")
+TEST_CASE("json_lines: every activity round-trips bit for bit")
 {
     std::mt19937_64 draw{9};
     std::vector<trace_event> events;
@@ -114,7 +114,7 @@ TEST_CASE("random events of every activity come back bit for bit")
     CHECK(text_of(back.events) == text_of(events));
 }
 
-TEST_CASE("whatever the moment of a kill, whole lines are read and the rest is called torn")
+TEST_CASE("json_lines: a torn tail is reported after any kill")
 {
     auto const text = text_of({example(), example()});
     auto const line = text.size() / 2;
@@ -127,7 +127,7 @@ TEST_CASE("whatever the moment of a kill, whole lines are read and the rest is c
     }
 }
 
-TEST_CASE("a bad line is named with its number, column and what was expected")
+TEST_CASE("json_lines: bad lines name number, column, expectation")
 {
     auto const good = text_of({example()});
     auto const answer = [&](std::string const& from, std::string const& to) {
@@ -145,7 +145,7 @@ TEST_CASE("a bad line is named with its number, column and what was expected")
     CHECK(answer(good, "\n") == "line 2, column 1: expected '{\"rank\":'");
 }
 
-TEST_CASE("any changed byte is refused or reads as another event")
+TEST_CASE("json_lines: changed bytes are rejected or another event")
 {
     auto const good = text_of({example()});
     for (std::size_t k = 0; k + 1 < good.size(); ++k) {

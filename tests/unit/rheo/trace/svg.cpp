@@ -41,7 +41,7 @@ trace_event event(int rank, activity what, int item, double start, double end)
 static_assert(colour_of(activity::forward) != colour_of(activity::backward));
 static_assert(colour_of(activity::shrink) != colour_of(activity::detect));
 
-TEST_CASE("a picture of one of each shape")
+TEST_CASE("svg: a picture of one of each shape")
 {
     svg_picture picture{{{100}, {50}}};
     picture.box({{1}, {2}}, {{11.25}, {4}}, "#fff", "a < \"b\" & c");
@@ -58,7 +58,7 @@ TEST_CASE("a picture of one of each shape")
 )");
 }
 
-TEST_CASE("lanes: a box for each event in the span, on its rank's lane, in proportion to its time")
+TEST_CASE("svg: lanes: boxes in proportion on the rank's lane")
 {
     std::vector<trace_event> const events{event(0, activity::forward, 0, 1.0, 1.5),      event(4, activity::backward, 7, 1.5, 2.0),
                                           event(4, activity::update, no_item, 1.0, 1.0), event(0, activity::forward, 1, 0.0, 1.0),
@@ -78,7 +78,7 @@ TEST_CASE("lanes: a box for each event in the span, on its rank's lane, in propo
     CHECK_THROWS_AS(draw_lanes(events, {.ranks = {rank_id{0}}, .begin = {1.0}, .end = {2.0}, .width = {100}}), precondition_error);
 }
 
-TEST_CASE("curves: a spike between thousands of samples is drawn, what is not finite is not")
+TEST_CASE("svg: curves: spikes are drawn, NaN is not")
 {
     svg_curve loss{"loss", "#000", {}};
     for (int i = 0; i < 20000; ++i) {
@@ -92,7 +92,7 @@ TEST_CASE("curves: a spike between thousands of samples is drawn, what is not fi
     CHECK(count_of(draw_curves({{loss}, {{100, "a <loss>"}}}), "a &lt;loss&gt;") == 1);
 }
 
-TEST_CASE("curves: nothing, one point and a constant can be drawn")
+TEST_CASE("svg: curves: nothing, one point and a constant can be drawn")
 {
     CHECK(count_of(draw_curves({}), "nothing to draw") == 1);
     CHECK(count_of(draw_curves({{{"none", "#000", {{1, std::nan("")}}}}, {}}), "nothing to draw") == 1);

@@ -59,7 +59,7 @@ static_assert(std::is_same_v<decltype(array_view{five}), array_view<int const>>)
 
 }  // namespace
 
-TEST_CASE("An array_view writes through to the elements it was made of, as a std::span does", "[units]")
+TEST_CASE("array_view: writes through like std::span", "[units]")
 {
     std::vector<int> numbers{3, 1, 2};
     array_view const view{numbers};

@@ -52,7 +52,7 @@ static_assert(cells_of("").size() == 1 && cells_of("a,").size() == 2 && cells_of
 
 }  // namespace
 
-TEST_CASE("a number is all of its cell, or nothing is read")
+TEST_CASE("csv: a number is all of its cell, or nothing is read")
 {
     std::int64_t whole = 7;
     double real = 7.0;

@@ -22,7 +22,7 @@ static_assert(!halves<7>);
 
 }  // namespace
 
-TEST_CASE("a broken contract throws its sentence")
+TEST_CASE("expects: a broken contract throws its sentence")
 {
     CHECK(half(10) == 5);
     CHECK_THROWS_AS(half(3), rheo::precondition_error);

@@ -8,14 +8,14 @@
 
 using namespace rheo;
 
-TEST_CASE("a short word stands in quotes as it is")
+TEST_CASE("in_quotes: a short word stands in quotes as it is")
 {
     CHECK(in_quotes("2F0") == "'2F0'");
     CHECK(in_quotes("") == "''");
     CHECK(in_quotes(std::string(40, 'a')) == "'" + std::string(40, 'a') + "'");
 }
 
-TEST_CASE("a message is short and printable whatever the word is")
+TEST_CASE("in_quotes: messages stay short and printable")
 {
     CHECK(in_quotes("\x1b[31mred\n") == "'\\x1b[31mred\\x0a'");
     CHECK(in_quotes(std::string(5'000'000, 'X')) == "'" + std::string(40, 'X') + "'... (5000000 bytes)");

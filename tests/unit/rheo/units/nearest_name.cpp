@@ -14,7 +14,7 @@ static_assert(edit_distance("", "abc") == 3 && edit_distance("abc", "abc") == 0)
 static_assert(nearest_name("shedule", std::array<std::string_view, 3>{"steps", "schedule", "seed"}) == "schedule");
 static_assert(nearest_name("x", array_view<std::string_view const>{}).empty());
 
-TEST_CASE("the edit distance is symmetric and satisfies the triangle inequality")
+TEST_CASE("nearest_name: a metric: symmetric, triangle inequality")
 {
     std::vector<std::string> words{""};
     for (std::size_t k = 0; words[k].size() < 3; ++k) {

@@ -97,7 +97,7 @@ bool ready(checkpointing const& rank)
 
 }  // namespace
 
-TEST_CASE("a checkpoint is published when all consent, and is there when the publisher has nothing left to do")
+TEST_CASE("checkpointing: published when all ranks consent")
 {
     two_ranks job;
     checkpointing one{job.about, first, {}};
@@ -126,7 +126,7 @@ TEST_CASE("a checkpoint is published when all consent, and is there when the pub
     CHECK(job.folders() == std::set<std::string>{".step-10.1", "step-5"});
 }
 
-TEST_CASE("parts that are being written do not outlive their generation: none becomes a checkpoint, and the next one is begun when it is due")
+TEST_CASE("checkpointing: unfinished parts end with their generation")
 {
     two_ranks job;
     checkpointing one{job.about, first, {}};
@@ -153,7 +153,7 @@ TEST_CASE("parts that are being written do not outlive their generation: none be
     CHECK(find_newest_checkpoint(job.config.run.folder).newest->step() == step_id{10});
 }
 
-TEST_CASE("a publication outlives its generation with the rank that publishes, and ends with it")
+TEST_CASE("checkpointing: publishing ends when the publisher fails")
 {
     two_ranks job;
     checkpointing one{job.about, first, {}};
@@ -184,7 +184,7 @@ TEST_CASE("a publication outlives its generation with the rank that publishes, a
     }
 }
 
-TEST_CASE("a part that cannot be written is everybody's failure, and the next checkpoint is tried")
+TEST_CASE("checkpointing: one failed part fails all; the next is tried")
 {
     two_ranks job;
     checkpointing one{job.about, first, {}};

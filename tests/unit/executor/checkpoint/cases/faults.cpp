@@ -83,7 +83,7 @@ void write_two(fs::path const& run)
 
 }  // namespace
 
-TEST_CASE("a disk that is full: a sentence, no checkpoint, nothing left behind, and the one before stays")
+TEST_CASE("faults: full disk: error, nothing left, previous kept")
 {
     temporary_folder const folder;
     auto const run = folder.path / "run";
@@ -105,7 +105,7 @@ TEST_CASE("a disk that is full: a sentence, no checkpoint, nothing left behind, 
     }
 }
 
-TEST_CASE("a small disk that is really full")
+TEST_CASE("faults: a small disk that is really full")
 {
     temporary_folder const folder;
     auto const run = folder.path / "run";
@@ -129,7 +129,7 @@ TEST_CASE("a small disk that is really full")
     ::umount(run.c_str());
 }
 
-TEST_CASE("a folder that may not be written or read")
+TEST_CASE("faults: a folder that may not be written or read")
 {
     temporary_folder const folder;
     auto const run = folder.path / "run";
@@ -157,7 +157,7 @@ TEST_CASE("a folder that may not be written or read")
     CHECK_THAT(writer.message(), ContainsSubstring("nowhere/.step-1.1' cannot be made: No such file or directory"));
 }
 
-TEST_CASE("a flipped bit anywhere is seen")
+TEST_CASE("faults: a flipped bit anywhere is seen")
 {
     temporary_folder const run;
     write_two(run.path);
@@ -177,7 +177,7 @@ TEST_CASE("a flipped bit anywhere is seen")
     }
 }
 
-TEST_CASE("a file that was torn, grew, is missing or is a folder")
+TEST_CASE("faults: torn, grown, missing file or folder is rejected")
 {
     temporary_folder const run;
     write_two(run.path);
@@ -203,7 +203,7 @@ TEST_CASE("a file that was torn, grew, is missing or is a folder")
     CHECK(find_newest_checkpoint(run.path).skipped.empty());
 }
 
-TEST_CASE("a file of another run, and a folder of another step")
+TEST_CASE("faults: a file of another run, and a folder of another step")
 {
     temporary_folder const run;
     temporary_folder const other;
@@ -219,7 +219,7 @@ TEST_CASE("a file of another run, and a folder of another step")
     CHECK_THAT(only_step_1(run.path, "manifest.json"), ContainsSubstring("is of step 1, but its folder is of step 2"));
 }
 
-TEST_CASE("a manifest of another schema, or one that is not what it should be")
+TEST_CASE("faults: wrong schema or manifest is rejected")
 {
     temporary_folder const run;
     REQUIRE(small_job::write(run.path, step_id{1}, 1).state == writer_state::published);
@@ -289,7 +289,7 @@ TEST_CASE("a manifest of another schema, or one that is not what it should be")
     CHECK_THROWS_WITH(parse_manifest("", "m.json"), ContainsSubstring("'m.json' is no JSON"));
 }
 
-TEST_CASE("a checkpoint of another model says which tensor differs")
+TEST_CASE("faults: checkpoint of another model names the tensor")
 {
     temporary_folder const run;
     REQUIRE(small_job::write(run.path, step_id{1}, 1).state == writer_state::published);

@@ -61,7 +61,7 @@ outcome rheo_program(temporary_folder const& folder, std::string const& argument
 
 }  // namespace
 
-TEST_CASE("names and shapes are those of GPT2LMHeadModel; lm_head only when it is not tied")
+TEST_CASE("huggingface: names and shapes match GPT2LMHeadModel")
 {
     for (bool const tied : {true, false}) {
         temporary_folder const folder;
@@ -122,7 +122,7 @@ TEST_CASE("names and shapes are those of GPT2LMHeadModel; lm_head only when it i
     }
 }
 
-TEST_CASE("weights as others write them: without the prefix, with masks and a tied head")
+TEST_CASE("huggingface: imports weights without prefix, tied head")
 {
     temporary_folder const folder;
     auto const from = write_gpt(folder, small_job::shape);
@@ -168,7 +168,7 @@ TEST_CASE("weights as others write them: without the prefix, with masks and a ti
     CHECK_FALSE(std::filesystem::exists(folder.path / "run2"));
 }
 
-TEST_CASE("a config.json of a model that is computed otherwise is refused")
+TEST_CASE("huggingface: config.json of another model is rejected")
 {
     auto const good = nlohmann::json::parse(format_huggingface_config(small_job::shape));
     auto const refused = [&](char const* key, nlohmann::json const& value, std::string const& message) {
@@ -195,7 +195,7 @@ TEST_CASE("a config.json of a model that is computed otherwise is refused")
     CHECK(parse_huggingface_config(silent.dump(), "c") == small_job::shape);
 }
 
-TEST_CASE("rheo export and rheo import, as their users start them")
+TEST_CASE("huggingface: export and import commands round-trip")
 {
     temporary_folder const folder;
     {

@@ -52,7 +52,7 @@ step_id newest(std::filesystem::path const& run)
 
 }  // namespace
 
-TEST_CASE("killed at each named point of writing: the one before stays until the new one is whole")
+TEST_CASE("killed: kill at each point keeps the previous one")
 {
     for (std::size_t p = 0; p < std::size(checkpoint_point_names); ++p) {
         auto const point = static_cast<checkpoint_point>(p);
@@ -79,7 +79,7 @@ TEST_CASE("killed at each named point of writing: the one before stays until the
     }
 }
 
-TEST_CASE("killed at random times while it writes one after another")
+TEST_CASE("killed: kill at random times keeps the previous one")
 {
     std::mt19937 draw{5};
     temporary_folder const run;

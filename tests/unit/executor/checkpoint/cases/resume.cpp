@@ -11,14 +11,14 @@
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("the same fingerprint has no differences; an import's is empty and any run may follow")
+TEST_CASE("resume: equal fingerprints do not differ")
 {
     std::vector<fingerprint_line> const lines{{"seed", "1"}, {"BLAS", "Haswell"}};
     CHECK(differences(lines, lines).empty());
     CHECK(differences({}, lines).empty());
 }
 
-TEST_CASE("each line that differs is said once, with both values and what it means")
+TEST_CASE("resume: each changed line is reported with both values")
 {
     std::vector<fingerprint_line> const before{{"seed", "1"}, {"BLAS", "Haswell"}, {"gone", "x"}};
     std::vector<fingerprint_line> const now{{"BLAS", "SkylakeX"}, {"seed", "2"}, {"added", "y"}};
@@ -32,7 +32,7 @@ TEST_CASE("each line that differs is said once, with both values and what it mea
     CHECK_THAT(found[3].message(), ContainsSubstring("added was not there and is now y: "));
 }
 
-TEST_CASE("a refusal says every difference, and which of them come from the machine")
+TEST_CASE("resume: rejection lists all changes and the machine's")
 {
     std::vector<fingerprint_difference> differ{{"seed", "1", "2", "other microbatches are drawn"}};
     CHECK(message_about(differ) == "seed was 1 and is now 2: other microbatches are drawn");
@@ -44,7 +44,7 @@ TEST_CASE("a refusal says every difference, and which of them come from the mach
           "the same where the run began, or with OPENBLAS_CORETYPE=Haswell where the processor has it");
 }
 
-TEST_CASE("another device or dtype is said as the key that changed, with the value that sets it back; the machine is not blamed")
+TEST_CASE("resume: changed device or dtype names its key")
 {
     std::vector<fingerprint_line> const device{
         {"dtypes", "bf16, exact int64 sums"}, {"BLAS", "cuBLASLt 130100, one sequence of terms"}, {"kernels", "CUDA 13.0, H200 (sm_90), 1.0"}};
@@ -67,7 +67,7 @@ TEST_CASE("another device or dtype is said as the key that changed, with the val
                ContainsSubstring("this machine and this build, not the config, decide BLAS") && !ContainsSubstring("OPENBLAS_CORETYPE"));
 }
 
-TEST_CASE("changed keys of the config, in the form that the run folder keeps")
+TEST_CASE("resume: changed config keys, as in the run folder")
 {
     run_config before;
     run_config now;

@@ -38,7 +38,7 @@ void number(resident_state& state)
 
 }  // namespace
 
-TEST_CASE("scales of rows come back from a checkpoint, and give a tensor the least of its rows")
+TEST_CASE("row_scales: row scales survive a checkpoint")
 {
     auto const info = state_of(small_model());
     host_backend rows{1, fp32_i32}, tensors{1};
@@ -58,7 +58,7 @@ TEST_CASE("scales of rows come back from a checkpoint, and give a tensor the lea
     }
 }
 
-TEST_CASE("the scale of a tensor serves each of its rows, with the bound where it was")
+TEST_CASE("row_scales: a tensor scale applies to all of its rows")
 {
     auto const info = state_of(small_model());
     host_backend rows{1, fp32_i32}, tensors{1};
@@ -83,7 +83,7 @@ TEST_CASE("the scale of a tensor serves each of its rows, with the bound where i
     }
 }
 
-TEST_CASE("a manifest with scales of rows is read as it was written; another number of them than rows is refused")
+TEST_CASE("row_scales: manifest with row scales round-trips")
 {
     auto const info = state_of(small_model());
     host_backend backend{1, fp32_i32};

@@ -39,7 +39,7 @@ std::string entry(std::string const& name, std::string const& shape, std::string
 
 }  // namespace
 
-TEST_CASE("what is formatted can be read, in any sizes")
+TEST_CASE("safetensors: what is formatted can be read, in any sizes")
 {
     std::mt19937 draw{3};
     for (int trial = 0; trial < 200; ++trial) {
@@ -65,7 +65,7 @@ TEST_CASE("what is formatted can be read, in any sizes")
     CHECK_THROWS_AS(format_safetensors(twice), precondition_error);
 }
 
-TEST_CASE("a file is read by its names")
+TEST_CASE("safetensors: a file is read by its names")
 {
     temporary_folder const folder;
     std::vector<safetensors_entry> entries{{"a", "F32", {2}, 0, 0}, {"b", "F32", {1, 3}, 0, 0}};
@@ -86,7 +86,7 @@ TEST_CASE("a file is read by its names")
     CHECK_THROWS_WITH(other.read(*other.find("a")), ContainsSubstring("has 'a' in F16; only F32 can be read"));
 }
 
-TEST_CASE("lengths that lie beyond the file")
+TEST_CASE("safetensors: lengths that lie beyond the file")
 {
     CHECK_THROWS_WITH(parse(std::string{"abc"}), ContainsSubstring("it has only 3 bytes"));
     for (std::uint64_t const length : {std::uint64_t{1}, std::uint64_t{100'000'001}, std::uint64_t{1} << 32, std::uint64_t{1} << 63,
@@ -98,7 +98,7 @@ TEST_CASE("lengths that lie beyond the file")
     CHECK_THROWS_WITH(parse_header("", 0), ContainsSubstring("is no JSON"));
 }
 
-TEST_CASE("places that overlap, leave holes, lie beyond the file, or are no places")
+TEST_CASE("safetensors: overlapping or missing ranges are rejected")
 {
     CHECK(parse_header("{" + entry("a", "1", "0,4") + "," + entry("b", "2,1", "4,12") + "}", 12).entries.size() == 2);
     auto const refused = [](std::string const& entries, std::size_t data, std::string const& message) {
@@ -138,7 +138,7 @@ TEST_CASE("places that overlap, leave holes, lie beyond the file, or are no plac
     CHECK_THROWS_WITH(parse_header("{\"\xff\xfe\":1}", 0), ContainsSubstring("is no JSON"));
 }
 
-TEST_CASE("a huge sparse file asks for no memory before it is read, and then says so")
+TEST_CASE("safetensors: huge sparse file allocates nothing")
 {
     temporary_folder const folder;
     auto const header = "{" + entry("a", "1152921504606846976", "0,4611686018427387904") + "}";

@@ -29,7 +29,7 @@ std::set<std::string> names_in(fs::path const& folder)
 
 }  // namespace
 
-TEST_CASE("a checkpoint has the bits of the state, whoever wrote it, and nothing else is left in the folder")
+TEST_CASE("writing: checkpoint holds the state's bits, nothing else")
 {
     for (int const ranks : {1, 2, 5}) {
         temporary_folder const run;
@@ -51,7 +51,7 @@ TEST_CASE("a checkpoint has the bits of the state, whoever wrote it, and nothing
     }
 }
 
-TEST_CASE("every parameter is dealt to one of its holders, and the loads are close")
+TEST_CASE("writing: parameters are dealt to holders evenly")
 {
     auto const& state = small_job::info();
     std::vector<std::vector<rank_id>> holders;
@@ -88,7 +88,7 @@ TEST_CASE("every parameter is dealt to one of its holders, and the loads are clo
     CHECK(deal_writing(state, turned) == writers);
 }
 
-TEST_CASE("keep_last removes the oldest, and only after the newest is there")
+TEST_CASE("writing: keep_last removes the oldest after publishing")
 {
     temporary_folder const run;
     for (int step = 1; step <= 5; ++step) {
@@ -108,7 +108,7 @@ TEST_CASE("keep_last removes the oldest, and only after the newest is there")
     CHECK(names_in(run.path) == std::set<std::string>{"step-4", "step-5"});
 }
 
-TEST_CASE("an abandoned part leaves nothing, ready or not, and the writer can begin anew")
+TEST_CASE("writing: abandoned part leaves nothing; writer recovers")
 {
     temporary_folder const run;
     auto const state = small_job::state_after(step_id{3});
@@ -135,7 +135,7 @@ TEST_CASE("an abandoned part leaves nothing, ready or not, and the writer can be
     CHECK(small_job::same(find_newest_checkpoint(run.path).newest.value(), *state));
 }
 
-TEST_CASE("parts of a generation that ended are dropped; those of the one that goes on stay")
+TEST_CASE("writing: drops parts of ended generations only")
 {
     temporary_folder const run;
     auto const state = small_job::state_after(step_id{3});
@@ -158,7 +158,7 @@ TEST_CASE("parts of a generation that ended are dropped; those of the one that g
     CHECK(names_in(run.path) == std::set<std::string>{".step-3.5", ".step-4.5", "step-1"});
 }
 
-TEST_CASE("a part that is missing, or of another step, is never published")
+TEST_CASE("writing: never publishes missing or stale parts")
 {
     temporary_folder const run;
     auto const state = small_job::state_after(step_id{3});
@@ -178,7 +178,7 @@ TEST_CASE("a part that is missing, or of another step, is never published")
     CHECK(names_in(run.path).empty());
 }
 
-TEST_CASE("a step that has a checkpoint already: the same one stays, a bad one and another run's are set aside")
+TEST_CASE("writing: existing step: same kept, bad set aside")
 {
     temporary_folder const run;
     REQUIRE(small_job::write(run.path, step_id{3}, 2).state == writer_state::published);
@@ -201,7 +201,7 @@ TEST_CASE("a step that has a checkpoint already: the same one stays, a bad one a
     CHECK(set_run_aside(run.path).empty());
 }
 
-TEST_CASE("what must not be called is refused with a sentence")
+TEST_CASE("writing: what must not be called is refused with a sentence")
 {
     temporary_folder const run;
     auto const state = small_job::state_after(step_id{1});

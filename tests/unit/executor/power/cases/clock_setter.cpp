@@ -62,7 +62,7 @@ bool comes_true(Condition const& condition)
 
 }  // namespace
 
-TEST_CASE("a request is followed, an equal one is not sent again, and at the end the clock is put back")
+TEST_CASE("clock_setter: sets, skips repeats, restores at the end")
 {
     standin_folder const folder;
     messages said;
@@ -87,7 +87,7 @@ TEST_CASE("a request is followed, an equal one is not sent again, and at the end
     CHECK_FALSE(std::filesystem::exists(folder.path / ("rheo-clock-" + std::to_string(::geteuid()) + "-GPU-standin-0")));
 }
 
-TEST_CASE("a device that is slow to switch holds nobody up: of many requests the latest is followed, and the latency is measured")
+TEST_CASE("clock_setter: latest request wins on a slow device")
 {
     standin_folder const folder;
     folder.behave("switch_ms 60");
@@ -109,7 +109,7 @@ TEST_CASE("a device that is slow to switch holds nobody up: of many requests the
     CHECK(status.total >= seconds{0.06} * static_cast<double>(status.switches));
 }
 
-TEST_CASE("permission that is lost in the middle: the next rung, said once; without one, advice only")
+TEST_CASE("clock_setter: lost permission: next rung, reported once")
 {
     standin_folder const folder;
     folder.behave("permission_after 2");
@@ -148,7 +148,7 @@ TEST_CASE("permission that is lost in the middle: the next rung, said once; with
     CHECK(other.locked(0) == 0);
 }
 
-TEST_CASE("a failure that repeats is said once, and again after a success; the clock that holds is the last that was set")
+TEST_CASE("clock_setter: failures are reported once, clock kept")
 {
     standin_folder const folder;
     messages said;
@@ -176,7 +176,7 @@ TEST_CASE("a failure that repeats is said once, and again after a success; the c
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("where nothing may be set nothing is touched, and the request is none the worse")
+TEST_CASE("clock_setter: nothing is touched without permission")
 {
     standin_folder const folder;
     folder.behave("permission 0");
@@ -210,7 +210,7 @@ TEST_CASE("where nothing may be set nothing is touched, and the request is none 
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("two ranks on a device: the higher request holds, and the other's when it falls or leaves")
+TEST_CASE("clock_setter: highest request of two ranks holds")
 {
     standin_folder const folder;
     {
@@ -238,7 +238,7 @@ TEST_CASE("two ranks on a device: the higher request holds, and the other's when
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("the emulated device needs no guardian and no permission")
+TEST_CASE("clock_setter: emulated device needs no guardian")
 {
     standin_folder const folder;
     emulated_device device{{{{.stage = stage_id{0}, .kind = instruction_kind::forward, .clock = {1400.0}, .time = {0.1}, .energy = {40.0}},

@@ -10,7 +10,7 @@ using namespace rheo;
 using namespace rheo::power;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("energy is that of the packages together, without memory and platform, and goes on where a counter begins again")
+TEST_CASE("cpu: energy sums packages across wrap-around")
 {
     machine_folder const host;
     auto all = host.open();
@@ -25,7 +25,7 @@ TEST_CASE("energy is that of the packages together, without memory and platform,
     CHECK(second.energy()->count == Approx(3.0));
 }
 
-TEST_CASE("a lock sets least and most of every core, those of one package when asked, and all is put back")
+TEST_CASE("cpu: lock sets min and max of cores, restore undoes")
 {
     machine_folder const host;
     auto all = host.open();
@@ -48,7 +48,7 @@ TEST_CASE("a lock sets least and most of every core, those of one package when a
     }
 }
 
-TEST_CASE("clocks are cpufreq's list, else steps of 100 MHz; now is the highest core")
+TEST_CASE("cpu: clocks from cpufreq, else 100 MHz steps")
 {
     machine_folder const host;
     auto const steps = *host.open().clocks();
@@ -60,7 +60,7 @@ TEST_CASE("clocks are cpufreq's list, else steps of 100 MHz; now is the highest 
     CHECK(*host.open().clocks() == std::vector<megahertz>{{2200.0}, {1600.0}, {1000.0}});
 }
 
-TEST_CASE("a core that cannot be set leaves none set")
+TEST_CASE("cpu: a core that cannot be set leaves none set")
 {
     machine_folder const host;
     auto all = host.open();
@@ -74,7 +74,7 @@ TEST_CASE("a core that cannot be set leaves none set")
     CHECK(all.may_lock().error().code == device_error_code::no_permission);
 }
 
-TEST_CASE("what a machine does not have is said; one half without the other is a device")
+TEST_CASE("cpu: missing parts are named; half is a device")
 {
     temporary_folder const empty;
     auto const none = cpu_device::open(-1, empty.path.string());
@@ -94,7 +94,7 @@ TEST_CASE("what a machine does not have is said; one half without the other is a
     CHECK(energy_only.original().empty());
 }
 
-TEST_CASE("cores that were too hot since the last look are throttled")
+TEST_CASE("cpu: hot cores count as throttled")
 {
     machine_folder const host;
     auto all = host.open();

@@ -62,7 +62,7 @@ bool all_at(machine_folder const& host, std::pair<int, int> limits)
 
 }  // namespace
 
-TEST_CASE("however a rank ends, its processors' limits are put back and its guardian ends")
+TEST_CASE("cpu_ranks: limits are restored however a rank ends")
 {
     for (int const signal : {0, SIGTERM, SIGKILL, SIGSEGV}) {
         heir const all;
@@ -85,7 +85,7 @@ TEST_CASE("however a rank ends, its processors' limits are put back and its guar
     }
 }
 
-TEST_CASE("a guardian of processors that is killed is replaced, and the next one puts the limits back")
+TEST_CASE("cpu_ranks: a killed guardian is replaced")
 {
     heir const all;
     machine_folder const host;
@@ -108,7 +108,7 @@ TEST_CASE("a guardian of processors that is killed is replaced, and the next one
     CHECK(all_at(host, original));
 }
 
-TEST_CASE("two ranks on the same processors: the higher request holds, and the loss of one leaves the other's clock")
+TEST_CASE("cpu_ranks: two ranks: highest request, one loss")
 {
     heir const all;
     machine_folder const host;
@@ -128,7 +128,7 @@ TEST_CASE("two ranks on the same processors: the higher request holds, and the l
     CHECK(all_at(host, original));
 }
 
-TEST_CASE("files that may not be written any more: said once, advised from there on, and put back when they may be again")
+TEST_CASE("cpu_ranks: unwritable files: advise once, restore later")
 {
     heir const all;
     machine_folder const host;

@@ -46,7 +46,7 @@ restoration writing(std::string const& text) { return {{{{restoration_kind::writ
 
 }  // namespace
 
-TEST_CASE("one rank: equal requests are not sent again, and leaving puts back what was set, once")
+TEST_CASE("device_claim: one rank: no repeats, one restore")
 {
     temporary_folder const folder;
     counted device;
@@ -64,7 +64,7 @@ TEST_CASE("one rank: equal requests are not sent again, and leaving puts back wh
     CHECK(device.backs == 1);  // nothing was set
 }
 
-TEST_CASE("several ranks: after any requests and departures the highest request of those that live holds")
+TEST_CASE("device_claim: highest live request holds")
 {
     std::mt19937 random(11);
     for (int round = 0; round < 20; ++round) {
@@ -98,7 +98,7 @@ TEST_CASE("several ranks: after any requests and departures the highest request 
     }
 }
 
-TEST_CASE("devices do not mix, and a place is free again when its process was killed")
+TEST_CASE("device_claim: devices are separate; places are reused")
 {
     temporary_folder const folder;
     counted device;
@@ -124,7 +124,7 @@ TEST_CASE("devices do not mix, and a place is free again when its process was ki
     CHECK(device.sets == 1);
 }
 
-TEST_CASE("a change that failed is tried again with the next request, and counts as a clock that was touched")
+TEST_CASE("device_claim: a failed change is retried")
 {
     temporary_folder const folder;
     counted device;
@@ -137,7 +137,7 @@ TEST_CASE("a change that failed is tried again with the next request, and counts
     CHECK(device.backs == 1);
 }
 
-TEST_CASE("what was there before is what the first rank read: later ones, and those after a crash of all, put that back")
+TEST_CASE("device_claim: original clocks are those of the first rank")
 {
     temporary_folder const folder;
     counted device;
@@ -163,7 +163,7 @@ TEST_CASE("what was there before is what the first rank read: later ones, and th
     CHECK(*fourth.begin(own("fresh")) == writing("fresh"));
 }
 
-TEST_CASE("a process that outlives the ranks puts back when nobody lives, and only where something was set")
+TEST_CASE("device_claim: restores once when nobody lives")
 {
     temporary_folder const folder;
     counted device;
@@ -183,7 +183,7 @@ TEST_CASE("a process that outlives the ranks puts back when nobody lives, and on
     CHECK_FALSE(*restore_if_last(claim, how));
 }
 
-TEST_CASE("a file that others may write, or that is none, is not trusted")
+TEST_CASE("device_claim: untrusted claim files are rejected")
 {
     temporary_folder const folder;
     auto const path = join(folder).file();

@@ -52,7 +52,7 @@ struct bench {
 
 }  // namespace
 
-TEST_CASE("at every clock of the profile its times and energies come back, and scale with the computation")
+TEST_CASE("emulated: each clock has the profile's time and energy")
 {
     for (double const scale : {1.0, 0.01, 3.0}) {
         for (auto const& row : small().rows) {
@@ -70,7 +70,7 @@ TEST_CASE("at every clock of the profile its times and energies come back, and s
     }
 }
 
-TEST_CASE("a rank's own rows come before those of every rank; a clock between two rows takes the one above")
+TEST_CASE("emulated: own rows first; between rows the upper")
 {
     bench own{{.rank = rank_id{7}}};
     REQUIRE(own.device.lock({1000.0}));
@@ -83,7 +83,7 @@ TEST_CASE("a rank's own rows come before those of every rank; a clock between tw
     CHECK(other.run(backward, 0, 0.2) == Approx(0.26));  // not measured at 700
 }
 
-TEST_CASE("time between computations, and of what the profile does not have, is at blocking power; energy never falls")
+TEST_CASE("emulated: idle time draws blocking power")
 {
     bench one{{.blocking = {80.0}}};
     one.now += seconds{0.5};
@@ -105,7 +105,7 @@ TEST_CASE("time between computations, and of what the profile does not have, is 
     CHECK(one.energy() == Approx(90.0 + 30.0));
 }
 
-TEST_CASE("a clock is there after the latency; a computation runs at the clock of its beginning; only the profile's clocks can be set")
+TEST_CASE("emulated: clock changes after the latency")
 {
     bench one{{.switch_latency = {0.02}}};
     REQUIRE(one.device.lock({700.0}));
@@ -126,7 +126,7 @@ TEST_CASE("a clock is there after the latency; a computation runs at the clock o
     CHECK(one.device.original().empty());
 }
 
-TEST_CASE("at the profile's pace a computation takes what the profile says, however fast the processor was")
+TEST_CASE("emulated: profile pace ignores the processor's speed")
 {
     bench one{{.blocking = {80.0}, .pace = emulated_pace::profile}};
     for (double const took : {0.001, 0.02, 0.1}) {
@@ -140,7 +140,7 @@ TEST_CASE("at the profile's pace a computation takes what the profile says, howe
     CHECK(one.energy() == Approx(190.0 + 40.0));
 }
 
-TEST_CASE("a slow device takes longer and waits in between; what it took without that is told as well")
+TEST_CASE("emulated: a slow device waits; plain time is reported")
 {
     bench one{{.blocking = {80.0}}};
     REQUIRE(one.device.lock({700.0}));
@@ -154,7 +154,7 @@ TEST_CASE("a slow device takes longer and waits in between; what it took without
     CHECK(one.energy() == Approx(account.energy.count));
 }
 
-TEST_CASE("another profile takes the place of the first one, the clock stays")
+TEST_CASE("emulated: a new profile replaces the old one")
 {
     bench one;
     REQUIRE(one.device.lock({1000.0}));

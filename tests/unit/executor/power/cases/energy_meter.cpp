@@ -77,14 +77,14 @@ static_assert(wraps());
 
 }  // namespace
 
-TEST_CASE("the meter never falls, over many sequences of readings")
+TEST_CASE("energy_meter: never falls over any readings")
 {
     for (std::uint64_t seed = 3; seed < 500; ++seed) {
         CHECK(never_falls(seed));
     }
 }
 
-TEST_CASE("the meter is exact at a steady power and within an update's energy when it changes")
+TEST_CASE("energy_meter: exact at steady power, close at changes")
 {
     CHECK(worst_at_steady_power(474.5) < 1e-9);
     energy_meter meter;

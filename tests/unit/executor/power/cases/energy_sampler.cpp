@@ -44,7 +44,7 @@ void await_reads(counting_device const& device, int more)
 
 }  // namespace
 
-TEST_CASE("what the counter says is what is told once it was read, and it never falls")
+TEST_CASE("energy_sampler: reports the counter after a read")
 {
     counting_device device;
     *device.counter = 5.0;
@@ -61,7 +61,7 @@ TEST_CASE("what the counter says is what is told once it was read, and it never 
     }
 }
 
-TEST_CASE("a device that tells nothing has drawn nothing that is known")
+TEST_CASE("energy_sampler: a silent device has drawn nothing known")
 {
     counting_device device;
     *device.counter = -1.0;

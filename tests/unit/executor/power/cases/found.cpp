@@ -8,7 +8,7 @@
 
 using namespace rheo::power;
 
-TEST_CASE("a host with GPUs: each with its rung, none touched; what is not there is said")
+TEST_CASE("found: lists GPUs with rungs and what is missing")
 {
     standin_folder const folder;
     auto const host = find_devices({.nvml = RHEO_STANDIN_NVML, .sysfs = folder.path.string(), .zeusd = ""});
@@ -26,7 +26,7 @@ TEST_CASE("a host with GPUs: each with its rung, none touched; what is not there
     CHECK(folder.log().empty());
 }
 
-TEST_CASE("a host with processors only")
+TEST_CASE("found: a host with processors only")
 {
     temporary_folder const folder;
     folder.write("class/powercap/intel-rapl:0/name", "package-0\n");

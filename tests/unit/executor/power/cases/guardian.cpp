@@ -54,7 +54,7 @@ long resets(standin_folder const& folder)
 
 }  // namespace
 
-TEST_CASE("however a rank ends, its clock is put back and its guardian ends")
+TEST_CASE("guardian: clock is restored however a rank ends")
 {
     struct ending {
         char const* name;
@@ -94,7 +94,7 @@ TEST_CASE("however a rank ends, its clock is put back and its guardian ends")
     }
 }
 
-TEST_CASE("what ends the rank's process group does not end the guardian before it has done its work")
+TEST_CASE("guardian: survives the end of the process group")
 {
     heir const all;
     standin_folder const folder;
@@ -120,7 +120,7 @@ TEST_CASE("what ends the rank's process group does not end the guardian before i
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("a guardian that is killed is replaced, and the one after it does the work")
+TEST_CASE("guardian: a killed guardian is replaced")
 {
     heir const all;
     standin_folder const folder;
@@ -143,7 +143,7 @@ TEST_CASE("a guardian that is killed is replaced, and the one after it does the 
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("a guardian that cannot be replaced: the rank puts the clock back at once and goes on with advice only")
+TEST_CASE("guardian: no guardian: restore at once, then advise")
 {
     heir const all;
     standin_folder const folder;
@@ -176,7 +176,7 @@ TEST_CASE("a guardian that cannot be replaced: the rank puts the clock back at o
     CHECK(folder.read("said").find("clocks are advised only: there is no guardian to put clocks back") != std::string::npos);
 }
 
-TEST_CASE("two ranks on a device: the loss of one leaves the other's clock, the loss of the last puts it back")
+TEST_CASE("guardian: last loss on a device restores its clock")
 {
     heir const all;
     standin_folder const folder;
@@ -201,7 +201,7 @@ TEST_CASE("two ranks on a device: the loss of one leaves the other's clock, the 
     CHECK(resets(folder) == 2);
 }
 
-TEST_CASE("rank and guardian killed together: the next rank on the device knows what was there before")
+TEST_CASE("guardian: next rank knows the original clock")
 {
     heir const all;
     standin_folder const folder;
@@ -224,7 +224,7 @@ TEST_CASE("rank and guardian killed together: the next rank on the device knows 
     CHECK(folder.locked(0) == 0);
 }
 
-TEST_CASE("the program says what it is when somebody starts it, and takes no orders from a closed socket")
+TEST_CASE("guardian: started by hand it explains itself and ends")
 {
     auto const program = *guardian_program("");
     for (auto const* words : {"", " x", " 0", " 1 2"}) {

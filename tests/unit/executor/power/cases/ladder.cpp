@@ -30,7 +30,7 @@ ladder_config all_three(standin_folder const& folder, std::string const& socket)
 
 }  // namespace
 
-TEST_CASE("the highest rung that works is taken; to look touches no clock, to touch puts it back")
+TEST_CASE("ladder: highest working rung, look touches nothing")
 {
     standin_folder const folder;
     zeusd_standin const zeusd{(folder.path / "z.sock").string(), good};
@@ -44,7 +44,7 @@ TEST_CASE("the highest rung that works is taken; to look touches no clock, to to
     CHECK(touched.original().ways.size() == 3);
 }
 
-TEST_CASE("each rung in turn, and the sentence says why not higher")
+TEST_CASE("ladder: each rung in turn, with its reason")
 {
     standin_folder const folder;
     folder.behave("permission 0");
@@ -69,7 +69,7 @@ TEST_CASE("each rung in turn, and the sentence says why not higher")
     CHECK(last.lock({1005.0}).error().message == last.message());
 }
 
-TEST_CASE("permission that is lost in the middle costs a rung, not a request; an error costs neither")
+TEST_CASE("ladder: lost permission costs a rung, no request")
 {
     standin_folder const folder;
     folder.behave("permission_after 2");
@@ -92,7 +92,7 @@ TEST_CASE("permission that is lost in the middle costs a rung, not a request; an
     CHECK(other.rung() == clock_rung::direct);
 }
 
-TEST_CASE("zeusd: what it refuses, does not offer or does not have is told")
+TEST_CASE("ladder: zeusd: rejections are reported")
 {
     standin_folder const folder;
     auto const path = (folder.path / "z.sock").string();
@@ -129,7 +129,7 @@ TEST_CASE("zeusd: what it refuses, does not offer or does not have is told")
     }
 }
 
-TEST_CASE("zeusd is given the token of its own clients, and is asked for one when it wants one")
+TEST_CASE("ladder: zeusd: its token is sent or asked for")
 {
     standin_folder const folder;
     std::string seen;
@@ -146,7 +146,7 @@ TEST_CASE("zeusd is given the token of its own clients, and is asked for one whe
     CHECK_THAT(seen, ContainsSubstring("\r\nAuthorization: Bearer abc\r\n"));
 }
 
-TEST_CASE("a site command must be complete, and the device a plain word")
+TEST_CASE("ladder: site command must be complete")
 {
     CHECK(*filled_in("set {device} to {mhz} ({mhz})", "GPU-1", {1005.0}) == "set GPU-1 to 1005 (1005)");
     CHECK_FALSE(filled_in("x {device}", "a; rm b", {1.0}));

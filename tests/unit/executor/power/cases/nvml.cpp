@@ -35,7 +35,7 @@ megahertz mhz(int count) { return {static_cast<double>(count)}; }
 
 }  // namespace
 
-TEST_CASE("without the library there is a sentence, and so there is for one that is no NVML")
+TEST_CASE("nvml: no library or no NVML is an error")
 {
     auto const none = nvml_library::load("libno-such-nvml.so.1");
     REQUIRE_FALSE(none);
@@ -52,7 +52,7 @@ TEST_CASE("without the library there is a sentence, and so there is for one that
     CHECK(driverless.error().message == "NVML refuses initialising it: Driver Not Loaded (9)");
 }
 
-TEST_CASE("a device is found by number, UUID and PCI bus id, and is the same one")
+TEST_CASE("nvml: finds by number, UUID and PCI bus id")
 {
     standin_folder const folder;
     CHECK(*standin()->devices() == 2);
@@ -72,7 +72,7 @@ TEST_CASE("a device is found by number, UUID and PCI bus id, and is the same one
     }
 }
 
-TEST_CASE("clocks are those of the highest memory clock, highest first")
+TEST_CASE("nvml: clocks are those of the highest memory clock")
 {
     standin_folder const folder;
     auto const clocks = *device().clocks();
@@ -81,7 +81,7 @@ TEST_CASE("clocks are those of the highest memory clock, highest first")
     CHECK(std::is_sorted(clocks.rbegin(), clocks.rend()));
 }
 
-TEST_CASE("a clock is locked on one device and put back")
+TEST_CASE("nvml: a clock is locked on one device and put back")
 {
     standin_folder const folder;
     auto gpu = device("0");
@@ -95,7 +95,7 @@ TEST_CASE("a clock is locked on one device and put back")
     CHECK(folder.log() == std::vector<std::string>{"set 0 " + std::to_string(folder.lowest()), "reset 0"});
 }
 
-TEST_CASE("what puts the clock back is a value: its text, performed, resets that device and no other")
+TEST_CASE("nvml: restoration is a value for one device")
 {
     standin_folder const folder;
     auto gpu = device("1");
@@ -110,7 +110,7 @@ TEST_CASE("what puts the clock back is a value: its text, performed, resets that
     CHECK(folder.locked(0) == folder.second());
 }
 
-TEST_CASE("the energy counter is the power of the locked clock over the time, in joules")
+TEST_CASE("nvml: energy counter is power times time")
 {
     standin_folder const folder;
     auto gpu = device();
@@ -127,7 +127,7 @@ TEST_CASE("the energy counter is the power of the locked clock over the time, in
     CHECK(gpu.energy()->count - slow == Approx(folder.table.at(folder.lowest())).margin(0.002));
 }
 
-TEST_CASE("permission that is missing, or lost in the middle, is an answer; so is a device that is lost")
+TEST_CASE("nvml: lost permission or device is an error")
 {
     standin_folder const folder;
     auto gpu = device();
@@ -148,7 +148,7 @@ TEST_CASE("permission that is missing, or lost in the middle, is an answer; so i
     CHECK(perform(gpu.original()).error().code == device_error_code::lost);
 }
 
-TEST_CASE("throttling is told by its causes; idling and clocks that somebody set are none")
+TEST_CASE("nvml: throttling causes, without idle and user locks")
 {
     standin_folder const folder;
     auto const causes = [&](int bits) {
@@ -164,7 +164,7 @@ TEST_CASE("throttling is told by its causes; idling and clocks that somebody set
     CHECK(causes(0x80 | 0x1) == throttling{.hardware = true});
 }
 
-TEST_CASE("an older driver has no energy counter, and throttle reasons under their older name")
+TEST_CASE("nvml: old drivers lack energy, rename reasons")
 {
     standin_folder const folder;
     folder.behave("reasons 4");
@@ -175,7 +175,7 @@ TEST_CASE("an older driver has no energy counter, and throttle reasons under the
     CHECK(gpu.lock(mhz(folder.second())));
 }
 
-TEST_CASE("any device is a device: the same answers through one type")
+TEST_CASE("nvml: any_power_device gives the same answers")
 {
     standin_folder const folder;
     any_power_device any{device()};

@@ -11,7 +11,7 @@
 
 using namespace rheo::power;
 
-TEST_CASE("the text of a restoration reads back as the same value")
+TEST_CASE("restoration: text of a restoration round-trips")
 {
     restoration const several{{{{restoration_kind::nvml, "libx.so", "GPU-1"}},
                                {{restoration_kind::write, "/sys/a b", "100"}, {restoration_kind::write, "/sys/c", "200"}},
@@ -26,7 +26,7 @@ TEST_CASE("the text of a restoration reads back as the same value")
     }
 }
 
-TEST_CASE("of several ways the first that works is performed, and no other")
+TEST_CASE("restoration: first way that works is taken, only that")
 {
     temporary_folder const folder;
     auto const first = folder.write("first", "0");
@@ -46,7 +46,7 @@ TEST_CASE("of several ways the first that works is performed, and no other")
     CHECK(folder.read("first") == "3");
 }
 
-TEST_CASE("a line for the shell: its end, its complaint, its time")
+TEST_CASE("restoration: shell line: exit, output, timeout")
 {
     temporary_folder const folder;
     CHECK(run_shell_line("true"));
