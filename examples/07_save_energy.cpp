@@ -30,7 +30,8 @@ constexpr profile measured()
 
 constexpr made_network planned()
 {
-    return make_activity_network(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(), {blocking, cost_fit::hull, milliseconds(1.0)});
+    return make_activity_network(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(),
+                                 {blocking, cost_fit::hull, milliseconds(1.0)});
 }
 
 constexpr auto calm = [] {

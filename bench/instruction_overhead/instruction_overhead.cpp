@@ -132,7 +132,8 @@ void measure(arguments const& wanted_by_user)
     host_backend backend{1};
     records silent{(folder / "silent").string(), self, false, true};
     records tracing{(folder / "tracing").string(), self, true, true};
-    job about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &backend};
+    job about{runs,    state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self},
+              &backend};
     resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);

@@ -69,7 +69,8 @@ public:
         compute_ = std::move(made.compute);
         data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
         silent_ = std::make_unique<records>(scratch.string(), members.self, false, true);
-        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &backend_});
+        about_ = std::make_unique<job>(
+            job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &backend_});
         resident_ = std::make_unique<resident_state>(about_->state, backend_);
         initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1);
         std::fill(resident_->scales.begin(), resident_->scales.end(), 20);

@@ -302,8 +302,8 @@ void print(arguments const& wanted, int ranks, result const& found)
                "more", "explained", "more");
     for (auto const& r : found.rows) {
         if (r.instead.empty()) {
-            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.predicted * 1e3, r.measured * 1e3, 100 * r.over_predicted,
-                       r.explained * 1e3, 100 * r.over_explained);
+            fmt::print("  {:<16}{:>9.2f} ms{:>9.2f} ms{:>7.2f} %{:>9.2f} ms{:>7.2f} %\n", r.schedule, r.predicted * 1e3, r.measured * 1e3,
+                       100 * r.over_predicted, r.explained * 1e3, 100 * r.over_explained);
         } else {
             fmt::print("  {:<16}{}\n", r.schedule, r.instead);
         }

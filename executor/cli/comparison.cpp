@@ -105,7 +105,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         auto const chosen = choose(file);
         if (static_cast<int>(chosen.program.rows.size()) != options.ranks || chosen.microbatches != config.train.microbatches) {
             throw command_error{3, fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
-                                         chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
+                                               chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
         }
         return {figures_for(chosen.name, chosen.program, layers)};
     }
@@ -190,7 +190,8 @@ int compare_schedules(model_description const& model, run_config const& config, 
     }
     fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {
-        throw command_error{3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
+        throw command_error{
+            3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
     fmt::print("  shortest{}: {}\n", cap, rows[*pick].name);

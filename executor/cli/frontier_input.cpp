@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/activity_network.hpp"
+#include "rheo/frequency/profile_csv.hpp"
 #include "rheo/frequency/split_backward.hpp"
 #include "rheo/schedule/families/families.hpp"
 
@@ -53,11 +53,11 @@ void expect_unit_fits(seconds unit, seconds shortest, seconds longest, frontier_
 {
     if (unit > shortest) {
         throw command_error{2, fmt::format("--unit {} is longer than the shortest computation of {}, which takes {:g} s: choose at most that", options.unit,
-                                     options.profile, shortest.count)};
+                                           options.profile, shortest.count)};
     }
     if (longest / unit >= std::numeric_limits<std::int32_t>::max()) {
-        throw command_error{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit, options.profile,
-                                     longest.count)};
+        throw command_error{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit,
+                                           options.profile, longest.count)};
     }
 }
 
@@ -118,15 +118,16 @@ made_network network_for(program const& p, frontier_input const& input, frontier
             whole = whole || row.kind == instruction_kind::backward;
             split = split || row.kind == instruction_kind::input_gradient;
         }
-        throw command_error{4, fmt::format("{}: {}{}", options.profile, made.error,
-                                     whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
+        throw command_error{4,
+                            fmt::format("{}: {}{}", options.profile, made.error,
+                                        whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
     }
     auto const units = length_at(made.what, curve_end::cheapest);
     if (units >= std::numeric_limits<std::int32_t>::max()) {
         throw command_error{2, fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
-                                     "choose fewer microbatches or a --unit of {:.0f}us or more",
-                                     options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
-                                     std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
+                                           "choose fewer microbatches or a --unit of {:.0f}us or more",
+                                           options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
+                                           std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
     }
     return made;
 }

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_json.hpp"

@@ -67,8 +67,8 @@ void expect_size(chosen_schedule const& read, schedule_command_options const& op
     auto const ranks = static_cast<int>(read.program.rows.size());
     if ((options.ranks != 0 && options.ranks != ranks) || (options.microbatches != 0 && options.microbatches != read.microbatches)) {
         throw command_error{2, fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
-                                     options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
-                                                                                  : fmt::format("--microbatches says {}", options.microbatches))};
+                                           options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
+                                                                                        : fmt::format("--microbatches says {}", options.microbatches))};
     }
     auto const stages = stages_per_copy(read.program);
     if (options.chunks != 0 && options.chunks * ranks != stages) {

@@ -45,7 +45,7 @@ void expect_serves(frontier_input const& input, template_set_value const& ready,
             auto const fault = error_of(input.schedule, shape);
             if (fault != shape_error::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
                 throw command_error{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
-                                             options.schedule)};
+                                                   options.schedule)};
             }
         }
     }

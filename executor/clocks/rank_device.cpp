@@ -247,13 +247,13 @@ power::device_result<profile> read_clock_profile(power_config const& config, int
     }
     if (stages_of(read.what) != layers) {
         return power::device_error{device_error_code::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
-                                                                 config.clock_profile, stages_of(read.what), layers)};
+                                                                          config.clock_profile, stages_of(read.what), layers)};
     }
     std::vector<megahertz> clocks;
     for (auto const& row : read.what.rows) {
         if (row.rank.value >= 0) {
             return power::device_error{device_error_code::failed,
-                                  fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.clock_profile)};
+                                       fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.clock_profile)};
         }
         if (row.clock.count > 0.0 && !row.throttled && std::find(clocks.begin(), clocks.end(), row.clock) == clocks.end()) {
             clocks.push_back(row.clock);
@@ -261,7 +261,7 @@ power::device_result<profile> read_clock_profile(power_config const& config, int
     }
     if (clocks.size() < 2) {
         return power::device_error{device_error_code::failed,
-                              fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.clock_profile, clocks.size())};
+                                   fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.clock_profile, clocks.size())};
     }
     return with_split_backwards(std::move(read.what), 0.5);
 }

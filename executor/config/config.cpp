@@ -109,8 +109,9 @@ std::optional<invalid_key> check_power(run_config const& config)
         return invalid_key{"power.device", "power.device = \"none\" has no clock that could follow power.clock_profile; nvml, cpu, auto or emulated has one"};
     }
     if (power.slow.recovered > power.slow.threshold) {
-        return invalid_key{"power.straggler_recovered", fmt::format("power.straggler_recovered = {} must be at most power.straggler_threshold = {}: who is slow is not well",
-                                                                power.slow.recovered, power.slow.threshold)};
+        return invalid_key{"power.straggler_recovered",
+                           fmt::format("power.straggler_recovered = {} must be at most power.straggler_threshold = {}: who is slow is not well",
+                                       power.slow.recovered, power.slow.threshold)};
     }
     if (!power.clock_profile.empty() && config.plan.recompute != recompute_policy::never) {
         return invalid_key{"plan.recompute", "plan.recompute has no profile: clocks are planned for programs that keep their activations"};
@@ -172,20 +173,20 @@ std::optional<invalid_key> check(run_config const& config)
     }
     if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
         return invalid_key{"plan.schedule",
-                            fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
+                           fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
     if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory_mib == 0) {
         return invalid_key{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
-                                                          plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
+                                                         plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
     }
     if (microbatch.slices > 1 && plan.recompute != recompute_policy::never && plan.recompute != recompute_policy::selective) {
         return invalid_key{"plan.recompute", fmt::format("plan.recompute with train.slices = {} is not possible: later slices attend to what would be evicted",
-                                                          microbatch.slices)};
+                                                         microbatch.slices)};
     }
     for (auto const ranks : plan.pipelines) {
         if (ranks < plan.min_ranks) {
             return invalid_key{"plan.pipelines",
-                                fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks", plan.pipelines, plan.min_ranks)};
+                               fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks", plan.pipelines, plan.min_ranks)};
         }
     }
     if (!plan.layers.empty() && plan.pipelines.empty()) {
@@ -194,11 +195,11 @@ std::optional<invalid_key> check(run_config const& config)
     if (!plan.shares.empty()) {
         if (plan.shares.size() != plan.pipelines.size()) {
             return invalid_key{"plan.shares",
-                                fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines", plan.shares, plan.pipelines)};
+                               fmt::format("plan.shares = {} must name as many shares as plan.pipelines = {} names pipelines", plan.shares, plan.pipelines)};
         }
         if (auto const sum = std::accumulate(plan.shares.begin(), plan.shares.end(), std::int64_t{0}); sum != config.train.microbatches) {
             return invalid_key{"plan.shares",
-                                fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}", plan.shares, config.train.microbatches, sum)};
+                               fmt::format("plan.shares = {} must add up to train.microbatches = {}, not to {}", plan.shares, config.train.microbatches, sum)};
         }
     }
     if (auto fault = check_device(config)) {
@@ -242,7 +243,7 @@ std::optional<invalid_key> check_family(run_config const& config)
     }
     if (model.width / model.heads % 2 != 0) {
         return invalid_key{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
-                                                       model.width, model.heads)};
+                                                      model.width, model.heads)};
     }
     if (llama.kv_heads != 0 && model.heads % llama.kv_heads != 0) {
         return invalid_key{"model.kv_heads", fmt::format("model.kv_heads = {} must divide model.heads = {}", llama.kv_heads, model.heads)};
@@ -266,7 +267,7 @@ std::optional<invalid_key> check_model(run_config const& config)
     }
     if (config.train.microbatch.tokens > model.context) {
         return invalid_key{"train.microbatch.tokens",
-                            fmt::format("train.microbatch.tokens = {} must be at most model.context = {}", config.train.microbatch.tokens, model.context)};
+                           fmt::format("train.microbatch.tokens = {} must be at most model.context = {}", config.train.microbatch.tokens, model.context)};
     }
     return check_family(config);
 }
@@ -298,12 +299,12 @@ std::optional<invalid_key> check_ranks(run_config const& config, int ranks)
     auto const sum = std::accumulate(pipelines.begin(), pipelines.end(), std::int64_t{spares});
     if (!pipelines.empty() && sum != ranks) {
         return invalid_key{"plan.pipelines",
-                            fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
-                                        spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
+                           fmt::format("plan.pipelines = {}{} asks for {} ranks, but {} {} started", pipelines,
+                                       spares > 0 ? fmt::format(" with plan.spares = {}", spares) : "", sum, ranks, ranks == 1 ? "is" : "are")};
     }
     if (spares >= ranks) {
         return invalid_key{"plan.spares",
-                            fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
+                           fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
     }
     return std::nullopt;
 }

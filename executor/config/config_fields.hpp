@@ -101,7 +101,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("power.deadline_s", c.power.deadline_s, at_least(0), "of a step, for less energy; 0: no time is lost");
     visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "of a change of the clock");
     visit("power.straggler", c.power.straggler, field_limits{}, "when a rank is slow, the others need not hurry");
-    visit("power.straggler_threshold", c.power.slow.threshold, field_limits{.least = 1, .above_least = true}, "times as long as the others: from here on a rank is slow");
+    visit("power.straggler_threshold", c.power.slow.threshold, field_limits{.least = 1, .above_least = true},
+          "times as long as the others: from here on a rank is slow");
     visit("power.straggler_recovered", c.power.slow.recovered, at_least(1), "and below this, at most the former, well again");
     visit("power.straggler_change", c.power.slow.change, field_limits{.least = 0, .above_least = true},
           "part by which a slow rank must become another to be planned anew");

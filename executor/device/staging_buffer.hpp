@@ -40,10 +40,7 @@ public:
     bool empty() const { return device_.empty(); }
 
     void* device() { return device_.data(); }
-    std::span<std::byte> host()
-    {
-        return backend_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()};
-    }
+    std::span<std::byte> host() { return backend_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()}; }
 
     /// What a message brought goes where kernels use it.
     void copy_to_device()

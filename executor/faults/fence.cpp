@@ -96,7 +96,10 @@ bool write_all(int descriptor, std::string const& text)
 }  // namespace
 
 fence::fence(std::filesystem::path folder, rank_id self)
-    : folder_{std::move(folder)}, self_{self}, room_{".after." + std::to_string(self.value)}, descriptor_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}
+    : folder_{std::move(folder)},
+      self_{self},
+      room_{".after." + std::to_string(self.value)},
+      descriptor_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}
 {
     if (descriptor_ < 0) {
         throw folder_error{"cannot open the run folder " + folder_.string() + ": " + std::strerror(errno)};

@@ -85,8 +85,8 @@ limited_wait limited_start(double start_s, bool losses_end_it, std::string const
             .exit_code = 5,
             .losses_end_it = losses_end_it,
             .message = fmt::format("has waited {:.1f} s for {}: another rank was lost, is stopped or never began. The job ends (exit code 5); start it again. "
-                                    "run.watchdog.start_s is this limit",
-                                    start_s, waits_for)};
+                                   "run.watchdog.start_s is this limit",
+                                   start_s, waits_for)};
 }
 
 }  // namespace rheo::inline v0

@@ -74,7 +74,8 @@ end_of_members end_of_generation(generation last, bool voted, int vote)
         agree(last.recovery(), vote);
     }
     auto const pair = last.spare_comms.take();
-    auto const lives = agree_on_survivors(known_alive(pair.recovery, pair.initial_ranks, {last.self}), [&](int bits) { return agree(pair.recovery, bits).bits; });
+    auto const lives =
+        agree_on_survivors(known_alive(pair.recovery, pair.initial_ranks, {last.self}), [&](int bits) { return agree(pair.recovery, bits).bits; });
     auto const failed = get_failed(pair.recovery);
     int lowest = 0;
     while (std::find(failed.begin(), failed.end(), lowest) != failed.end()) {

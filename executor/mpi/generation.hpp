@@ -25,7 +25,10 @@ struct generation {
     communicator const& data() const { return comms.data; }
 
     /// Its number in the two communicators.
-    int address_of(rank_id rank) const { return static_cast<int>(std::lower_bound(comms.initial_ranks.begin(), comms.initial_ranks.end(), rank) - comms.initial_ranks.begin()); }
+    int address_of(rank_id rank) const
+    {
+        return static_cast<int>(std::lower_bound(comms.initial_ranks.begin(), comms.initial_ranks.end(), rank) - comms.initial_ranks.begin());
+    }
     /// Its number among those who live.
     int position_of(rank_id rank) const { return static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin()); }
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }

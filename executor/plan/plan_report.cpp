@@ -148,8 +148,7 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
     bool const dropped = config.plan.recompute == recompute_policy::selective;
-    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches,
-                        dropped ? "; the fullest with full recomputation" : "");
+    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches, dropped ? "; the fullest with full recomputation" : "");
     text += format_templates(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
         text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);

@@ -147,9 +147,9 @@ std::string format_instantiations(forecast const& what)
                 notes.push_back(std::move(note));
             }
         }
-        rows.push_back({{number, format_sum(chosen.sizes), format_sum(chosen.shares),
-                         format_step(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
-                        fmt::format("{}", fmt::join(notes, ", "))});
+        rows.push_back(
+            {{number, format_sum(chosen.sizes), format_sum(chosen.shares), format_step(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
+             fmt::format("{}", fmt::join(notes, ", "))});
     }
     return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
 }

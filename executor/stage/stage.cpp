@@ -17,8 +17,8 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 
 }  // namespace
 
-stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
-             std::span<recompute_level const> recompute_levels)
+stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
+             compute_backend& backend, std::span<recompute_level const> recompute_levels)
     : layers_{layers},
       first_{first},
       shape_{shape},

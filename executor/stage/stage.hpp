@@ -107,7 +107,7 @@ protected:
     virtual void forward_pass(activation& a, stage_item const& item, loss_sum& loss) = 0;
     /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
     virtual void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                         std::function<bool(use_id)> const* adds) = 0;
+                               std::function<bool(use_id)> const* adds) = 0;
     /// The contributions to weights, down to `lowest`, from gradients that were kept.
     virtual void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
 

@@ -25,8 +25,8 @@ namespace rheo::inline v0 {
 template <class Kernels>
 class stage_on : public stage {
 public:
-    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
-             Kernels kernels, std::span<recompute_level const> recompute_levels = {})
+    stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
+             compute_backend& backend, Kernels kernels, std::span<recompute_level const> recompute_levels = {})
         : stage{layers, first, shape, microbatches, state, backend, recompute_levels}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -45,7 +45,7 @@ private:
 
     void forward_pass(activation& a, stage_item const& item, loss_sum& loss) override;
     void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                 std::function<bool(use_id)> const* adds) override;
+                       std::function<bool(use_id)> const* adds) override;
     void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
 
     /// What descend puts into the queue.

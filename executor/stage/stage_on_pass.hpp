@@ -107,7 +107,7 @@ void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_i
 
 template <class Kernels>
 void stage_on<Kernels>::backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
-                                std::function<bool(use_id)> const* adds)
+                                      std::function<bool(use_id)> const* adds)
 {
     if (adds != nullptr) {
         begin_adding();

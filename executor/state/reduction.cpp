@@ -151,9 +151,9 @@ void reduction::convert(std::byte const* sums, slice part)
             convert_rows(t, reinterpret_cast<std::int32_t const*>(from), begin - offsets_[i], end - begin, values_.data() + begin);
         } else if (begin < end) {
             backend_->convert(exact_convert_arguments{.count = end - begin,
-                                                 .sums = reinterpret_cast<std::int64_t const*>(from),
-                                                 .scale_log2 = state_->scales_of(t).front(),
-                                                 .gradient = values_.data() + begin});
+                                                      .sums = reinterpret_cast<std::int64_t const*>(from),
+                                                      .scale_log2 = state_->scales_of(t).front(),
+                                                      .gradient = values_.data() + begin});
         }
     }
 }

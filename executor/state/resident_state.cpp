@@ -138,9 +138,9 @@ void resident_state::merge(use_id use, gradient_accumulator const& arrived)
     auto const t = info_->uses[at(use)].tensor;
     if (sums_in_rows(info(t))) {
         backend_->add(exact_rows_add_arguments{.rows = info(t).shape.rows,
-                                          .source = arrived.sums_in_32.data(),
-                                          .source_states = arrived.rows.data(),
-                                          .target = {.sums = target.sums_in_32.data(), .states = target.rows.data(), .width = info(t).shape.columns}});
+                                               .source = arrived.sums_in_32.data(),
+                                               .source_states = arrived.rows.data(),
+                                               .target = {.sums = target.sums_in_32.data(), .states = target.rows.data(), .width = info(t).shape.columns}});
     } else {
         backend_->add(exact_add_arguments{.count = static_cast<std::int64_t>(target.sums.size()), .source = arrived.sums.data(), .target = target.sums.data()});
     }

@@ -7,8 +7,8 @@
 
 #include "executor/config/config.hpp"
 #include "executor/config/inject.hpp"
-#include "executor/train/startup.hpp"
 #include "executor/train/run.hpp"
+#include "executor/train/startup.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"

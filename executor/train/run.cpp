@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 
-#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/faults/time_limit.hpp"
 #include "executor/host/backend.hpp"
@@ -20,12 +20,12 @@
 #include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/report.hpp"
-#include "executor/train/startup.hpp"
 #include "executor/train/ending.hpp"
 #include "executor/train/fingerprint.hpp"
-#include "executor/train/opened_backend.hpp"
 #include "executor/train/job_setup.hpp"
+#include "executor/train/opened_backend.hpp"
 #include "executor/train/same_command.hpp"
+#include "executor/train/startup.hpp"
 #include "executor/train/trainer.hpp"
 #include "kernels/blas.hpp"
 #include "rheo/plan/json.hpp"
@@ -180,8 +180,8 @@ int vocabulary_of(model_description const& model)
 /// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: nobody leaves
 /// while others could take that for a loss.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
-startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
-                  resume_mode mode, collection const& state, watchdog& watch, startup_error& mine, startup& begun)
+startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint,
+                        state_digest planned, resume_mode mode, collection const& state, watchdog& watch, startup_error& mine, startup& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
     time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
@@ -314,8 +314,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     try {
         record.emplace(config.run.folder, self, config.run.trace, options.quiet);
         about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, self}, backend.get(), &watch,
-                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, self}), power.device.get(),
-                          power.clocks.get(), energies ? &*energies : nullptr});
+                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, self}),
+                          power.device.get(), power.clocks.get(), energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         training_end end;
         for (;;) {

@@ -178,7 +178,7 @@ struct folder_start {
 
 /// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
 startup_error resume(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
-              std::vector<std::string>& notes)
+                     std::vector<std::string>& notes)
 {
     auto const& folder = config.run.folder;
     auto const& newest = *found.newest;
@@ -225,7 +225,7 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
 /// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
 /// Where state is there that cannot be read, nothing but the lock is touched.
 startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
-                     std::vector<std::string>& notes)
+                           std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
     try {
@@ -305,8 +305,8 @@ startup_error open_checkpoint(std::string const& folder, step_id step, collectio
 
 }  // namespace
 
-startup_error start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
-                       collection const& state, startup_error& mine, startup& begun)
+startup_error start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
+                             resume_mode mode, collection const& state, startup_error& mine, startup& begun)
 {
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
@@ -356,8 +356,9 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     }
     if (start.ended && mine.exit_code == 0) {
         begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
-        mine = begun.ended ? startup_error{}
-                           : startup_error{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
+        mine = begun.ended
+                   ? startup_error{}
+                   : startup_error{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);
 }

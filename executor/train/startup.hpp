@@ -56,7 +56,7 @@ struct startup {
 /// @param planned digest of the first plan and of its programs, which all must have
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 /// @returns the refusal, the same exit code on all ranks. @throws mpi::peer_lost
-startup_error start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned, resume_mode mode,
-                       collection const& state, startup_error& mine, startup& begun);
+startup_error start_together(mpi::messenger& messages, run_config const& config, std::vector<fingerprint_line>& fingerprint, state_digest planned,
+                             resume_mode mode, collection const& state, startup_error& mine, startup& begun);
 
 }  // namespace rheo::inline v0

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/contingency_plans.hpp"
+#include "executor/plan/job_templates.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/frequency/profile_csv.hpp"
@@ -46,8 +46,8 @@ void trainer::choose_clocks()
         carried_ = highest_clocks(schedule_of(whole, at(place.pipeline)).compute.rows[position], clocks, stage_count(whole.pipelines[at(place.pipeline)].cuts));
     }
     auto message = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
-                                          chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
-                            : "all clocks are the highest: " + chosen_.error;
+                                         chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
+                           : "all clocks are the highest: " + chosen_.error;
     for (auto const& s : slow) {
         message += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
     }

@@ -86,7 +86,7 @@ void trainer::end_finished()
     if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(validation_loss_)) {
         end_.exit_code = exit_code(leave_reason::not_finite);
         end_.message += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
-                              : ", but the validation loss of the last state is not finite: nothing finite was learned";
+                             : ", but the validation loss of the last state is not finite: nothing finite was learned";
     }
     if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
         end_.message += ", but the last state could not be saved";
@@ -255,8 +255,8 @@ std::string trainer::sample()
     for (int s = 0; s < stages; ++s) {
         if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == self_) {
             auto& here = mine[static_cast<std::size_t>(s)];
-            here.layers = job_->backend->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape,
-                                               1, resident_);
+            here.layers = job_->backend->make_stage(std::span{job_->model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin,
+                                                    shape, 1, resident_);
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }

@@ -72,7 +72,7 @@ void trainer::pass_gradients_on()
                         for (std::size_t first = 0; first < count; first += gradient_piece) {
                             auto const size = std::min<std::size_t>(gradient_piece, count - first);
                             job_->backend->copy(copy.data() + first, r.piece(t, static_cast<std::int64_t>(first), static_cast<std::int64_t>(size), room_),
-                                           size * sizeof(float));
+                                                size * sizeof(float));
                         }
                         job_->backend->wait();
                         values = copy;

@@ -164,7 +164,7 @@ outcome trainer::reduce_scalars(run_section const& action)
     scalars.sums[2] = worker_->contributions() - contributed_before_;
     auto const energy = job_->device != nullptr ? job_->device->energy() : joules{};
     for (std::size_t k = 0; k < metered.size(); ++k) {
-        auto const count = metered[k] == self_                                        ? std::optional{energy}
+        auto const count = metered[k] == self_                                      ? std::optional{energy}
                            : generation_->has(metered[k]) || job_->watch == nullptr ? std::nullopt
                                                                                     : job_->watch->shown_by(metered[k]);
         seen[k] = count ? 1 : 0;

@@ -7,7 +7,8 @@
 
 namespace rheo::inline v0 {
 
-worker::worker(job const& about, plan const& where, rank_id self, resident_state& state) : job_{&about}, place_{position_of(where, self)}, state_{&state}, self_{self}
+worker::worker(job const& about, plan const& where, rank_id self, resident_state& state)
+    : job_{&about}, place_{position_of(where, self)}, state_{&state}, self_{self}
 {
     if (!place_.found) {
         return;
@@ -20,9 +21,9 @@ worker::worker(job const& about, plan const& where, rank_id self, resident_state
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
-        place_of_stage here{about.backend->make_stage(std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin,
-                                                 about.shape(), about.microbatches(), state,
-                                                 recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
+        place_of_stage here{about.backend->make_stage(
+            std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin, about.shape(), about.microbatches(),
+            state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
             here.before = rank_of(pipeline, stage_id{s - 1});
             here.before_is_mine = here.before == self;
@@ -175,7 +176,8 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
 {
     begin_row(row, work);
     meter_.reset_peak();
-    recompute_buffers_.reserve(job_->backend->own(), std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
+    recompute_buffers_.reserve(job_->backend->own(),
+                               std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations

@@ -3,6 +3,7 @@
 
 // Energy: profiles, the time-energy frontier of a program with its proof, clock plans.
 
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/bucket_clocks.hpp"
 #include "rheo/frequency/carried_clocks.hpp"
 #include "rheo/frequency/certificate.hpp"
@@ -19,9 +20,9 @@
 #include "rheo/frequency/flow_from_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/frequency/parametric_flow.hpp"
 #include "rheo/frequency/profile.hpp"
 #include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/real_frontier.hpp"
 #include "rheo/frequency/round_to_clocks.hpp"
 #include "rheo/frequency/split_backward.hpp"
@@ -30,6 +31,5 @@
 #include "rheo/frequency/straggler.hpp"
 #include "rheo/frequency/svg.hpp"
 #include "rheo/frequency/switching.hpp"
-#include "rheo/frequency/parametric_flow.hpp"
 #include "rheo/frequency/two_clocks.hpp"
 #include "rheo/frequency/whole_options.hpp"

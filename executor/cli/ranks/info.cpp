@@ -79,8 +79,7 @@ nlohmann::ordered_json power_json(power::found_devices const& found)
 {
     nlohmann::ordered_json devices = nlohmann::json::array();
     for (auto const& one : found.devices) {
-        devices.push_back(
-            {{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"message", one.message}, {"energy", one.energy.empty()}});
+        devices.push_back({{"name", one.name}, {"key", one.key}, {"rung", power::name_of(one.rung)}, {"message", one.message}, {"energy", one.energy.empty()}});
     }
     return {{"devices", devices}, {"missing", found.missing}};
 }

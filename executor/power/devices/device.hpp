@@ -36,10 +36,10 @@ concept PowerDevice = std::movable<Device> && requires(Device& device, megahertz
     { device.clocks() } -> std::same_as<device_result<std::vector<megahertz>>>;          ///< that can be locked, highest first
     { device.may_lock() } -> std::same_as<device_result<done>>;                          ///< permission as far as it shows without touching a clock
     { device.lock(clock) } -> std::same_as<device_result<done>>;                         ///< one of clocks()
-    { device.restore() } -> std::same_as<device_result<done>>;                          ///< to what was there when the device was opened, or the driver's default
-    { device.original() } -> std::same_as<restoration>;                           ///< the same as a value; empty: nothing is left behind
+    { device.restore() } -> std::same_as<device_result<done>>;  ///< to what was there when the device was opened, or the driver's default
+    { device.original() } -> std::same_as<restoration>;  ///< the same as a value; empty: nothing is left behind
     { device.clock_now() } -> std::same_as<device_result<megahertz>>;
-    { device.energy() } -> std::same_as<device_result<joules>>;                          ///< since some moment in the past; never falls
+    { device.energy() } -> std::same_as<device_result<joules>>;  ///< since some moment in the past; never falls
     { device.throttled() } -> std::same_as<device_result<throttling>>;
 };
 

@@ -80,7 +80,8 @@ device_result<int> zeusd_device(std::string const& socket, std::string const& pc
             return gpu["id"].get<int>();
         }
     }
-    return device_error{device_error_code::not_found, "zeusd at " + socket + " has no device at " + (pci_address.empty() ? "an unknown PCI address" : pci_address)};
+    return device_error{device_error_code::not_found,
+                        "zeusd at " + socket + " has no device at " + (pci_address.empty() ? "an unknown PCI address" : pci_address)};
 }
 
 device_result<done> zeusd_lock(std::string const& socket, int device, megahertz clock)

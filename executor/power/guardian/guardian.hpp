@@ -11,8 +11,8 @@
 
 #include <sys/types.h>
 
-#include "executor/power/device_result.hpp"
 #include "executor/power/descriptor.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/guardian/restoration.hpp"
 
 namespace rheo::inline v0::power {

@@ -96,7 +96,7 @@ device_result<done> run_shell_line(std::string const& line, seconds patience)
     }
     auto const how = WIFEXITED(status) ? "ended with " + std::to_string(WEXITSTATUS(status)) : "was ended by signal " + std::to_string(WTERMSIG(status));
     return device_error{WIFEXITED(status) && WEXITSTATUS(status) == 127 ? device_error_code::not_found : device_error_code::failed,
-                   "'" + line + "' " + how + (said.empty() ? "" : ": " + said.substr(0, said.find('\n')))};
+                        "'" + line + "' " + how + (said.empty() ? "" : ": " + said.substr(0, said.find('\n')))};
 }
 
 }  // namespace rheo::inline v0::power

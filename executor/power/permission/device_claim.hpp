@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "executor/power/device_result.hpp"
 #include "executor/power/descriptor.hpp"
+#include "executor/power/device_result.hpp"
 #include "executor/power/guardian/restoration.hpp"
 #include "rheo/units/units.hpp"
 

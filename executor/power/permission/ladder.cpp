@@ -72,7 +72,8 @@ clock_ladder choose_rung(any_power_device device, ladder_config const& config, p
         }
     };
 
-    auto may = config.direct ? ladder.device_.may_lock() : device_result<done>{device_error{device_error_code::no_permission, "clocks are not to be set directly"}};
+    auto may =
+        config.direct ? ladder.device_.may_lock() : device_result<done>{device_error{device_error_code::no_permission, "clocks are not to be set directly"}};
     if (may && how == probing::touch) {
         may = ladder.device_.restore();
     }

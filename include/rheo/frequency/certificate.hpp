@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/flow_from_plan.hpp"
 #include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/activity_network.hpp"
 
 namespace rheo::inline v0 {
 

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/frequency/event_times.hpp"
 #include "rheo/frequency/activity_network.hpp"
+#include "rheo/frequency/event_times.hpp"
 #include "rheo/frequency/whole_options.hpp"
 
 namespace rheo::inline v0::detail {

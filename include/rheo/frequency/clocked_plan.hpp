@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/cost_curve.hpp"
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/activity_network.hpp"
 
 namespace rheo::inline v0 {
 

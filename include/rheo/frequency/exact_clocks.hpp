@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/clock_bound.hpp"
 #include "rheo/frequency/event_times.hpp"
-#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/whole_options.hpp"
 
 namespace rheo::inline v0::detail {
@@ -39,8 +39,8 @@ template <class = void>
 class exact_clocks {
 public:
     /// @param flows that bound costs: the closer to the deadline's optimum, the fewer branches
-    constexpr exact_clocks(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows, watts waiting,
-                           std::int64_t deadline)
+    constexpr exact_clocks(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows,
+                           watts waiting, std::int64_t deadline)
         : network_{&p}, tables_{&tables}, waiting_{waiting}, deadline_{deadline}
     {
         auto const unit = whole_unit(p.unit);

@@ -12,8 +12,8 @@
 #include "rheo/frequency/cost_curve.hpp"
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/exponential_fit.hpp"
-#include "rheo/frequency/profile.hpp"
 #include "rheo/frequency/parametric_flow.hpp"
+#include "rheo/frequency/profile.hpp"
 #include "rheo/schedule/core/text.hpp"
 
 namespace rheo::inline v0 {

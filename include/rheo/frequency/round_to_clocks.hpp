@@ -58,7 +58,7 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
 /// The same for one deadline. @pre `options` are those the frontier's project was made with
 template <class = void>
 constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
-                                waiting_until waits = waiting_until::deadline)
+                                       waiting_until waits = waiting_until::deadline)
 {
     return round_to_clocks(make_real_frontier(f, options, blocking, deadline), deadline, waits);
 }

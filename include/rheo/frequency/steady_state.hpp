@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/activity_network.hpp"
+#include "rheo/frequency/frontier.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {

@@ -378,8 +378,8 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
 
 /// The same for one deadline. @pre as there
 template <class = void>
-constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline, switching_rule rule,
-                                waiting_until waits = waiting_until::deadline)
+constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
+                                       switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
     auto const step = at_highest_clocks(f.what, options, blocking).time / static_cast<double>(detail::switching_steps);
     return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);

@@ -130,8 +130,8 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
     };
     if (problem.sizes.empty() || problem.fewest < 1) {
         answer.error = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
-                                              : detail::decimal(static_cast<std::int64_t>(nodes.size())) +
-                                                    " whole nodes are too few: the smallest pipeline template takes " + detail::decimal(problem.sizes.front());
+                                             : detail::decimal(static_cast<std::int64_t>(nodes.size())) +
+                                                   " whole nodes are too few: the smallest pipeline template takes " + detail::decimal(problem.sizes.front());
         close();
         return answer;
     }

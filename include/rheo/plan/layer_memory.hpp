@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "rheo/model/footprint.hpp"
-#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/layer_profile.hpp"
@@ -36,7 +36,8 @@ constexpr bool are_tied(layer_description const& a, layer_description const& b)
 /// Writes them into the profiles of the model's layers. A layer that is tied to several counts what it has in common with the first of them.
 /// @param most what each layer may recompute: all of it is dropped then
 /// @pre one profile per layer; no whole layers of sequences in slices. Cost: layers squared.
-constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms, recompute_level most = recompute_level::none)
+constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms,
+                          recompute_level most = recompute_level::none)
 {
     expects(layers.size() == model.layers.size(), "memory is set in a profile of every layer of the model");
     auto const span_of = [](std::size_t l) { return layer_span{layer_id{static_cast<int>(l)}, layer_id{static_cast<int>(l) + 1}}; };

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rheo/model/backward_workspace.hpp"
-#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
@@ -35,7 +35,10 @@ struct memory_parts {
     friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
 };
 
-constexpr bytes total(memory_parts const& parts) { return total(parts.state) + parts.activations + parts.kept_gradients + parts.recompute_buffer + parts.workspace; }
+constexpr bytes total(memory_parts const& parts)
+{
+    return total(parts.state) + parts.activations + parts.kept_gradients + parts.recompute_buffer + parts.workspace;
+}
 
 struct named_bytes {
     std::string_view name;

@@ -67,8 +67,7 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
             return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
         form->slices = p.slices;
-        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + message_of(fault),
-                listed_program(*form, work)};
+        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + message_of(fault), listed_program(*form, work)};
     }
     auto error = detail::stage_mismatch(wanted, where);
     if (is_one_each(where)) {

@@ -104,7 +104,8 @@ constexpr array_view<recompute_level const> recompute_levels_at(plan const& p, p
 {
     auto const i = at(place.pipeline);
     auto const k = static_cast<std::size_t>(place.position);
-    return i < p.recompute_levels.size() && k < p.recompute_levels[i].size() ? array_view<recompute_level const>{p.recompute_levels[i][k]} : array_view<recompute_level const>{};
+    return i < p.recompute_levels.size() && k < p.recompute_levels[i].size() ? array_view<recompute_level const>{p.recompute_levels[i][k]}
+                                                                             : array_view<recompute_level const>{};
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.

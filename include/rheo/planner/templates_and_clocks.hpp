@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/event_network.hpp"
 #include "rheo/frequency/frontier.hpp"
 #include "rheo/frequency/make_activity_network.hpp"
 #include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/activity_network.hpp"
 #include "rheo/frequency/stage_profile.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/template_set.hpp"

@@ -117,6 +117,7 @@ struct leave {
     friend constexpr bool operator==(leave const&, leave const&) = default;
 };
 
-using protocol_action = std::variant<run_section, revoke_generation, decide, shrink, link_generation, exchange_holdings, copy_state, merge_staging, update_state, leave>;
+using protocol_action =
+    std::variant<run_section, revoke_generation, decide, shrink, link_generation, exchange_holdings, copy_state, merge_staging, update_state, leave>;
 
 }  // namespace rheo::inline v0

@@ -130,8 +130,9 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
         activity what;
         seconds takes;
     };
-    phase const phases[] = {{activity::decide, times.decide}, {activity::shrink, times.shrink}, {activity::link, times.link},  {activity::exchange, times.exchange},
-                            {activity::plan, times.plan},     {activity::copy, times.copy},     {activity::merge, times.merge}};
+    phase const phases[] = {{activity::decide, times.decide},     {activity::shrink, times.shrink}, {activity::link, times.link},
+                            {activity::exchange, times.exchange}, {activity::plan, times.plan},     {activity::copy, times.copy},
+                            {activity::merge, times.merge}};
     for (std::size_t k = 0; k < survivors.size(); ++k) {
         auto start = left[k] + times.revoke;
         auto end = together;

@@ -67,8 +67,8 @@ constexpr bool is_recovery(activity a) { return a >= activity::detect; }
 /// The name in every record: that of the instruction (`F`, `SEND_F`), or of the phase.
 constexpr std::string_view name_of(activity a)
 {
-    constexpr std::string_view phases[] = {"decide", "update", "evaluate", "detect", "revoke", "shrink",
-                                           "link",   "exchange",   "plan",     "copy",   "merge",  "first_instruction"};
+    constexpr std::string_view phases[] = {"decide", "update",   "evaluate", "detect", "revoke", "shrink",
+                                           "link",   "exchange", "plan",     "copy",   "merge",  "first_instruction"};
     if (is_instruction(a)) {
         return name_of(static_cast<instruction_kind>(a));
     }

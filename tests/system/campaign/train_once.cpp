@@ -70,7 +70,9 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
     } else if (key == "rendezvous") {
         config.run.rendezvous = number(value) != 0;
     } else if (key == "recompute") {
-        config.plan.recompute = value == "auto" ? rheo::recompute_policy::automatic : number(value) != 0 ? rheo::recompute_policy::always : rheo::recompute_policy::never;
+        config.plan.recompute = value == "auto"      ? rheo::recompute_policy::automatic
+                                : number(value) != 0 ? rheo::recompute_policy::always
+                                                     : rheo::recompute_policy::never;
     } else if (key == "memory_kib") {
         config.plan.memory_mib = number(value) / 1024.0;
     } else if (key == "min_ranks") {

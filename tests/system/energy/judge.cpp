@@ -15,8 +15,8 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/frequency/stage_profile.hpp"

@@ -44,8 +44,8 @@ int section(bool lazy, bool rendezvous_only)
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_backend backend{1};
     records silent{folder.string(), self, false, true};
-    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self},
-                    &backend};
+    job const about{
+        runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &backend};
     resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);

@@ -29,8 +29,8 @@ struct zb_h2 {
         for (int rank = 0; rank < shape.ranks; ++rank) {
             auto const below = shape.ranks - 1 - rank;
             auto const item = [&](int k) { return detail::stage_item{stage_id{rank}, microbatch_id{k}}; };
-            detail::add_alternating(result, shape.microbatches, {.forwards = below + std::min(below, more), .deferred_weights = rank + std::min(rank, more), .split = true},
-                                item, item);
+            detail::add_alternating(result, shape.microbatches,
+                                    {.forwards = below + std::min(below, more), .deferred_weights = rank + std::min(rank, more), .split = true}, item, item);
         }
         return result;
     }

@@ -166,7 +166,8 @@ TEST_CASE("config: an error names the place and what was expected")
     CHECK(refusal("schema = 1\n[power]\npace = \"slow\"") == "c.toml:3: power.pace must be one of machine, profile, not 'slow'");
     CHECK(refusal("schema = 1\n[power]\nblocking_w = -1") == "c.toml:3: power.blocking_w must be at least 0, not -1");
     CHECK(refusal("schema = 1\n[power]\nstraggler_threshold = 1") == "c.toml:3: power.straggler_threshold must be above 1, not 1");
-    CHECK(refusal("schema = 1\n[power]\nstraggler_recovered = 1.2").find("c.toml:3: power.straggler_recovered = 1.2 must be at most power.straggler_threshold = 1.1") == 0);
+    CHECK(refusal("schema = 1\n[power]\nstraggler_recovered = 1.2")
+              .find("c.toml:3: power.straggler_recovered = 1.2 must be at most power.straggler_threshold = 1.1") == 0);
     CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") ==
           "c.toml: power.clock_profile must name a file where power.device = \"emulated\": it is what is emulated");

@@ -137,7 +137,7 @@ TEST_CASE("planning: cuts only where the exact plan fits")
                     INFO(family << " on " << ranks << " in " << slices
                                 << (how == recompute_policy::never       ? ""
                                     : how == recompute_policy::selective ? ", recomputed"
-                                                                    : ", recomputed"));
+                                                                         : ", recomputed"));
                     int refused = 0;
                     int cut = 0;
                     for (config.plan.memory_mib = 1; cut < 20; config.plan.memory_mib *= 1.03) {

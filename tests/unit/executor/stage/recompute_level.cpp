@@ -60,7 +60,8 @@ void keeps_its_bits(model_description const& model)
     for (auto const how : {recompute_level::cheap, recompute_level::full}) {
         std::vector const recompute_levels(model.layers.size(), how);
         for (auto const way : {backwards::whole, backwards::split, backwards::recomputed, backwards::recomputed_split}) {
-            CHECK(same(run_step(model, step, {.cuts = {0, 2, layers}, .threads = 2, .how = way, .recompute_levels = recompute_levels}), base, recompute_levels));
+            CHECK(
+                same(run_step(model, step, {.cuts = {0, 2, layers}, .threads = 2, .how = way, .recompute_levels = recompute_levels}), base, recompute_levels));
         }
     }
 }

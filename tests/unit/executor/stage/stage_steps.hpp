@@ -148,8 +148,9 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             o.prepare(*state);
         }
         std::span const layers{model.layers};
-        stages.push_back(backend.make_stage(layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
-                                       o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first))));
+        stages.push_back(backend.make_stage(
+            layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
+            o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first))));
         states.push_back(std::move(state));
     }
     step_result result;
@@ -207,7 +208,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                 backend.wait();
             });
             result.logits.clear();
-            for (std::int64_t row = 0; row < rows(shape) && (o.recompute_levels.empty() || o.recompute_levels.back() != recompute_level::full); ++row) {  // which leaves none
+            for (std::int64_t row = 0; row < rows(shape) && (o.recompute_levels.empty() || o.recompute_levels.back() != recompute_level::full);
+                 ++row) {  // which leaves none
                 auto const logits = stages.back()->logits(kept[(m + 1) * slices - 1].back(), row);
                 result.logits.insert(result.logits.end(), logits.begin(), logits.end());
             }
@@ -231,7 +233,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             });
         };
         auto const input_gradient = [&](std::size_t m) {
-            backward_through(m, [&](std::size_t i, std::size_t s, void* from, void* to) { stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to); });
+            backward_through(
+                m, [&](std::size_t i, std::size_t s, void* from, void* to) { stages[s]->input_gradient(kept[i][s], item_of(i), lowest_of(i), from, to); });
         };
         auto const weight_gradient = [&](std::size_t m) {
             for_each_stage(m, true, [&](std::size_t i, std::size_t s) {
@@ -276,7 +279,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         result.input_gradients.assign(items, {});
         for (std::size_t i = 0; i < items; ++i) {
             for (auto const& of_stage : gradient[i]) {
-                result.input_gradients[i].push_back(floats_from(backend, of_stage.data(), of_stage.size() / static_cast<std::size_t>(size_of(backend.policy().storage))));
+                result.input_gradients[i].push_back(
+                    floats_from(backend, of_stage.data(), of_stage.size() / static_cast<std::size_t>(size_of(backend.policy().storage))));
             }
         }
     }

@@ -78,11 +78,12 @@ TEST_CASE("row_sums: the verdict reports overflow and NaN")
     auto const layers = static_cast<int>(model.layers.size());
     auto const step = random_step(small, 1);
     host_backend backend{1, fp32_i32};
-    auto const narrow = run_step(
-        model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
+    auto const narrow =
+        run_step(model, step,
+                 {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
     CHECK(narrow.uses.front().state.overflow);
-    auto const sick =
-        run_step(model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
+    auto const sick = run_step(
+        model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
     CHECK(std::any_of(sick.uses.begin(), sick.uses.end(), [](auto const& use) { return use.state.not_finite; }));
 }
 

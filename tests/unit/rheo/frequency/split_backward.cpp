@@ -49,10 +49,11 @@ TEST_CASE("split_backward: split schedules need measured halves")
         for (auto const& vertex : f.vertices) {
             REQUIRE(verify(f.what, certify(f, vertex.time)).error.empty());
         }
-        auto const whole = make_frontier(
-            make_activity_network(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})
-                .what,
-            watts{100.0});
+        auto const whole =
+            make_frontier(make_activity_network(make_event_network(make_program(*parse_schedule("1f1b").schedule, {.ranks = 2, .microbatches = 6})),
+                                                small_profile(), {watts{50.0}})
+                              .what,
+                          watts{100.0});
         CHECK(fastest_time(f) <= fastest_time(whole));
     }
 }

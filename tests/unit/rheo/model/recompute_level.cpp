@@ -27,7 +27,8 @@ static_assert(dropped_bytes(llama, shape, recompute_level::cheap, bf16) == bytes
 // All: the same without input and output, with the numbers of rows.
 static_assert(dropped_bytes(block, shape, recompute_level::full) == activation_bytes(block, shape) - bytes{4 * r * 2 * w});
 static_assert(dropped_bytes(block, shape, recompute_level::full, bf16) == activation_bytes(block, shape, bf16) - bytes{2 * r * 2 * w});
-static_assert(recompute_flops(block, shape, recompute_level::full) == forward_flops(block, shape) && recompute_flops(block, shape, recompute_level::cheap) == flops{});
+static_assert(recompute_flops(block, shape, recompute_level::full) == forward_flops(block, shape) &&
+              recompute_flops(block, shape, recompute_level::cheap) == flops{});
 
 // Fusing changes neither.
 static_assert(dropped_bytes(fused(block), shape, recompute_level::cheap) == dropped_bytes(block, shape, recompute_level::cheap));

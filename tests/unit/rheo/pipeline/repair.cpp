@@ -71,8 +71,7 @@ TEST_CASE("repair: local rules: keep, shrink, borrow, merge")
     CHECK_THROWS_AS(apply_local_rules({}, 2), precondition_error);
 }
 
-TEST_CASE(
-    "repair: better than local rules in 10,963 cases")
+TEST_CASE("repair: better than local rules in 10,963 cases")
 {
     auto const model = make_job(18);
     int cases = 0;

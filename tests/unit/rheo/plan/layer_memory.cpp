@@ -33,7 +33,8 @@ stage_prices prices_of(model_description const& model, memory_terms const& terms
     return make_stage_prices(layers, link);
 }
 
-bytes of_rank(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms, recompute_level most)
+bytes of_rank(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
+              recompute_level most)
 {
     std::vector<recompute_level> const recompute_levels(model.layers.size(), most);
     auto const parts = parts_at(model, pipeline, p, position, terms, recompute_levels);

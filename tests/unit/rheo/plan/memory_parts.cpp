@@ -116,7 +116,8 @@ static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer
 TEST_CASE("memory_parts: state and activations match a replay")
 {
     auto const model = fused(gpt_model(small));
-    std::vector<recompute_level> const mixed{recompute_level::none, recompute_level::cheap, recompute_level::none, recompute_level::full, recompute_level::cheap, recompute_level::full};
+    std::vector<recompute_level> const mixed{recompute_level::none, recompute_level::cheap, recompute_level::none,
+                                             recompute_level::full, recompute_level::cheap, recompute_level::full};
     std::vector<recompute_level> const none(6, recompute_level::none);
     int tried = 0;
     bool gradients = false;

@@ -92,7 +92,9 @@ std::optional<fewest> by_trying(model_description const& model, pipeline_instanc
             fewest count;
             for (std::size_t i = 0; i < mine.size(); ++i) {
                 bool const marked = (marks >> i & 1U) != 0;
-                recompute_levels[mine[i]] = marked ? (whole ? recompute_level::full : recompute_level::cheap) : whole ? recompute_level::cheap : recompute_level::none;
+                recompute_levels[mine[i]] = marked  ? (whole ? recompute_level::full : recompute_level::cheap)
+                                            : whole ? recompute_level::cheap
+                                                    : recompute_level::none;
                 (whole ? count.all : count.cheap) += marked;
             }
             bool const fits = total(parts_at(model, pipeline, p, position, terms, recompute_levels)) <= available;

@@ -239,9 +239,9 @@ TEST_CASE("salvage: moves are spread over the new holders")
     microbatch_set two;
     two.insert(microbatch_id{1});
     std::vector<rank_holdings> const holdings{{rank_id{0}, {}, {layer_id{1}}, {{use_id{1}, one}}},
-                                          {rank_id{1}, {}, {layer_id{1}}, {{use_id{1}, two}}},
-                                          {rank_id{2}, {}, {layer_id{0}, layer_id{2}}, {}},
-                                          {rank_id{3}, {}, {layer_id{0}, layer_id{2}}, {}}};
+                                              {rank_id{1}, {}, {layer_id{1}}, {{use_id{1}, two}}},
+                                              {rank_id{2}, {}, {layer_id{0}, layer_id{2}}, {}},
+                                              {rank_id{3}, {}, {layer_id{0}, layer_id{2}}, {}}};
     std::vector const pipelines{pipeline({0, 3}, {2}), pipeline({0, 3}, {3})};
     auto const plan = salvage({holdings, &state, pipelines, std::vector{1, 1}, layers, 2});
     REQUIRE(plan.moves.size() == 2);

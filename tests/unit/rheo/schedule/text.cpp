@@ -70,7 +70,10 @@ TEST_CASE("text: a grid round-trips with parameter cells")
     }
 }
 
-TEST_CASE("text: carriage returns at the ends of lines are passed over") { CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid); }
+TEST_CASE("text: carriage returns at the ends of lines are passed over")
+{
+    CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid);
+}
 
 TEST_CASE("text: what is no instruction is refused with row and cell")
 {

@@ -58,8 +58,7 @@ TEST_CASE("text_schedule: a broken path of a microbatch is named")
     CHECK(parse_schedule_text("0F0,0B0\n1F1,1B1\n").error == "row 2: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
     CHECK(parse_schedule_text("0F0,0B0,1F1,1B1\n").error == "row 1: microbatch 0 runs in stage 0 but not in stage 1: 1F0 is missing");
     CHECK(parse_schedule_text("0F0,0B0,2F1,2B1\n1F0,1B0,3F1,3B1\n").error == "row 1: microbatch 0 runs in stage 0 but not in stage 2: 2F0 is missing");
-    CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0\n").error ==
-          "row 3: microbatch 1 runs in stage 0 but not in stage 2: 2F1 is missing");
+    CHECK(parse_schedule_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0\n").error == "row 3: microbatch 1 runs in stage 0 but not in stage 2: 2F1 is missing");
     CHECK(parse_schedule_text("0F0,0F1,0B1,0B0\n1F0,1B0\n", 2).error == "row 2: slice 1 of microbatch 0 runs in stage 0 but not in stage 1: 1F1 is missing");
     auto const two = parse_schedule_text("0F0,3F1,3B1,0B0\n1F0,1B0,2F1,2B1\n");
     CHECK(two.error.empty());

@@ -89,8 +89,8 @@ TEST_CASE("loss: recovery phases follow without a gap")
     auto const step = test::two_and_three();
     modelled_loss const loss{rank_id{3}, step.begin + seconds{7.25}};
     auto const result = rehearse_losses(step, array_view{&loss, 1}, phases);
-    std::vector const order{activity::detect, activity::revoke, activity::decide, activity::shrink, activity::link,
-                            activity::exchange,   activity::plan,   activity::copy,   activity::merge};
+    std::vector const order{activity::detect,   activity::revoke, activity::decide, activity::shrink, activity::link,
+                            activity::exchange, activity::plan,   activity::copy,   activity::merge};
     for (auto const rank : result.survivors) {
         std::vector<trace_event> mine;
         std::copy_if(result.events.begin(), result.events.end(), std::back_inserter(mine),
