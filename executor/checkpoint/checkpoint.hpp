@@ -24,7 +24,7 @@
 #include "rheo/tensor/box.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

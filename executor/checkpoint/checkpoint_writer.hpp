@@ -26,7 +26,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/config/checkpoint_point.hpp"
 #include "executor/state/resident_state.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "executor/config/checkpoint_point.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

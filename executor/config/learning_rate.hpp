@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "executor/config/config.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -14,7 +14,7 @@
 #include "executor/data/token_files.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/shape.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

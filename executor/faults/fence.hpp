@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rheo/recover/action.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "executor/config/config.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/mpi/communicator.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0::mpi {
 

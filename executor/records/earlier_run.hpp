@@ -14,7 +14,7 @@
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/records/records.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

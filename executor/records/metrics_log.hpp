@@ -21,7 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/records/record_files.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -24,7 +24,7 @@
 #include "executor/config/config.hpp"
 #include "executor/records/record_files.hpp"
 #include "rheo/tensor/digest.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/units.hpp"
 

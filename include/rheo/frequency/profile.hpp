@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rheo/schedule/core/instruction.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

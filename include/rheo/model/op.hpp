@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "rheo/tensor/shape.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

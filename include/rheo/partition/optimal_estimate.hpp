@@ -16,7 +16,7 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/optimal.hpp"
 #include "rheo/partition/pipeline_estimate.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

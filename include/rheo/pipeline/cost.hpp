@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

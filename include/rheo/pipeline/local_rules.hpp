@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {

@@ -16,7 +16,7 @@
 #include "rheo/pipeline/recompose.hpp"
 #include "rheo/pipeline/recomposition.hpp"
 #include "rheo/reshard/assignment.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

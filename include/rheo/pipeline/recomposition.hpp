@@ -8,7 +8,7 @@
 
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/recovery_price.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -14,7 +14,7 @@
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/schedule/core/schedule.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/tensor/collection.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -14,7 +14,7 @@
 #include "rheo/recover/outcome.hpp"
 #include "rheo/recover/stamp.hpp"
 #include "rheo/topology/holdings.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

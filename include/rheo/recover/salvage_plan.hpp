@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rheo/topology/holdings.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/topology/microbatch_work.hpp"
 

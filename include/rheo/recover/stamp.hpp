@@ -6,7 +6,7 @@
 // its content may be a partial sum that is counted elsewhere by now. Communicators of their own per
 // generation already keep most of them apart; the stamp does it on every transport.
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

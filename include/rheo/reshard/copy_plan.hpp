@@ -15,7 +15,7 @@
 #include "rheo/reshard/copy.hpp"
 #include "rheo/reshard/detail/missing_boxes.hpp"
 #include "rheo/reshard/layout.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

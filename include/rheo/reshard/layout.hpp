@@ -10,7 +10,7 @@
 
 #include "rheo/tensor/box.hpp"
 #include "rheo/tensor/collection.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {

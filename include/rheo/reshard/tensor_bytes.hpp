@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rheo/tensor/collection.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

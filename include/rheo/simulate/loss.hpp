@@ -17,7 +17,7 @@
 
 #include "rheo/schedule/check/timeline.hpp"
 #include "rheo/simulate/step.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/array_view.hpp"

@@ -12,7 +12,7 @@
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

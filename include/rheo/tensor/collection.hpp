@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "rheo/tensor/shape.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -12,7 +12,7 @@
 #include <compare>
 #include <cstdint>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 
 namespace rheo::inline v0 {

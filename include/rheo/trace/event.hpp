@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "rheo/schedule/core/instruction.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "rheo/reshard/layout.hpp"
 #include "rheo/tensor/box.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0::detail {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 
@@ -31,7 +31,7 @@ enum class instruction_kind : std::uint8_t {
 };
 
 struct reduction_tag;
-using reduction_id = index<reduction_tag>;  ///< layers first, then tied tensors
+using reduction_id = tagged_index<reduction_tag>;  ///< layers first, then tied tensors
 
 struct instruction {
     instruction_kind kind;

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_work.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"

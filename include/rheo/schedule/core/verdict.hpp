@@ -12,7 +12,7 @@
 
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/schedule/core/text.hpp"
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices of different things never mix. The compiler decides all of it.
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 #include <concepts>
 

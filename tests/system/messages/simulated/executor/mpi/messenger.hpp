@@ -20,7 +20,7 @@
 
 #include <ucontext.h>
 
-#include "rheo/topology/index.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0::mpi {
 
