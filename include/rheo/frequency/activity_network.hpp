@@ -31,7 +31,7 @@ constexpr cost_curve const* curve_of(activity_network const& p, event_arc const&
 }
 
 /// The least time of an arc.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr ticks least_time(activity_network const& p, event_arc const& arc)
 {
     auto const* curve = curve_of(p, arc);
@@ -42,7 +42,7 @@ constexpr ticks least_time(activity_network const& p, event_arc const& arc)
 enum class curve_end { fastest, cheapest };
 
 /// How many ticks the network takes then. Cost: a pass over the arcs.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t length_at(activity_network const& p, curve_end where)
 {
     std::vector<std::int64_t> when(static_cast<std::size_t>(p.network.events), 0);

@@ -17,7 +17,7 @@
 namespace rheo::inline v0 {
 
 /// The buckets of each curve of an activity network that was made with the exponential fit.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<std::vector<bucketed_option>> buckets_of(made_network const& made, watts blocking)
 {
     std::vector<std::vector<bucketed_option>> result;
@@ -28,7 +28,7 @@ std::vector<std::vector<bucketed_option>> buckets_of(made_network const& made, w
 }
 
 /// The plan at the clocks of its buckets. @pre the plan was made from the activity network, the buckets as well
-template <class = void>
+template <class OnlyWhenCalled = void>
 clocked_plan at_bucket_clocks(made_network const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
     return plan_with(made.what, blocking, [&](std::size_t k) {
@@ -42,7 +42,7 @@ clocked_plan at_bucket_clocks(made_network const& made, timed_plan const& plan, 
 }
 
 /// What the published method runs at each tick of its frontier, fastest first. @pre the frontier is of the activity network and has its plans
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<clocked_plan> published_plans(made_network const& made, frontier const& f, watts blocking)
 {
     auto const buckets = buckets_of(made, blocking);

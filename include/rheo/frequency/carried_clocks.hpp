@@ -25,7 +25,7 @@ struct kind_clock {
 };
 
 /// The highest clock of each stage and kind in a row. @param clocks of its computations, in their order @pre as many @param stages of one copy of the model
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<kind_clock> highest_clocks(array_view<instruction const> row, array_view<megahertz const> clocks, int stages)
 {
     std::vector<kind_clock> result;
@@ -53,7 +53,7 @@ constexpr std::vector<kind_clock> highest_clocks(array_view<instruction const> r
 
 /// Clocks for the computations of another row on the same stages; what the plan does not compute here runs at the highest clock that it has here.
 /// @return one for each computation; empty when the plan has none
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<megahertz> carried_clocks(array_view<kind_clock const> planned, array_view<instruction const> row, int stages)
 {
     megahertz highest{};

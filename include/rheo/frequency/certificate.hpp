@@ -38,7 +38,7 @@ struct proof {
 namespace detail {
 
 /// The least of c(t) + flow t over the times of an arc. @pre flow >= 0
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t least_sum(activity_network const& p, event_arc const& arc, std::int64_t flow)
 {
     auto const* curve = curve_of(p, arc);
@@ -53,7 +53,7 @@ constexpr std::int64_t least_sum(activity_network const& p, event_arc const& arc
 }  // namespace detail
 
 /// Checks the plan and its flow in one pass over the arcs: times are kept, the flow is one, cost equals bound.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr proof verify(activity_network const& p, certificate const& claim)
 {
     auto const& network = p.network;
@@ -93,7 +93,7 @@ constexpr proof verify(activity_network const& p, certificate const& claim)
 }
 
 /// The certificate of the frontier's plan at a time. @pre as plan_at. Cost: one maximal flow.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr certificate certify(frontier const& f, ticks time)
 {
     auto events = plan_at(f, time).events;

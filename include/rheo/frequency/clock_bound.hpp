@@ -39,7 +39,7 @@ struct falling_bound {
 };
 
 /// The bound by a flow. @pre tables of all curves
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr falling_bound bound_by(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, std::vector<std::int64_t> const& flows)
 {
     auto const unit = whole_unit(p.unit);
@@ -65,7 +65,7 @@ constexpr falling_bound bound_by(activity_network const& p, std::vector<std::vec
 
 /// The cost below which no choice of one option per operation is that ends by `end`, nor one of several options in turn.
 /// @param flows on each arc, nanojoules per tick, as a certificate has them @pre they balance, as verify checks
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr nanojoules least_cost_by(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
                                    std::vector<std::int64_t> const& flows, seconds end)
 {
@@ -74,7 +74,7 @@ constexpr nanojoules least_cost_by(activity_network const& p, std::vector<std::v
 }
 
 /// The same of an iteration of all devices that draw `waiting` together until it ends, no earlier than `from` and by `to`.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr joules least_energy_by(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking,
                                  std::vector<std::int64_t> const& flows, watts waiting, seconds from, seconds to)
 {

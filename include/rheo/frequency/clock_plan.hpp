@@ -118,7 +118,7 @@ constexpr auto clock_plan_of(named_program<Make>, frontier const& f, clocked_pla
 }
 
 /// The plan as a header, the constant `name` in namespace rheo_plan. @pre the plan was made for the program
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_header(program const& p, frontier const& f, clocked_plan const& plan, std::string_view name = "plan")
 {
     expects(plan.options.size() == operations_of(p), "a clock plan has a clock for each computation of its program");

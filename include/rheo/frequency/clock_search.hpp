@@ -24,7 +24,7 @@ enum class rounding {
     backward,  ///< the mirror image, from the end
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class clock_search {
 public:
     /// Begins with every operation at its fastest option.

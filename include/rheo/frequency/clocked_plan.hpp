@@ -58,14 +58,14 @@ constexpr clocked_plan plan_with(activity_network const& p, watts blocking, Opti
 }
 
 /// Every operation at the option that takes least time: no plan is faster. @pre a list of options, fastest first, per curve
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr clocked_plan at_fastest_clocks(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     return plan_with(p, blocking, [&](std::size_t k) { return options[static_cast<std::size_t>(p.curve_of[k])].front(); });
 }
 
 /// Every operation at the highest clock it was measured at, as devices run that nobody sets a clock on. @pre as there
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr clocked_plan at_highest_clocks(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     return plan_with(p, blocking, [&](std::size_t k) {

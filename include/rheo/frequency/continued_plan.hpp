@@ -30,7 +30,7 @@ struct continued_plan {
 namespace detail {
 
 /// The operations of a network by stage, kind and microbatch.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class operation_table {
 public:
     constexpr explicit operator bool() const { return sound_; }
@@ -70,7 +70,7 @@ private:
 
 /// The microbatch nearest to the middle from which on everybody takes as long for a period as for the next one, in both
 /// plans of the shorter program; -1: there is none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int steady_microbatch(operation_table<> const& table, event_network const& network, int period, timed_plan const& one, timed_plan const& other)
 {
     std::vector<bool> like(static_cast<std::size_t>(table.items()), true);  // a period later everybody takes as long
@@ -94,7 +94,7 @@ constexpr int steady_microbatch(operation_table<> const& table, event_network co
 }
 
 /// Operation of the longer network -> its like in the shorter one; empty when some operation has none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> likes_of(event_network const& longer, operation_table<> const& shorter, int steady, int more, int period)
 {
     std::vector<int> result;
@@ -109,7 +109,7 @@ constexpr std::vector<int> likes_of(event_network const& longer, operation_table
 }
 
 /// When everything happens at the earliest if each operation takes what its like takes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int32_t> earliest_like(activity_network const& p, timed_plan const& plan, std::vector<int> const& likes)
 {
     std::vector<std::int32_t> events(static_cast<std::size_t>(p.network.events), 0);
@@ -122,7 +122,7 @@ constexpr std::vector<std::int32_t> earliest_like(activity_network const& p, tim
 }
 
 /// The plan of that length with what its flow proves; the flow is of at most that value.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr continued_plan continued_with(steady_state const& s, frontier const& curve, int microbatches, ticks wanted, nanojoules most)
 {
     auto const& p = curve.what;
@@ -163,21 +163,21 @@ constexpr continued_plan continued_with(steady_state const& s, frontier const& c
 
 /// The plan within a time, carried over from the shorter program. @pre `curve` is continued_curve's for these microbatches,
 /// time >= that of its fastest vertex. Cost: passes over both programs and a maximal flow through the longer one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr continued_plan continued_at(steady_state const& s, frontier const& curve, int microbatches, ticks time)
 {
     return detail::continued_with(s, curve, microbatches, std::min(time, curve.vertices.front().time), {std::int64_t{1} << 60U});
 }
 
 /// True when the first vertex of a continued curve is proved to be that of least energy. Cost: that of continued_at.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool proved_least(steady_state const& s, frontier const& curve, int microbatches)
 {
     return static_cast<bool>(detail::continued_with(s, curve, microbatches, curve.vertices.front().time, detail::waiting_per_tick(curve.what, curve.waiting)));
 }
 
 /// The same as a frontier of one point, from which real clocks follow. @pre plan was made from the curve for that time
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan, ticks time)
 {
     auto const wanted = std::min(time, curve.vertices.front().time);
@@ -186,7 +186,7 @@ constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan
 
 /// The plans of several times as a frontier: between them it has plans that keep their times, but are not the least. They come
 /// slowest first, each made from the curve for its time, the first and last for those of the curve's ends.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr frontier frontier_through(frontier const& curve, std::vector<continued_plan> const& plans)
 {
     frontier result{curve.what, curve.waiting, {}, {}};
@@ -204,7 +204,7 @@ constexpr frontier frontier_through(frontier const& curve, std::vector<continued
 }
 
 /// True when every vertex of a continued curve is proved, with them all between, and where it begins. Cost: that of continued_at per vertex.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool proved_everywhere(steady_state const& s, frontier const& curve, int microbatches)
 {
     bool all = proved_least(s, curve, microbatches);

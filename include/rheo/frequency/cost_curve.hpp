@@ -29,7 +29,7 @@ struct cost_curve {
 };
 
 /// The cost at a time. @pre time >= the fastest
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr nanojoules cost_at(cost_curve const& curve, ticks time)
 {
     auto cost = curve.dearest;
@@ -60,7 +60,7 @@ constexpr std::int64_t whole_unit(seconds unit)
 
 /// The curve through points of ascending times and falling costs whose slopes fall. Slopes are rounded to whole
 /// nanojoules per tick; equal ones become one piece.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr cost_curve curve_through(std::vector<ticks> const& times, std::vector<nanojoules> const& costs)
 {
     cost_curve curve{{times[0]}, {}, costs[0]};
@@ -85,7 +85,7 @@ constexpr cost_curve curve_through(std::vector<ticks> const& times, std::vector<
 /// The lower convex hull of the options: what a device can reach on average with two clocks inside one operation, and
 /// a lower bound for what it can reach with one. Times are rounded up, so that what is planned can be kept.
 /// @pre options not empty, fastest first. Cost: linear (monotone chain; Andrew 1979).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr cost_curve hull_curve(std::vector<clock_option> const& options, watts blocking, seconds unit)
 {
     expects(!options.empty(), "an operation without options has no cost");

@@ -17,7 +17,7 @@ namespace rheo::inline v0::detail {
 /// Events that are still to be looked at, taken in ascending or in descending order.
 class event_set {
 public:
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     constexpr explicit event_set(std::size_t events) : words_((events + 63) / 64, 0)
     {
     }
@@ -64,7 +64,7 @@ private:
     std::size_t count_ = 0;
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class event_times {
 public:
     /// Operations take no time at first.

@@ -22,7 +22,7 @@ inline constexpr std::int64_t enumerable_choices = std::int64_t{1} << 24;
 inline constexpr std::size_t enumerable_operations = 64;
 
 /// Whether a program is small enough: so many operations, and so many choices if no branch ended early.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_enumerable(activity_network const& p, std::vector<std::vector<whole_option>> const& tables)
 {
     std::int64_t choices = 1;
@@ -35,7 +35,7 @@ constexpr bool is_enumerable(activity_network const& p, std::vector<std::vector<
     return p.curve_of.size() <= enumerable_operations;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class exact_clocks {
 public:
     /// @param flows that bound costs: the closer to the deadline's optimum, the fewer branches

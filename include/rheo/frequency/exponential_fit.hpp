@@ -33,7 +33,7 @@ struct exponential_model {
 
 /// Options that no other beats in both time and cost once theirs are multiplied by `noise`, the dearest of each
 /// bucket, fastest first. @pre options not empty
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<bucketed_option> bucketed(std::vector<clock_option> const& options, watts blocking, seconds unit, double noise = 1.0)
 {
     auto const tick = detail::whole_unit(unit);
@@ -65,7 +65,7 @@ std::vector<bucketed_option> bucketed(std::vector<clock_option> const& options, 
 namespace detail {
 
 /// The best a and c for a rate b, by linear least squares.
-template <class = void>
+template <class OnlyWhenCalled = void>
 exponential_model fit_for_rate(std::vector<bucketed_option> const& points, double b)
 {
     auto const n = static_cast<double>(points.size());
@@ -96,7 +96,7 @@ exponential_model fit_for_rate(std::vector<bucketed_option> const& points, doubl
 }  // namespace detail
 
 /// The least-squares fit with a falling exponential. @pre points not empty
-template <class = void>
+template <class OnlyWhenCalled = void>
 exponential_model fit_exponential(std::vector<bucketed_option> const& points)
 {
     double const span = points.back().time.count - points.front().time.count;
@@ -134,7 +134,7 @@ inline double cost_of(exponential_model const& model, ticks time) { return model
 
 /// The published cost of an operation: a breakpoint at every tick between its fastest and its slowest bucket. As
 /// published, fewer than four options are taken again with a noise factor of 0.95. @pre options not empty
-template <class = void>
+template <class OnlyWhenCalled = void>
 cost_curve exponential_curve(std::vector<clock_option> const& options, watts blocking, seconds unit)
 {
     expects(!options.empty(), "an operation without options has no cost");

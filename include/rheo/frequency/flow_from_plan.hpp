@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// A maximal flow by layers (Dinic 1970), for networks in which most paths are short.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class layered_flow {
 public:
     constexpr explicit layered_flow(std::size_t nodes) : out_(nodes), level_(nodes), next_(nodes) {}
@@ -117,7 +117,7 @@ struct flow_range {
     std::int64_t most;
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr flow_range flow_range_of(activity_network const& p, event_arc const& arc, ticks there)
 {
     constexpr std::int64_t unlimited = std::int64_t{1} << 60U;
@@ -140,7 +140,7 @@ constexpr flow_range flow_range_of(activity_network const& p, event_arc const& a
 /// The flow that proves a plan, in nanojoules per tick on each arc; empty when the plan is not of least cost at its time,
 /// or when no flow of at most that value proves it. Such a value is a slope: where it is what the devices draw while they
 /// wait, a slower plan takes no less energy. @pre `events` keep the times of the network. Cost: one maximal flow.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> flow_for(activity_network const& p, std::vector<std::int32_t> const& events, nanojoules most = {std::int64_t{1} << 60U})
 {
     auto const& arcs = p.network.arcs;

@@ -130,7 +130,7 @@ constexpr ticks ticks_within(frontier const& f, seconds deadline)
 }  // namespace detail
 
 /// The least cost within a time, from the vertices alone. @pre time >= that of the fastest vertex. Cost: a binary search.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr nanojoules cost_at(frontier const& f, ticks time)
 {
     expects(!f.vertices.empty() && time >= f.vertices.back().time, "no plan is faster than the fastest one");
@@ -140,14 +140,14 @@ constexpr nanojoules cost_at(frontier const& f, ticks time)
 }
 
 /// The same within a deadline. @pre deadline >= the fastest time
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr nanojoules cost_within(frontier const& f, seconds deadline)
 {
     return cost_at(f, detail::ticks_within(f, deadline));
 }
 
 /// The plan of least energy that takes at most `time`. @pre time >= that of the fastest vertex. Cost: linear in events and arcs.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr timed_plan plan_at(frontier const& f, ticks time)
 {
     auto const cost = cost_at(f, time);
@@ -170,7 +170,7 @@ constexpr timed_plan plan_at(frontier const& f, ticks time)
 }
 
 /// The plan for a deadline: the one at min(T*, deadline), or a sentence when no plan is that fast.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr frontier_answer at(frontier const& f, seconds deadline)
 {
     if (!(deadline >= seconds{0.0}) || detail::ticks_within(f, deadline) < f.vertices.back().time) {
@@ -181,7 +181,7 @@ constexpr frontier_answer at(frontier const& f, seconds deadline)
 
 /// The time that pipelines which work together take at least: that of the slowest of their fastest plans.
 /// Each then runs its own plan for it. @pre at least one frontier
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds common_deadline(array_view<frontier const> frontiers)
 {
     expects(!frontiers.empty(), "pipelines that work together are at least one");

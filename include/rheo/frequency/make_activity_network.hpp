@@ -42,7 +42,7 @@ struct made_network {
 };
 
 /// The times of a program's transfers as the profile has them (rows send_activation and send_gradient); others take none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_costs transfer_times(profile const& measured, program const& p)
 {
     stage_costs costs(p.placement.size());
@@ -62,7 +62,7 @@ constexpr stage_costs transfer_times(profile const& measured, program const& p)
 }
 
 /// The project of a network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr made_network make_activity_network(event_network network, profile const& measured, frontier_request request)
 {
     auto const own = request.fit == cost_fit::hull ? microseconds(1.0) : milliseconds(1.0);

@@ -27,7 +27,7 @@
 
 namespace rheo::inline v0 {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class parametric_flow {
 public:
     /// @pre each operation has a curve; the slowest time fits into 2^31 ticks

@@ -52,7 +52,7 @@ constexpr watts blocking_of(profile const& measured, watts wanted)
 }
 
 /// The number of stages, counted from 0.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int stages_of(profile const& measured)
 {
     int stages = 0;
@@ -73,7 +73,7 @@ struct clock_option {
 
 /// The options of a computation on a rank, fastest first (ties: cheapest first), throttled ones left out. Rows of
 /// the rank itself come before rows of every rank. Empty when nothing was measured. Cost: rows + options^2.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<clock_option> options_of(profile const& measured, rank_id rank, stage_id stage, instruction_kind kind)
 {
     std::vector<clock_option> options;

@@ -33,7 +33,7 @@ inline constexpr std::size_t most_profile_rows = 200'000;
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class profile_reader {
 public:
     profile_reader(std::string_view text, std::string_view name) : lines_{text}, name_{name} {}
@@ -270,14 +270,14 @@ private:
 }  // namespace detail
 
 /// Reads a profile; `name` is the file's, for the sentence. Cost: linear but for the sorting by clock.
-template <class = void>
+template <class OnlyWhenCalled = void>
 parsed_profile parse_profile(std::string_view text, std::string_view name)
 {
     return detail::profile_reader{text, name}.read();
 }
 
 /// The profile as text, numbers with the fewest digits that read back the same.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_csv(profile const& measured)
 {
     bool ranks = false;

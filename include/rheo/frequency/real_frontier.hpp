@@ -80,7 +80,7 @@ struct search_effort {
     std::size_t again;   ///< so many steps from one beginning with the relaxed plan to the next
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr search_effort effort_for(std::size_t operations)
 {
     auto const steps = std::clamp<std::int64_t>((std::int64_t{1} << 22U) / static_cast<std::int64_t>(operations + 1), 256, 4096);
@@ -89,7 +89,7 @@ constexpr search_effort effort_for(std::size_t operations)
 }
 
 /// Times at which the relaxed cost has fallen by equal steps, from the fastest time on; and the end of the curve.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> steps_of(frontier const& f, std::int64_t fastest, std::int64_t end, std::int64_t steps)
 {
     auto const unit = whole_unit(f.what.unit);
@@ -116,7 +116,7 @@ constexpr std::vector<std::int64_t> steps_of(frontier const& f, std::int64_t fas
 }
 
 /// When the events of the relaxed plan for a deadline happen, in nanoseconds. Cost: that of plan_at.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_t deadline)
 {
     auto const unit = whole_unit(f.what.unit);
@@ -129,7 +129,7 @@ constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_
 }
 
 /// Goes on from the cheapest of what the search has and the relaxed plan rounded down. @pre the search meets the deadline
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void restart_search(clock_search<>& search, frontier const& f, std::int64_t deadline)
 {
     auto const events = events_within(f, deadline);
@@ -150,7 +150,7 @@ constexpr void restart_search(clock_search<>& search, frontier const& f, std::in
 }
 
 /// Notes the plans that a search finds, as changes from one to the next.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class family_recorder {
 public:
     constexpr family_recorder(real_frontier& to, std::size_t operations) : to_{&to}, choices_(operations, 0) {}
@@ -203,7 +203,7 @@ private:
 };
 
 /// A plan as choices among what is worth choosing: each operation takes what is neither slower nor dearer.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> choices_of(activity_network const& p, std::vector<std::vector<whole_option>> const& tables, clocked_plan const& plan)
 {
     std::vector<int> choices;
@@ -214,7 +214,7 @@ constexpr std::vector<int> choices_of(activity_network const& p, std::vector<std
 }
 
 /// Fills in the family. @pre the rest is there; the plans of others come fastest first
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_option>> const& tables, std::vector<clocked_plan> const& others)
 {
     auto const& f = r.relaxed;
@@ -244,7 +244,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
 }
 
 /// The plan that so many changes make.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> choices_after(real_frontier const& r, std::size_t changes)
 {
     std::vector<int> choices(r.relaxed.what.curve_of.size(), 0);
@@ -255,7 +255,7 @@ constexpr std::vector<int> choices_after(real_frontier const& r, std::size_t cha
 }
 
 /// The optimum for a deadline.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> exact_choices(real_frontier const& r, std::vector<std::vector<whole_option>> const& tables, std::int64_t deadline, watts waiting)
 {
     auto const& f = r.relaxed;
@@ -268,7 +268,7 @@ constexpr std::vector<int> exact_choices(real_frontier const& r, std::vector<std
 }
 
 /// The frontier itself if its curves are hulls of the options, else that of the hulls.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     auto const hulls = [&](seconds unit) {
@@ -290,7 +290,7 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
 /// The frontier at real clocks for deadlines up to `until`, and no later than where the frontier begins.
 /// @param others plans of the same operations that it is not to be dearer than, fastest first
 /// @pre `options` are those the frontier's project was made with. Cost: some times that of the frontier itself; little where `until` is its fastest time
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds until,
                                            std::vector<clocked_plan> const& others = {})
 {

@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 /// The plan for a deadline (or for the end of the frontier, if that is earlier); or why there is none. @pre deadline <= what the frontier was made for
 /// Cost: a pass over the family; where it is exact, a search.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
 {
     auto const& what = r.relaxed.what;
@@ -56,7 +56,7 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
 }
 
 /// The same for one deadline. @pre `options` are those the frontier's project was made with
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
                                        waiting_until waits = waiting_until::deadline)
 {

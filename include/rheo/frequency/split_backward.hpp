@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 
 /// Adds halves to every whole backward that has none: at each clock the gradient of the input takes `share` of its time
 /// and energy, that of the weights the rest. @pre 0 < share < 1. Cost: rows x places that have halves.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr profile with_split_backwards(profile measured, double share)
 {
     expects(share > 0.0 && share < 1.0, "the share of the input's gradient in a backward lies between 0 and 1");

@@ -26,7 +26,7 @@ struct stage_profile {
 namespace detail {
 
 /// Layer -> its rows for one kind of computation.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<profile_row>> rows_by_layer(profile const& layers, instruction_kind kind)
 {
     std::vector<std::vector<profile_row>> result(static_cast<std::size_t>(stages_of(layers)));
@@ -39,7 +39,7 @@ constexpr std::vector<std::vector<profile_row>> rows_by_layer(profile const& lay
 }
 
 /// The row at a clock, one at clock 0 standing for every clock; none when the layer was not measured there.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr profile_row const* row_at(std::vector<profile_row> const& rows, megahertz clock)
 {
     for (auto const& row : rows) {
@@ -51,7 +51,7 @@ constexpr profile_row const* row_at(std::vector<profile_row> const& rows, megahe
 }
 
 /// The rows of one computation of a stage: the clocks at which all of its layers were measured. @return false when there are none
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool add_stage(std::vector<std::vector<profile_row>> const& rows, layer_span span, stage_id stage, profile& stages)
 {
     auto clocked = span.begin;  // a layer whose rows have clocks, where there is one
@@ -83,7 +83,7 @@ constexpr bool add_stage(std::vector<std::vector<profile_row>> const& rows, laye
 /// The profile of the stages between the cuts; the layers are the stages of `layers`. A clock that a layer could not hold
 /// is throttled for its whole stage; transfers are those of the layers on either side of a cut.
 /// @pre the cuts end with the number of layers. Cost: rows x clocks of a layer.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_profile profile_of_stages(profile const& layers, array_view<layer_id const> cuts)
 {
     expects(are_cuts(cuts) && cuts.back().value == stages_of(layers), "cuts of a profile must ascend from its first stage to the number of its stages");
@@ -124,7 +124,7 @@ constexpr stage_profile profile_of_stages(profile const& layers, array_view<laye
 
 /// What a microbatch takes on each layer at its highest clock, forwards and backwards: what templates are cut by.
 /// Halves of a backward count where no whole one was measured. @pre not by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<seconds> layer_times(profile const& layers)
 {
     std::vector<seconds> times;

@@ -76,7 +76,7 @@ constexpr bool stands_for(steady_state const& s, int microbatches) { return micr
 
 /// The curve of a longer program: its vertices without events, which serves for all but plans.
 /// @pre `p` is the activity network of so many microbatches, for which the steady state stands. Cost: linear in the vertices.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr frontier continued_curve(steady_state const& s, activity_network p, int microbatches)
 {
     expects(stands_for(s, microbatches), "a steady state stands for programs that are longer by whole periods");

@@ -49,7 +49,7 @@ struct stragglers {
 };
 
 /// Those that are slow, in their order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<slow_rank> slow_ranks(stragglers const& all)
 {
     std::vector<slow_rank> slow;
@@ -64,7 +64,7 @@ constexpr std::vector<slow_rank> slow_ranks(stragglers const& all)
 /// Takes note of a step. Ranks that are gone are forgotten. @param slowness of each of the ranks: how many times as long it took as by the
 /// profile; 0: not known, and nothing changes @pre as many as there are ranks
 /// @return whether anybody's factor in force has changed
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool observe(stragglers& all, array_view<rank_id const> ranks, array_view<double const> slowness, straggler_rule rule = {})
 {
     expects(ranks.size() == slowness.size(), "every rank tells how slow it was");

@@ -39,7 +39,7 @@ inline std::string colour_of(double share)
 }
 
 /// Round numbers of a scale: about five steps of 1, 2 or 5 times a power of ten.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<double> round_numbers(double from, double to)
 {
     double step = std::pow(10.0, std::floor(std::log10((to - from) / 4.0)));
@@ -59,7 +59,7 @@ inline std::string short_number(double value)
     return std::string{text, std::to_chars(text, text + sizeof text, value, std::chars_format::general, 6).ptr};
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double width, double height)
 {
     auto const energy = [&](frontier_vertex const& v) { return total_energy(f, v.cost, time_of(f, v.time)).count; };
@@ -117,7 +117,7 @@ std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double
     return text + svg_text(width / 2, height - 22.0, "middle", "time of an iteration in s against its energy in J");
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double width, double top, double row_height)
 {
     auto const& network = f.what.network;
@@ -162,7 +162,7 @@ std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double
 }  // namespace detail
 
 /// The picture of a frontier and of one plan of it. @pre the plan was made from the frontier
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_svg(frontier const& f, clocked_plan const& chosen)
 {
     double const width = 1000.0;

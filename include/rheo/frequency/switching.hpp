@@ -27,7 +27,7 @@ struct switching_rule {
 };
 
 /// How often the clock of some rank changes in an iteration that follows one like it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int switches(event_network const& network, clocked_plan const& plan)
 {
     int count = 0;
@@ -50,7 +50,7 @@ constexpr int switches(event_network const& network, clocked_plan const& plan)
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class run_search {
 public:
     /// A plan that was found on the way.
@@ -341,7 +341,7 @@ inline constexpr std::int64_t switching_steps = 64;
 
 /// As round_to_clocks without a rule, with the changes of clocks in the times and each clock kept for long enough. The plan's time holds
 /// the changes. @pre as there, or the frontier was made for a step more. Cost: for each of some deadlines up to this one, a pass over the network per run that is tried.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
     if (rule == switching_rule{} || r.relaxed.what.curve_of.empty()) {
@@ -377,7 +377,7 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
 }
 
 /// The same for one deadline. @pre as there
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
                                        switching_rule rule, waiting_until waits = waiting_until::deadline)
 {

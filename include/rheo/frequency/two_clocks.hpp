@@ -30,7 +30,7 @@ constexpr joules energy_of(two_clock_option const& o) { return o.share * o.faste
 namespace detail {
 
 /// The options at the corners of the hull of e - P_b t, fastest first, up to the cheapest.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<clock_option> hull_options(std::vector<clock_option> const& options, watts blocking)
 {
     auto const cost = [&](clock_option const& o) { return (o.energy - blocking * o.time).count; };
@@ -58,7 +58,7 @@ constexpr std::vector<clock_option> hull_options(std::vector<clock_option> const
 }  // namespace detail
 
 /// The two clocks of each operation at a point of a frontier that was made from hulls. @pre `options` are those of its project
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<two_clock_option> two_clocks(frontier const& f, timed_plan const& plan, std::vector<std::vector<clock_option>> const& options,
                                                    watts blocking)
 {

@@ -21,7 +21,7 @@ struct whole_option {
 };
 
 /// Options of which each is slower and cheaper than the one before.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<whole_option> worth_choosing(std::vector<clock_option> const& options, watts blocking)
 {
     std::vector<whole_option> kept;
@@ -38,7 +38,7 @@ constexpr std::vector<whole_option> worth_choosing(std::vector<clock_option> con
 }
 
 /// The tables of all curves.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<whole_option>> worth_choosing(std::vector<std::vector<clock_option>> const& options, watts blocking)
 {
     std::vector<std::vector<whole_option>> tables;
@@ -49,7 +49,7 @@ constexpr std::vector<std::vector<whole_option>> worth_choosing(std::vector<std:
 }
 
 /// The slowest option that takes at most this long; the fastest when none does.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int slowest_within(std::vector<whole_option> const& options, std::int64_t nanoseconds)
 {
     std::size_t option = 0;

@@ -21,7 +21,7 @@ struct backward_workspace {
 };
 
 /// What a backward of the layers works in.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr backward_workspace backward_workspace_of(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     backward_workspace room{};
@@ -38,7 +38,7 @@ constexpr backward_workspace backward_workspace_of(array_view<layer_description 
 }
 
 /// All of it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes backward_workspace_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     auto const room = backward_workspace_of(stage, shape, policy);

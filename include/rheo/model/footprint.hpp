@@ -17,7 +17,7 @@
 namespace rheo::inline v0 {
 
 /// Elements of all parameters of the layer; a tied tensor counts in each of its layers.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t parameter_count(layer_description const& layer)
 {
     std::int64_t count = 0;
@@ -28,7 +28,7 @@ constexpr std::int64_t parameter_count(layer_description const& layer)
 }
 
 /// Bytes that a holder of the layer keeps through the whole run.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes persistent_bytes(layer_description const& layer, dtype_policy const& policy = fp32, gradient_buffer buffer = gradient_buffer::reduced)
 {
     bytes sum;
@@ -39,7 +39,7 @@ constexpr bytes persistent_bytes(layer_description const& layer, dtype_policy co
 }
 
 /// Bytes that a recovery copies to give the layer to a rank that has none of it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes committed_bytes(layer_description const& layer, dtype_policy const& policy = fp32)
 {
     return {parameter_count(layer) * 3 * size_of(policy.master)};
@@ -57,7 +57,7 @@ constexpr bytes saved_bytes(op const& o, microbatch_shape shape, dtype_policy co
 }
 
 /// Bytes kept for one microbatch between its forward and its backward: every slot and what operations save, where nothing begins on a line.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes activation_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     std::int64_t stored = 0;
@@ -82,7 +82,7 @@ constexpr int weight_gradient_slot(op const& o)
 }
 
 /// True when the loss leaves the slot's gradient in the slot itself.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool loss_writes_gradient(layer_description const& layer, int slot)
 {
     for (auto const& o : layer.ops) {
@@ -94,7 +94,7 @@ constexpr bool loss_writes_gradient(layer_description const& layer, int slot)
 }
 
 /// The slot whose gradient a split backward keeps for the operation, from the input gradient to the weight gradient; no_slot: none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
 {
     auto const slot = weight_gradient_slot(o);
@@ -103,7 +103,7 @@ constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
 
 /// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
 /// slot between two of them once, every matrix from a cache line on.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes activation_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bytes sum;
@@ -119,14 +119,14 @@ constexpr bytes activation_bytes(array_view<layer_description const> stage, micr
 }
 
 /// Of these, its input: what stays while the activation is evicted.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes input_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     return stage.empty() ? bytes{} : matrix_bytes(stage.front().slot_widths[0] * rows(shape), policy.storage);
 }
 
 /// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bytes sum;
@@ -146,7 +146,7 @@ constexpr bytes boundary_bytes(layer_description const& layer, microbatch_shape 
     return {layer.out_width * rows(shape) * size_of(policy.storage)};
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr flops forward_flops(layer_description const& layer, microbatch_shape shape)
 {
     flops sum;
@@ -156,7 +156,7 @@ constexpr flops forward_flops(layer_description const& layer, microbatch_shape s
     return sum;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr flops backward_flops(layer_description const& layer, microbatch_shape shape)
 {
     flops sum;

@@ -38,7 +38,7 @@ constexpr bool fuses(op const& first, op const& second, op& joined)
 
 /// The layer with residual + norm, linear + gelu and loss + its gradient fused. Parameters, slots and
 /// the random numbers stay those of the unfused layer.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr layer_description fused(layer_description const& layer)
 {
     auto result = layer;

@@ -300,7 +300,7 @@ struct layer_judge {
 }  // namespace detail
 
 /// What is wrong with the layer's operations, against its slots and parameters and in their order; empty: nothing. Cost: operations x parameters.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr layer_error error_of(layer_description const& layer)
 {
     detail::layer_judge judge{layer};

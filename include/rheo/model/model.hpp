@@ -42,7 +42,7 @@ struct model_error {
 namespace detail {
 
 /// How the layers fit each other.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr model_error check_neighbours(model_description const& model)
 {
     using enum model_error::kind;
@@ -75,7 +75,7 @@ constexpr model_error check_neighbours(model_description const& model)
 
 /// Checks that the operations of each layer fit it, the first layer reads tokens, each takes what the one before it gives, and the
 /// last ends in the loss of as many tokens. Cost: one pass.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr model_error check(model_description const& model)
 {
     if (auto const fault = detail::check_neighbours(model); fault.what != model_error::kind::none) {
@@ -121,7 +121,7 @@ inline std::string to_string(model_error fault)
 namespace detail {
 
 /// Numbers layers of the same prefix, which gives `#` in parameter names its value.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void append(model_description& model, layer_description layer)
 {
     layer.ordinal = 0;
@@ -223,7 +223,7 @@ constexpr model_description describe()
 }
 
 /// A GPT of a shape known at run time; the same value as the type of that shape.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr model_description gpt_model(gpt_shape shape)
 {
     expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0,
@@ -240,7 +240,7 @@ constexpr model_description gpt_model(gpt_shape shape)
 }
 
 /// A Llama of a shape known at run time; the same value as the type of that shape.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr model_description llama_model(llama_shape shape)
 {
     expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0 && shape.mlp_width > 0,
@@ -258,7 +258,7 @@ constexpr model_description llama_model(llama_shape shape)
 }
 
 /// The model with every layer's operations fused.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr model_description fused(model_description model)
 {
     for (auto& layer : model.layers) {

@@ -33,7 +33,7 @@ constexpr std::string_view name_of(recompute_level how)
 
 /// True when the slot can be written again from slots that stay or that were, without a matrix product. What a product activates is the activation of
 /// what stays only where that is not rounded when it is stored: else it may be of the sum before (see kernels/linear).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bool cheap = false;
@@ -66,7 +66,7 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
 }
 
 /// True when the layer drops the slot. @pre whole layers are not dropped of a sequence in slices
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
     expects(how != recompute_level::full || shape.slices == 1, "slices of a sequence are kept: later ones attend to them");
@@ -77,7 +77,7 @@ constexpr bool is_dropped(layer_description const& layer, int slot, microbatch_s
 }
 
 /// True when the operation runs again, all of it or its activation, because the layer drops something that it wrote. @pre as is_dropped
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_recomputed(layer_description const& layer, op const& o, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
     for (auto const z : o.z) {
@@ -92,7 +92,7 @@ constexpr bool is_recomputed(layer_description const& layer, op const& o, microb
 }
 
 /// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is recomputed in. @pre as is_dropped
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
 {
     bytes sum;
@@ -108,7 +108,7 @@ constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape s
 }
 
 /// Products that are recomputed for each microbatch, once.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr flops recompute_flops(layer_description const& layer, microbatch_shape shape, recompute_level how)
 {
     return how == recompute_level::full ? forward_flops(layer, shape) : flops{};

@@ -20,7 +20,7 @@ inline constexpr std::string_view loss_name = "loss";
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 tensor_id find_or_add(collection& state, tensor_info const& tensor)
 {
     for (std::size_t i = 0; i < state.tensors.size(); ++i) {
@@ -33,7 +33,7 @@ tensor_id find_or_add(collection& state, tensor_info const& tensor)
     return tensor_id{static_cast<std::int32_t>(state.tensors.size()) - 1};
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 void add_use(collection& state, tensor_info const& tensor, use_info use)
 {
     use.tensor = find_or_add(state, tensor);
@@ -48,7 +48,7 @@ void add_use(collection& state, tensor_info const& tensor, use_info use)
 }  // namespace detail
 
 /// All tensors and uses of a model, in layer order, the loss last.
-template <class = void>
+template <class OnlyWhenCalled = void>
 collection state_of(model_description const& model)
 {
     collection state;
@@ -74,7 +74,7 @@ collection state_of(model_description const& model)
 }
 
 /// The tensors that a holder of the layers [first, last) holds, ascending.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<tensor_id> tensors_of(collection const& state, layer_id first, layer_id last)
 {
     std::vector<tensor_id> result;

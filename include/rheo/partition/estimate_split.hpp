@@ -47,7 +47,7 @@ struct estimate_place {
 };
 
 /// Adds an answer unless one is as good in all, and takes out those that it makes useless.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add_label(std::vector<estimate_label>& labels, estimate_label added, bool larger_is_better)
 {
     auto const as_good = [&](estimate_label const& a, estimate_label const& b) {
@@ -63,7 +63,7 @@ constexpr void add_label(std::vector<estimate_label>& labels, estimate_label add
     labels.push_back(std::move(added));
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr estimate_label with_stage(estimate_label const& rest, std::int64_t limit, std::int64_t value, layer_id end, int devices)
 {
     estimate_label label{limit, value, {end}, {devices}};
@@ -95,7 +95,7 @@ constexpr std::int64_t reachable_estimate(stage_prices const& prices, int nodes,
 }
 
 /// Layer -> what the layers before it take at least, each on the devices that suit it best.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> least_times_before(stage_prices const& prices)
 {
     std::vector<std::int64_t> before{0};

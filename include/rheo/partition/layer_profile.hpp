@@ -34,7 +34,7 @@ struct layer_profile {
 };
 
 /// Forward and backward time of each layer together.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<seconds> times_of(std::vector<layer_profile> const& layers)
 {
     std::vector<seconds> times;
@@ -54,7 +54,7 @@ constexpr seconds roofline(flops work, bytes moved, device_description device) {
 /// The layers of a model on a described cluster. A forward reads the parameters that it multiplies with and writes the
 /// activations, those of all slices; a backward moves twice as much. Devices that share a layer sum up its output (backward: its input's gradient) over their link.
 /// @pre rates above zero, at least one device per node
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_profile> profile_of(model_description const& model, microbatch_shape shape, cluster_description const& on,
                                                 dtype_policy const& policy = fp32)
 {

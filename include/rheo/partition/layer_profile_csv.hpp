@@ -42,7 +42,7 @@ constexpr std::int64_t state_bytes_per_parameter(dtype_policy const& policy)
 }
 
 /// Why a header is none; empty when it is one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string fault_of_layer_header(std::vector<std::string_view> const& header)
 {
     std::string const form = "a profile of layers has layer,forward,backward,parameters,activations,boundary and then all_reduce_2, all_reduce_3, ...";
@@ -60,7 +60,7 @@ std::string fault_of_layer_header(std::vector<std::string_view> const& header)
 }
 
 /// Reads a row into `layer`; returns why it is none, empty when it is one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string read_layer_row(std::vector<std::string_view> const& header, std::vector<std::string_view> const& cells, std::size_t number,
                            dtype_policy const& policy, layer_profile& layer)
 {
@@ -102,7 +102,7 @@ std::string read_layer_row(std::vector<std::string_view> const& header, std::vec
 }  // namespace detail
 
 /// Reads a profile of layers; `name` is the file's, for the sentence. Cost: linear.
-template <class = void>
+template <class OnlyWhenCalled = void>
 parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
 {
     line_reader lines{text};
@@ -134,7 +134,7 @@ parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view
 
 /// The profile as text, numbers with the fewest digits that read back the same.
 /// @pre all layers have as many all_reduce entries; persistent memory is that of whole parameters in this policy
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_csv(std::vector<layer_profile> const& layers, dtype_policy const& policy = fp32)
 {
     auto const number = [](auto value) {

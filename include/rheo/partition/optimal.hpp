@@ -97,7 +97,7 @@ constexpr std::vector<layer_id> cuts_from(partition_table const& table, int stag
     return bounds;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> in_whole_nanoseconds(array_view<seconds const> times)
 {
     std::vector<std::int64_t> result;

@@ -33,7 +33,7 @@ struct slowest_stage {
 
 /// Appends the cuts of layers [begin, end) into `stages` stages of at most `most`, each as early as it can be, which
 /// makes them the lexicographically smallest; the begin itself is not appended. @pre there are such cuts
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void append_earliest(std::vector<layer_id>& bounds, std::vector<std::int64_t> const& before, std::size_t begin, std::size_t end, std::size_t stages,
                                std::int64_t most)
 {
@@ -55,7 +55,7 @@ struct estimate_tables {
     std::vector<std::vector<std::int64_t>> up_to;      ///< [stages][layer]: of the layers before it
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr estimate_tables make_estimate_tables(array_view<std::int64_t const> layer_costs, int most_stages)
 {
     std::vector<std::int64_t> mirrored(layer_costs.begin(), layer_costs.end());
@@ -68,7 +68,7 @@ constexpr estimate_tables make_estimate_tables(array_view<std::int64_t const> la
     return tables;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_id> estimate_cuts_from(estimate_tables const& tables, std::size_t stages, int microbatches)
 {
     auto const& before = tables.from.before;
@@ -120,7 +120,7 @@ constexpr std::vector<layer_id> estimate_cuts_from(estimate_tables const& tables
 /// Cuts of the layers into `stages` stages with the least pipeline_estimate at so many microbatches, ties to the
 /// lexicographically smallest cuts. @pre there is a layer, no cost is negative, stages >= 1, microbatches >= 1
 /// @return stages + 1 layers; none when there are more stages than layers. Cost: O(stages x layers^2).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<std::int64_t const> layer_costs, int stages, int microbatches)
 {
     expects(microbatches >= 1, "a step needs at least one microbatch");
@@ -128,7 +128,7 @@ constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<std::int64_t co
 }
 
 /// The same for times, compared as whole nanoseconds.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<seconds const> layer_times, int stages, int microbatches)
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);
@@ -137,7 +137,7 @@ constexpr std::vector<layer_id> estimate_optimal_cuts(array_view<seconds const> 
 
 /// Cuts for 1 .. most_stages stages, each at its usual number of microbatches, from the same tables; entry s - 1 has s
 /// stages. @pre as estimate_optimal_cuts. Cost: O(most_stages x layers^2) and, at worst, most_stages times that.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<layer_id>> estimate_optimal_cuts_up_to(array_view<seconds const> layer_times, int most_stages)
 {
     auto const costs = detail::in_whole_nanoseconds(layer_times);

@@ -51,7 +51,7 @@ struct makespan_split {
 /// @pre nodes, microbatches and effort are positive; recompute: nodes have one device
 /// @return a split, or why there is none. Cost: that of `effort`, some more to close up (at most stages x layers x devices replays), and
 /// O(stages x layers^2 x devices^2).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_request const& request)
 {
     expects(request.nodes >= 1, "a pipeline takes at least one node");

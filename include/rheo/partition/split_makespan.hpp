@@ -28,7 +28,7 @@ constexpr stage_times times_of_stage(stage_prices const& prices, int slices, lay
     return {share(prices.forward(span, devices)), share(prices.backward(span, devices)), last ? 0 : share(prices.send_from(span)), 0};
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<stage_times> times_of_split(stage_prices const& prices, int slices, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     std::vector<stage_times> times;
@@ -45,7 +45,7 @@ constexpr std::vector<stage_times> times_of_split(stage_prices const& prices, in
 
 /// @pre the program only computes and is sound; cuts of all layers and devices, one for each stage of a copy of its model
 /// Cost: linear in the instructions.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds makespan_of(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");

@@ -22,7 +22,7 @@
 namespace rheo::inline v0 {
 
 /// Rank -> what each of its devices holds at most. @pre cuts and devices of the program's stages, one device where activations are evicted
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     auto const chain = stages_per_copy(p);
@@ -55,7 +55,7 @@ constexpr std::vector<bytes> memory_by_rank(stage_prices const& prices, program 
 }
 
 /// The largest of them.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes fullest_device(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
     bytes most;
@@ -70,7 +70,7 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, arr
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other. @pre most >= 1. Cost: that of about
 /// log2(most) programs, or of so many as fit. @param recompute all stages may recompute activations; programs are not on a grid of slices then
 /// @param slices of sequences, for families that cut them; 0: their own choice
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, array_view<layer_id const> cuts, array_view<int const> devices,
                                     int ranks, bytes device_memory, int most, bool recompute = false, int slices = 0)
 {

@@ -53,7 +53,7 @@ struct stage_memory {
 };
 
 /// The rule that a stage takes at most `limit`. A tensor that two layers share counts in both.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_memory stage_memory_limit(array_view<layer_memory const> layers, in_flight flight, bytes limit)
 {
     stage_memory rule{{0}, {0}, flight, limit};

@@ -113,7 +113,7 @@ private:
 
 /// The prices of all stages on 1 .. devices_per_node devices, messages going over one link.
 /// @pre there is a layer; no time and no size is negative; each layer says what sharing it takes for every number of devices
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers, modelled_link between, int devices_per_node = 1)
 {
     expects(!layers.empty(), "a model without layers has no stages");

@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// How often each node holds each layer.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class node_copies {
 public:
     constexpr node_copies(std::size_t layers, std::size_t nodes, int wanted) : nodes_{nodes}, wanted_{wanted}, held_(layers * nodes, 0), distinct_(layers, 0)
@@ -66,7 +66,7 @@ struct arranged_place {
 
 constexpr std::size_t node_of_place(arranged_place const& place, int node_size) { return static_cast<std::size_t>(place.rank.value / node_size); }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<arranged_place> places_of(array_view<pipeline_instance const> pipelines)
 {
     std::vector<arranged_place> places;
@@ -80,7 +80,7 @@ constexpr std::vector<arranged_place> places_of(array_view<pipeline_instance con
     return places;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr node_copies<> copies_on_nodes(std::vector<arranged_place> const& places, std::size_t layers, int node_size, int wanted)
 {
     std::size_t nodes = 0;
@@ -98,7 +98,7 @@ constexpr node_copies<> copies_on_nodes(std::vector<arranged_place> const& place
 
 /// Over all layers, how many of `wanted` nodes do not hold it. Nodes have so many ranks each, numbered through.
 /// @pre pipelines of the same model, node_size >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int missing_nodes(array_view<pipeline_instance const> pipelines, int node_size, int wanted)
 {
     expects(node_size >= 1, "a node has at least one rank");
@@ -107,7 +107,7 @@ constexpr int missing_nodes(array_view<pipeline_instance const> pipelines, int n
 
 /// The same pipelines with ranks in other places, so that fewer nodes are missing; as they are where none is, or no exchange helps.
 /// @pre as missing_nodes; a rank has one place. Cost: each exchange that helps takes ranks^2 x layers of a place.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<pipeline_instance> arranged_by_nodes(std::vector<pipeline_instance> pipelines, int node_size, int wanted)
 {
     expects(node_size >= 1, "a node has at least one rank");

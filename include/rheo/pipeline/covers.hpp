@@ -36,7 +36,7 @@ struct coverage_verdict {
 
 /// True when some choice of at least `pipelines` of these sizes has exactly this total.
 /// @pre sizes ascend strictly from 1. Cost: O(1) for consecutive sizes, else O(total x sizes).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool covers_total(array_view<int const> sizes, int total, int pipelines)
 {
     expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
@@ -81,7 +81,7 @@ constexpr int largest_size(int ranks, int smallest, int failures)
 
 /// Whether templates of these sizes cover every number of ranks in the range by at least f + 1 pipelines.
 /// @pre sizes ascend strictly from 1; 1 <= from <= to; failures >= 0
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr coverage_verdict covers(array_view<int const> sizes, coverage_request request)
 {
     expects(are_template_sizes(sizes), "template sizes must ascend strictly from 1 or more");
@@ -96,7 +96,7 @@ constexpr coverage_verdict covers(array_view<int const> sizes, coverage_request 
 }
 
 /// The same for a set of templates.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr coverage_verdict covers(template_set_value const& ready, coverage_request request)
 {
     auto const sizes = sizes_of(ready);

@@ -25,21 +25,21 @@ struct pipeline_instance {
 };
 
 /// The layers of a stage, of whichever copy. @pre the pipeline has the stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr layer_span layers_of(pipeline_instance const& pipeline, stage_id stage)
 {
     return layers_of(pipeline.cuts, stage_id{stage.value % stage_count(pipeline.cuts)});
 }
 
 /// The rank that runs a stage.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_id rank_of(pipeline_instance const& pipeline, stage_id stage)
 {
     return pipeline.stages[at(stage)].front();
 }
 
 /// The ranks of the pipeline by their position: in the order in which its stages first name them.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
 {
     std::vector<rank_id> ranks;
@@ -54,7 +54,7 @@ constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
 }
 
 /// Where its stages live. @pre the stages are those of whole copies of the model, one rank each
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_placement placement_of(pipeline_instance const& pipeline)
 {
     auto const ranks = ranks_of(pipeline);
@@ -67,7 +67,7 @@ constexpr stage_placement placement_of(pipeline_instance const& pipeline)
 
 /// The layers of a position under cuts, ascending, each once: the union of its stages, of all copies.
 /// @pre the cuts are those of the placement's stages
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, stage_placement const& where, int position)
 {
     auto const chain = stage_count(cuts);
@@ -88,7 +88,7 @@ constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, sta
 }
 
 /// The layers that a rank holds in the pipeline, ascending, each once; none when it has no place there.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, rank_id rank)
 {
     auto const ranks = ranks_of(pipeline);
@@ -110,7 +110,7 @@ constexpr int layer_count(array_view<layer_span const> spans)
 }
 
 /// All layers of the spans, in their order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_id> layers_in(array_view<layer_span const> spans)
 {
     std::vector<layer_id> layers;
@@ -123,7 +123,7 @@ constexpr std::vector<layer_id> layers_in(array_view<layer_span const> spans)
 }
 
 /// The ranks of the pipeline that hold one of the layers, by their position: one per copy of the model at most for one layer.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, array_view<layer_id const> layers)
 {
     auto const ranks = ranks_of(pipeline);

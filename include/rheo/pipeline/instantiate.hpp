@@ -40,7 +40,7 @@ struct instantiation {
 namespace detail {
 
 /// Why so many ranks make no pipeline; empty when they make one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::string too_few_ranks(template_set_value const& ready, int ranks)
 {
     if (ready.templates.empty()) {
@@ -53,7 +53,7 @@ constexpr std::string too_few_ranks(template_set_value const& ready, int ranks)
     return {};
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::string no_room_for(int microbatches)
 {
     return "no choice of these templates has memory for " + decimal(microbatches) + " microbatches";
@@ -66,7 +66,7 @@ constexpr std::string no_room_for(int microbatches)
 /// lexicographically smallest ascending sizes.
 /// @pre ranks >= 0, failures >= 0, microbatches >= 1
 /// Cost: O((f + 1) x ranks x templates) a bisection step, of which there are about log2 of the time in nanoseconds.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr instantiation instantiate(template_set_value const& ready, instantiation_request request)
 {
     expects(request.ranks >= 0, "a number of ranks cannot be negative");

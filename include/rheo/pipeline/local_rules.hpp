@@ -31,7 +31,7 @@ constexpr std::size_t largest_donor(rank_groups const& groups, std::size_t small
 }
 
 /// Joins groups that are too small with each other, and the last of them with the smallest of the others.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_groups merged(rank_groups groups, std::size_t smallest)
 {
     rank_groups whole;
@@ -62,7 +62,7 @@ constexpr rank_groups merged(rank_groups groups, std::size_t smallest)
 
 /// The groups after the rules; those without a survivor are gone. @param smallest ranks of a pipeline
 /// @pre smallest >= 1, and the survivors are at least that many
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_groups apply_local_rules(rank_groups survivors, int smallest)
 {
     expects(smallest >= 1, "a pipeline has at least one rank");

@@ -74,7 +74,7 @@ constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan
 }
 
 /// The line through the makespans at m and at 2 m microbatches; where the schedule cannot have twice as many, through none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split const& split, any_schedule schedule, int microbatches,
                                       makespan_templates_request const& request)
 {
@@ -92,7 +92,7 @@ constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr makespan_template make_makespan_template(stage_prices const& prices, makespan_templates_request const& request, any_schedule schedule, int nodes)
 {
     auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
@@ -128,7 +128,7 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
 
 /// A template for each number of nodes of the range, also those that cannot be: they say why.
 /// @pre 1 <= from <= to, 1 <= microbatches <= most_microbatches. Cost: that of optimal_makespan for each.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices const& prices, makespan_templates_request const& request)
 {
     expects(1 <= request.nodes.from && request.nodes.from <= request.nodes.to, "template sizes must be a range from at least 1");
@@ -150,7 +150,7 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
 }
 
 /// Those that ranks can run, one device per rank, as instantiation and recomposition take them: counted in ranks.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr template_set_value to_template_set(array_view<makespan_template const> made)
 {
     template_set_value ready;

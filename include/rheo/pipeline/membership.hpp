@@ -52,7 +52,7 @@ struct membership_decision {
 };
 
 /// The layers that ranks hold when they have taken up their places, in the order of `members`.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, array_view<rank_holdings const> members)
 {
     std::vector<rank_holdings> result;
@@ -79,7 +79,7 @@ constexpr bool contains_rank(array_view<rank_id const> list, rank_id rank)
 }
 
 /// Whether some rank of the pipelines is no member any more.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<rank_holdings const> members)
 {
     bool lost = false;
@@ -98,7 +98,7 @@ constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<r
 }
 
 /// The cheaper of what survives the loss of f nodes: the local repair or pipelines of whole nodes; none where neither does.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::optional<recomposition> surviving_nodes(membership_request const& of, array_view<rank_holdings const> staying, array_view<node_id const> nodes, bool lost)
 {
     std::vector<recomposition> choices;
@@ -128,7 +128,7 @@ std::optional<recomposition> surviving_nodes(membership_request const& of, array
 /// loss of f nodes would lose state, the cheaper of the local repair and pipelines of whole nodes that survives it is taken, if one does.
 /// @pre every tensor has a holder among the members, who are distinct; the pipelines before have one rank per stage
 /// Cost: that of repair and recompose.
-template <class = void>
+template <class OnlyWhenCalled = void>
 membership_decision decide_membership(membership_request const& of)
 {
     expects(of.nodes.empty() || of.nodes.size() == of.members.size(), "either every rank has a node, or none");

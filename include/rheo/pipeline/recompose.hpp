@@ -31,7 +31,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The survivors by their ranks. @pre no rank is named twice
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings const> survivors)
 {
     std::vector<rank_holdings const*> by_rank;
@@ -46,7 +46,7 @@ constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings c
 }
 
 /// The pipelines of a choice.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void fill_places(recomposition& answer, chosen_places const& chosen, array_view<rank_holdings const* const> by_rank, template_set_value const& ready)
 {
     std::size_t place = 0;
@@ -61,7 +61,7 @@ constexpr void fill_places(recomposition& answer, chosen_places const& chosen, a
 }
 
 /// Shares, time and the ranks that wait, of pipelines that have their ranks. @param by_rank all that survive
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void complete(recomposition& answer, array_view<rank_holdings const* const> by_rank, template_set_value const& ready, int microbatches)
 {
     std::vector<rank_id> placed;
@@ -91,7 +91,7 @@ constexpr void complete(recomposition& answer, array_view<rank_holdings const* c
 /// That state is lost (a tensor that nobody holds) is for copy_plan to say.
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready, array_view<tensor_bytes const> tensors,
                                   recomposition_request request)
 {

@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The devices of each node that lost none, as places in the list of survivors, nodes by their lowest rank.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_holdings const* const> by_rank, array_view<node_id const> node_of,
                                                             int devices_per_node)
 {
@@ -46,7 +46,7 @@ constexpr std::vector<std::vector<std::size_t>> whole_nodes(array_view<rank_hold
 }
 
 /// What each device of a node misses for each of the places from `first` on. In a matrix that may have had others before.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs, std::vector<std::size_t> const& devices,
                              array_view<std::vector<layer_span> const> places, int first)
 {
@@ -62,7 +62,7 @@ constexpr void costs_of_node(assignment_costs& matrix, place_costs const& costs,
 }
 
 /// The costs of the places of one pipeline: place by place, node by node.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& costs, std::vector<std::vector<std::size_t>> const& nodes,
                                                          array_view<std::vector<layer_span> const> places, int devices_per_node)
 {
@@ -78,7 +78,7 @@ constexpr std::vector<std::int64_t> costs_of_node_places(place_costs const& cost
 }
 
 /// The templates that fill whole nodes, counted in nodes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr size_problem make_node_problem(template_set_value const& ready, int nodes, int devices_per_node, recomposition_request request)
 {
     size_problem problem{.ranks = nodes, .microbatches = request.microbatches};
@@ -104,7 +104,7 @@ constexpr size_problem make_node_problem(template_set_value const& ready, int no
 /// @param node_of of each survivor, in the order of `survivors`
 /// @pre as recompose; a node for each survivor, devices_per_node >= 1, and no node has more
 /// Cost: that of recompose, and an assignment of a node's devices for each node and place of a size.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivors, array_view<node_id const> node_of, int devices_per_node,
                                         template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request)
 {

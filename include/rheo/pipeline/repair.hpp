@@ -34,7 +34,7 @@ struct repair_terms {
 namespace detail {
 
 /// The repair by local rules; none where they leave fewer pipelines than fit, sizes without a template, or no memory for all microbatches.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::optional<recomposition> repaired_locally(repair_problem const& p, array_view<pipeline_instance const> before, template_set_value const& ready)
 {
     auto const smallest = p.sizes.sizes.front();
@@ -67,7 +67,7 @@ constexpr std::optional<recomposition> repaired_locally(repair_problem const& p,
 }
 
 /// Exchanges ranks that stand at the same position of pipelines of one size, which moves nothing, so that pipelines there were before are there again.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<pipeline_instance const> before, template_set_value const& ready)
 {
     struct place {
@@ -118,7 +118,7 @@ constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<
 
 /// The repair by local rules alone, at whatever price; none where they leave fewer than f + 1 pipelines although those fit, sizes without a template, or no memory
 /// for all microbatches. @pre as repair
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
                                                       template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
                                                       repair_terms terms = {})
@@ -138,7 +138,7 @@ constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instan
 /// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
 /// Cost: that of instantiate, a small assignment per pipeline that was hit, and, where the local repair is not the quickest choice or moves any bytes, that of
 /// recompose. Above 80 ranks a local repair that is as quick as any is taken without a look at its bytes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr recomposition repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
                                array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
 {

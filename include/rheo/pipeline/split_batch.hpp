@@ -61,7 +61,7 @@ constexpr std::int64_t earliest_deadline(array_view<cost_in_nanoseconds const> c
 /// memory has room for; no shares when all together have not enough.
 /// @pre there is a pipeline, each has room for a microbatch, no cost is negative, microbatches >= 0
 /// Cost: O(pipelines x (log of the time in nanoseconds + pipelines)).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int microbatches)
 {
     expects(!pipelines.empty(), "a batch cannot be split over no pipelines");

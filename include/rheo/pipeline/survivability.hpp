@@ -42,7 +42,7 @@ constexpr bool holds_any(rank_holdings const& rank, array_view<layer_id const> l
 }
 
 /// The holders of a tensor: places in the list of ranks.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::size_t> holders_of(tensor_bytes const& tensor, array_view<rank_holdings const> ranks)
 {
     std::vector<std::size_t> holders;
@@ -67,7 +67,7 @@ constexpr void insert_once(std::vector<Id>& list, Id value)
 
 /// What the holders can lose. `nodes` says where each of them is; without any, a node is a rank.
 /// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr survivability survivability_of(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
@@ -92,7 +92,7 @@ constexpr survivability survivability_of(array_view<rank_holdings const> ranks, 
 }
 
 /// "any 1 rank and any 1 node can be lost", or which loss ends it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_string(survivability const& s)
 {
     auto const list = [](auto const& ids) {
@@ -144,7 +144,7 @@ constexpr std::size_t only_holder(tensor_bytes const& tensor, array_view<rank_ho
 /// another node that has received least so far, the lowest of several, from the lowest holder. Empty when all are on
 /// two, or when there is only one node.
 /// @pre as survivability_of. Cost: layers x tensors x ranks x layers.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<safety_copy> safety_copies(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors,
                                                  array_view<node_id const> nodes = {})
 {

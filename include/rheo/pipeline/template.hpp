@@ -29,14 +29,14 @@ struct template_value {
 };
 
 /// The number of ranks that an instance of the template takes: one per position.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int size(template_value const& shape)
 {
     return shape.where.positions.empty() ? stage_count(shape.cuts) : position_count(shape.where);
 }
 
 /// Where its stages live.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_placement placement_of(template_value const& shape)
 {
     auto where = shape.where;
@@ -47,7 +47,7 @@ constexpr stage_placement placement_of(template_value const& shape)
 }
 
 /// The layers of each position, ascending.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<layer_span>> layers_by_position(template_value const& shape)
 {
     auto const where = placement_of(shape);
@@ -59,7 +59,7 @@ constexpr std::vector<std::vector<layer_span>> layers_by_position(template_value
 }
 
 /// The pipeline of these ranks. @param by_position as many as the template takes
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr pipeline_instance make_instance(template_value const& shape, array_view<rank_id const> by_position)
 {
     expects(by_position.size() == static_cast<std::size_t>(size(shape)), "a pipeline takes as many ranks as its template has positions");
@@ -72,7 +72,7 @@ constexpr pipeline_instance make_instance(template_value const& shape, array_vie
 
 /// The template with these cuts, its cost estimated from forward and backward times per layer.
 /// @pre the cuts end with the number of layers
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr template_value make_template(std::vector<layer_id> bounds, array_view<seconds const> layer_times)
 {
     expects(are_cuts(bounds) && at(bounds.back()) == layer_times.size(), "a template's cuts must ascend from layer 0 to the number of layers");

@@ -21,7 +21,7 @@ struct template_set_value {
 };
 
 /// The sizes of the templates, ascending.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> sizes_of(template_set_value const& ready)
 {
     std::vector<int> sizes;
@@ -45,7 +45,7 @@ constexpr bool are_template_sizes(array_view<int const> sizes)
 }
 
 /// The template of that size. @pre there is one. Cost: linear in the templates.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr template_value const& template_of_size(template_set_value const& ready, int ranks)
 {
     std::size_t i = 0;
@@ -57,7 +57,7 @@ constexpr template_value const& template_of_size(template_set_value const& ready
 }
 
 /// What pipelines of these sizes cost, in their order. @pre there is a template of each size
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<pipeline_cost> costs_of_sizes(template_set_value const& ready, std::vector<int> const& sizes)
 {
     std::vector<pipeline_cost> costs;

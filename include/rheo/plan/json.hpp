@@ -34,7 +34,7 @@ void write_list(std::ostream& out, List const& list, Write write)
 
 /// Writes the plan as one JSON object. Microbatches with all of their backward are plain numbers, others
 /// are [microbatch, deepest layer]. What is recomputed stands there by pipeline, position and layer when some is. Clocks stand there when the plan has some: by pipeline, position and computation.
-template <class = void>
+template <class OnlyWhenCalled = void>
 void write_json(std::ostream& out, plan const& p)
 {
     using detail::write_list;

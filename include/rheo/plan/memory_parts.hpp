@@ -62,7 +62,7 @@ constexpr std::array<named_bytes, 9> named_parts(memory_parts const& parts)
 }
 
 /// The first of the largest.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr named_bytes largest_of(memory_parts const& parts)
 {
     named_bytes largest{};
@@ -92,7 +92,7 @@ constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
 /// Cost: pairs of layers, and pairs of parameters of those that may share some.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr parameter_bytes state_parts(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
 {
     parameter_bytes sum{};
@@ -132,7 +132,7 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
 }
 
 /// What each stage of the pipeline keeps for an item when nothing is recomputed.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms)
 {
     std::vector<held_bytes> held;
@@ -156,7 +156,7 @@ struct rank_flow {
 };
 
 /// The tables of flow_of. @pre the program's stages are the pipeline's
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms)
 {
     expects(pipeline.stages.size() == p.placement.size(), "the program has other stages than the pipeline");
@@ -178,7 +178,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
 
 /// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is recomputed; empty: nothing
 /// @pre no whole layers of sequences in slices
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level const> recompute_levels = {})
 {
     expects(recompute_levels.empty() || recompute_levels.size() == flow.dropped.size(), "what is recomputed is said for every layer of the model");
@@ -203,7 +203,7 @@ constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level
 }
 
 /// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
                                 array_view<recompute_level const> recompute_levels = {})
 {

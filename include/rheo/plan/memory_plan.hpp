@@ -36,7 +36,7 @@ struct memory_choice {
     bytes available;             ///< for what flows
     std::vector<int> in_flight;  ///< layer -> items of it at most at once on the position
 
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     constexpr bytes needed(std::vector<recompute_level> const& recompute_levels) const
     {
         return total(flow_of(flow, recompute_levels));
@@ -45,7 +45,7 @@ struct memory_choice {
 };
 
 /// Layer -> the most items of its stages that the position has in flight.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> items_in_flight(rank_flow const& flow)
 {
     auto const& p = flow.run;
@@ -70,7 +70,7 @@ struct layer_choice {
 
 /// The fewest layers that go from what `base` says to `how`, so that all fits; if none do, those that need the least memory. For each size that the common region may
 /// have, the layers within it that free most are taken one by one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<recompute_level> const& base, recompute_level how)
 {
     struct candidate {
@@ -132,7 +132,7 @@ constexpr layer_choice fewest_layers(memory_choice const& c, std::vector<recompu
     return best;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr layer_choice chosen_layers(memory_choice const& c)
 {
     std::vector<recompute_level> const nothing(c.flow.dropped.size(), recompute_level::none);
@@ -160,7 +160,7 @@ constexpr layer_choice chosen_layers(memory_choice const& c)
 /// The memory of a position on a device that has so much, with the least recomputed; where it does not fit, as small as it gets.
 /// Products are recomputed once per item, in split backwards twice: before each half.
 /// Cost: layers squared times the position's instructions. @pre parts_at's
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
                                   bytes available)
 {
@@ -184,7 +184,7 @@ constexpr memory_plan plan_memory(model_description const& model, pipeline_insta
 }
 
 /// How many layers make so much again.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int layers_at_level(memory_plan const& plan, recompute_level how)
 {
     int count = 0;
@@ -195,7 +195,7 @@ constexpr int layers_at_level(memory_plan const& plan, recompute_level how)
 }
 
 /// The refusal in one sentence: the device, what is needed, what is there, the largest part. @pre it does not fit
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string message_of(memory_plan const& plan, std::string_view device)
 {
     expects(!plan.fits(), "only what does not fit is refused");

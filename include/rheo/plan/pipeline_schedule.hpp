@@ -30,7 +30,7 @@ struct pipeline_schedule {
 namespace detail {
 
 /// Why a pipeline with these stages is none of the family. @pre it is none
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string stage_mismatch(any_schedule wanted, stage_placement const& where)
 {
     auto const ranks = position_count(where);
@@ -49,7 +49,7 @@ std::string stage_mismatch(any_schedule wanted, stage_placement const& where)
 /// The schedule of a pipeline for its part of the plan's work: the family that the plan names; 1F1B where the pipeline is not cut and placed
 /// for that; an order by list scheduling on the same stages where the number of microbatches is none for the family.
 /// @pre the plan's schedule is known
-template <class = void>
+template <class OnlyWhenCalled = void>
 pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
 {
     auto const found = p.own ? p.own : parse_schedule(p.schedule).schedule;

@@ -50,7 +50,7 @@ struct plan_position {
 };
 
 /// Where a rank works.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr plan_position position_of(plan const& p, rank_id rank)
 {
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
@@ -65,7 +65,7 @@ constexpr plan_position position_of(plan const& p, rank_id rank)
 }
 
 /// The layers of a rank, ascending; none for spares.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 {
     auto const place = position_of(p, rank);
@@ -76,7 +76,7 @@ constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> shares)
 {
     std::vector<std::vector<microbatch_work>> work;
@@ -91,7 +91,7 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
 }
 
 /// Which stages of a pipeline evict activations and recompute them, one mark per stage.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipeline)
 {
     auto const stages = p.pipelines[pipeline].stages.size();
@@ -99,7 +99,7 @@ constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipelin
 }
 
 /// What the rank at a position drops of each layer of the model and recomputes; empty: nothing.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr array_view<recompute_level const> recompute_levels_at(plan const& p, plan_position place)
 {
     auto const i = at(place.pipeline);
@@ -109,7 +109,7 @@ constexpr array_view<recompute_level const> recompute_levels_at(plan const& p, p
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr state_digest digest_of(plan const& p)
 {
     sequence_digest sum{p.schedule};

@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 
 /// One lowered program per pipeline, with recomputation where the plan wants it and with reductions over `units`.
 /// @pre the plan's schedule is known; units belong to a model of `layers` layers (none: no reductions)
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> const& units, int layers)
 {
     std::vector<program> programs;
@@ -33,7 +33,7 @@ std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> cons
 }
 
 /// A digest of what ranks interpret, instruction by instruction: equal where a schedule of the same name is the same.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr state_digest digest_of(std::vector<program> const& programs)
 {
     sequence_digest sum{"programs"};

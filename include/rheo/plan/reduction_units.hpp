@@ -22,7 +22,7 @@ struct reduction_unit {
 };
 
 /// All units of a model with so many layers; the loss is in none (it travels with the scalars of the step).
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<reduction_unit> reduction_units(collection const& state, int layers)
 {
     std::vector<reduction_unit> units(static_cast<std::size_t>(layers));
@@ -45,7 +45,7 @@ std::vector<reduction_unit> reduction_units(collection const& state, int layers)
 }
 
 /// Which units the stages of a pipeline with these cuts take part in: stage -> units, ascending, the stages of one copy of the model after those of the other.
-template <class = void>
+template <class OnlyWhenCalled = void>
 units_by_stage units_of_stages(std::vector<reduction_unit> const& units, std::vector<layer_id> const& cuts, int copies = 1)
 {
     units_by_stage result(cuts.size() - 1);

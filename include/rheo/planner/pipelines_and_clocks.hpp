@@ -52,7 +52,7 @@ struct joint_choice {
 };
 
 /// Ranks that no pipeline of the choice takes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int spares_of(joint_choice const& choice, int ranks)
 {
     for (auto const p : choice.pipelines) {
@@ -63,7 +63,7 @@ constexpr int spares_of(joint_choice const& choice, int ranks)
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void largest_first(std::vector<pipeline_choice>& pipelines)
 {
     std::sort(pipelines.begin(), pipelines.end(),

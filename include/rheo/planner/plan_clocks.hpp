@@ -86,7 +86,7 @@ constexpr double factor_of(array_view<slow_rank const> slow, rank_id rank)
 }
 
 /// The stages' profile with the rows of slow positions as they take now.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr profile with_slow_positions(profile stages, array_view<double const> factors, program const& p, watts blocking)
 {
     auto const measured = stages.rows;
@@ -112,7 +112,7 @@ constexpr profile with_slow_positions(profile stages, array_view<double const> f
 }
 
 /// The time from `from` to `to` at which pipelines that end together draw least: where one of their frontiers has a corner.
-template <class = void>
+template <class OnlyWhenCalled = void>
 seconds least_energy_time(array_view<pipeline_frontier const* const> pipelines, seconds from, seconds to)
 {
     auto const energy_at = [&](seconds time) {
@@ -142,7 +142,7 @@ seconds least_energy_time(array_view<pipeline_frontier const* const> pipelines, 
 }
 
 /// What the pipeline computes in a whole step, its microbatches counted from 0: pipelines that are alike compute the same.
-template <class = void>
+template <class OnlyWhenCalled = void>
 program program_of_pipeline(plan const& p, std::size_t pipeline)
 {
     std::vector<int> const share{static_cast<int>(p.work[pipeline].size())};
@@ -152,7 +152,7 @@ program program_of_pipeline(plan const& p, std::size_t pipeline)
 }  // namespace detail
 
 /// What a pipeline of the plan needs a frontier of. @pre the plan's schedule is known
-template <class = void>
+template <class OnlyWhenCalled = void>
 pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array_view<slow_rank const> slow)
 {
     pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}};
@@ -164,7 +164,7 @@ pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array
 
 /// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
-template <class = void>
+template <class OnlyWhenCalled = void>
 pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request,
                                          array_view<slow_rank const> slow)
 {
@@ -185,7 +185,7 @@ pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, pr
 
 /// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
 /// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of realise per pipeline, and of a look-up per corner.
-template <class = void>
+template <class OnlyWhenCalled = void>
 chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines, clock_request const& request)
 {
     chosen_clocks result{};

@@ -31,7 +31,7 @@ struct membership_rules {
 };
 
 /// The nodes of ranks that are numbered through.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_size)
 {
     expects(node_size >= 1, "a node has at least one rank");
@@ -44,7 +44,7 @@ std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
@@ -63,7 +63,7 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
 
 /// The plan for the members that told, those that leave without a place.
 /// @param before the pipelines in force @pre told ascends by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 membership_plan plan_membership(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
@@ -77,7 +77,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
 }
 
 /// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
 {
     auto const after = holdings_in(chosen, holdings);
@@ -94,7 +94,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
 
 /// True when ranks that wait would be taken in between two steps: for more pipelines, a shorter step, or copies on more nodes.
 /// @param in_force the plan, as it was merged
-template <class = void>
+template <class OnlyWhenCalled = void>
 bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
 {
     if (in_force.spares.empty() || !in_force.error.empty()) {
@@ -106,7 +106,7 @@ bool would_regroup(membership_plan const& in_force, replanning const& known, mem
 }
 
 /// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning const& known)
 {
     std::vector<copy> copies;
@@ -129,7 +129,7 @@ std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning con
 }
 
 /// A digest of all that members perform; equal plans have equal digests.
-template <class = void>
+template <class OnlyWhenCalled = void>
 state_digest digest_of(membership_plan const& p)
 {
     sequence_digest sum{"membership plan"};

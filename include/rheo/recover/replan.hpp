@@ -45,7 +45,7 @@ struct replanning {
 };
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, recomposition chosen)
 {
     recovery_plan plan;
@@ -78,7 +78,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
 }
 
 /// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known)
 {
     return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));

@@ -45,7 +45,7 @@ constexpr bool holds_layer(rank_holdings const& holds, layer_id layer)
 }
 
 /// The layers of parameters that no survivor holds, by tensor: a tied tensor lives while one of its layers does.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<layer_id> lost_layers(salvage_request const& of)
 {
     std::vector<char> lost(static_cast<std::size_t>(of.layers), 0);
@@ -70,7 +70,7 @@ std::vector<layer_id> lost_layers(salvage_request const& of)
 }
 
 /// Per use, what nobody has.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<use_holding> missing_contributions(salvage_request const& of)
 {
     std::vector<microbatch_set> done(of.state->uses.size());
@@ -88,7 +88,7 @@ std::vector<use_holding> missing_contributions(salvage_request const& of)
 }
 
 /// What each rank holds when it has taken up its places, accumulators that stay included.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<rank_holdings> holdings_after(salvage_request const& of)
 {
     std::vector<rank_holdings> after;
@@ -116,7 +116,7 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
 }
 
 /// Moves what cannot stay, each to the new holder that has received least so far, and books it there.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::vector<rank_holdings>& after)
 {
     std::vector<accumulator_move> moves;
@@ -165,7 +165,7 @@ constexpr bool contains_any_slice(microbatch_set const& items, microbatch_id m, 
 
 /// Deals microbatches to the pipelines: the largest work first, to the one that it delays least for its
 /// share (d'Hondt's rule: a step of which all is missing is dealt exactly by the shares).
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, std::vector<use_holding> const& missing)
 {
     std::vector<std::vector<microbatch_work>> work(of.pipelines.size());
@@ -205,7 +205,7 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
 /// only `lost` is filled; without pipelines `missing` besides.
 /// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage, no rank is in two;
 ///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
-template <class = void>
+template <class OnlyWhenCalled = void>
 salvage_plan salvage(salvage_request const& of)
 {
     expects(of.pipelines.size() == of.shares.size(), "each pipeline has a share of the microbatches");

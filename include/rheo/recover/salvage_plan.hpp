@@ -36,7 +36,7 @@ struct salvage_plan {
 
 /// True when the contribution of a microbatch to a use is missing, so that a section which runs what is
 /// missing adds it; one that is not missing is computed on the way at most and must not be added again.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool misses(salvage_plan const& plan, use_id use, microbatch_id microbatch)
 {
     return at(use) < plan.missing.size() && plan.missing[at(use)].done.contains(microbatch);

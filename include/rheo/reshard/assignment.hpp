@@ -81,7 +81,7 @@ constexpr cheapest_column cheapest_of(matching const& m, assignment_costs const&
 /// Most rows of most matrices: a row takes its cheapest column, also from another row that then looks for another one, and lowers
 /// the column's price until it would as soon take its second cheapest (the "augmenting row reduction"). What is matched stays proved cheapest.
 /// @return the rows that found no column
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::size_t> match_by_bids(matching& m, assignment_costs const& costs)
 {
     auto const none = m.size;
@@ -171,7 +171,7 @@ constexpr void match_by_path(matching& m, assignment_costs const& costs, std::si
 }
 
 /// @param column_prices to begin with, one per column or none
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr matching cheapest_matching(assignment_costs const& costs, std::vector<std::int64_t> column_prices = {})
 {
     auto const n = static_cast<std::size_t>(costs.columns);
@@ -191,7 +191,7 @@ constexpr matching cheapest_matching(assignment_costs const& costs, std::vector<
 
 /// Exchanges columns along alternating paths of pairs without reduced cost until row after row has the
 /// lowest column that a cheapest matching can give it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void take_lowest_columns(matching& m, assignment_costs const& costs)
 {
     auto const n = m.size;
@@ -244,7 +244,7 @@ constexpr void take_lowest_columns(matching& m, assignment_costs const& costs)
     }
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr assignment to_assignment(matching const& m, assignment_costs const& costs)
 {
     assignment result;
@@ -262,7 +262,7 @@ constexpr assignment to_assignment(matching const& m, assignment_costs const& co
 /// @param column_prices in: one per column, or none; out: those that prove the answer
 /// @pre 0 <= rows <= columns, and rows x columns costs are given, none near the limits of its type
 /// Cost: O(columns^3), far less when most rows have a column of no cost.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr assignment cheapest_assignment(assignment_costs const& costs, std::vector<std::int64_t>& column_prices)
 {
     expects(0 <= costs.rows && costs.rows <= costs.columns, "an assignment needs at least as many columns as rows");
@@ -277,7 +277,7 @@ constexpr assignment cheapest_assignment(assignment_costs const& costs, std::vec
 }
 
 /// The same, alone. @pre as above
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr assignment cheapest_assignment(assignment_costs const& costs)
 {
     std::vector<std::int64_t> prices;
@@ -286,7 +286,7 @@ constexpr assignment cheapest_assignment(assignment_costs const& costs)
 
 /// What the cheapest assignment costs. @pre as cheapest_assignment
 /// Cost: that of reading the matrix where the rows' least costs lie in columns of their own, else that of cheapest_assignment.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t cheapest_assignment_cost(assignment_costs const& costs)
 {
     auto const columns = static_cast<std::size_t>(costs.columns);

@@ -32,7 +32,7 @@ struct copy {
 /// budget in a round; a copy larger than the budget is the only one of its receiver in its round. Within a
 /// round the copies keep the order given. Without a budget all are one round.
 /// @pre the budget, if any, is positive. Cost: O(copies x (rounds + log copies)).
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<copy>> in_rounds(array_view<copy const> copies, std::optional<bytes> budget)
 {
     expects(!budget || budget->count > 0, "the memory budget of a round must be positive");

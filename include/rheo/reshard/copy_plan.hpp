@@ -41,7 +41,7 @@ struct copy_plan_answer {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void expects_layout(array_view<rank_parts const> layout, std::size_t tensors)
 {
     for (std::size_t i = 0; i < layout.size(); ++i) {
@@ -53,7 +53,7 @@ constexpr void expects_layout(array_view<rank_parts const> layout, std::size_t t
 }
 
 /// The boxes of each tensor, ascending by rank.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<placed_box>> boxes_by_tensor(array_view<rank_parts const> layout, std::size_t tensors)
 {
     std::vector<std::vector<placed_box>> boxes(tensors);
@@ -72,7 +72,7 @@ constexpr std::vector<std::vector<placed_box>> boxes_by_tensor(array_view<rank_p
 /// sends the fewest bytes so far, ties to the lowest rank.
 /// @pre ranks ascend in both layouts, and each tensor they name has an element size
 /// @return the copies in rounds, what is lost, and the bytes moved. Cost: about parts + copies x holders.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr copy_plan_answer copy_plan(copy_plan_request const& request)
 {
     detail::expects_layout(request.held, request.element_bytes.size());

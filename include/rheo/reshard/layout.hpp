@@ -33,7 +33,7 @@ struct rank_parts {
 
 /// The whole tensors that a holder of these layers holds, ascending: those of its layers and those shared with one
 /// of them. The loss has no committed state and is left out.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<tensor_part> whole_parts(collection const& state, array_view<layer_id const> layers)
 {
     std::vector<tensor_part> parts;

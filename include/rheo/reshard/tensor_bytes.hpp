@@ -21,7 +21,7 @@ struct tensor_bytes {
 
 /// The parameters of a collection with so many bytes per element (all roles that move together). The loss
 /// has no committed state and is left out.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<tensor_bytes> tensor_bytes_of(collection const& state, bytes element)
 {
     std::vector<tensor_bytes> result;

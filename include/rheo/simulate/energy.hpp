@@ -27,7 +27,7 @@ struct rank_energy {
 
 /// The account of an iteration that takes `time`, by row of the program; a later end than the plan's own is a straggler's.
 /// @pre the plan was made from the network, time >= the plan's
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_energy> energy_account(event_network const& network, clocked_plan const& plan, watts blocking, seconds time)
 {
     expects(plan.options.size() == network.operations.size(), "an energy account needs the clock of every computation");
@@ -46,7 +46,7 @@ constexpr std::vector<rank_energy> energy_account(event_network const& network, 
 }
 
 /// All ranks together.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr joules total_energy(std::vector<rank_energy> const& ranks)
 {
     joules sum{0.0};

@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 
 /// The costs of a pipeline with its transfers on the link; boundary[s] is the message between stages s and s + 1,
 /// the same for activations and their gradients. @pre one boundary less than stages
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_costs with_transfers(stage_costs costs, array_view<bytes const> boundary, modelled_link link)
 {
     expects(boundary.size() + 1 == costs.size(), "a pipeline has one boundary less than stages");

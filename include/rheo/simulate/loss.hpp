@@ -68,7 +68,7 @@ struct interrupted_step {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 bool is_lost(array_view<modelled_loss const> losses, rank_id rank)
 {
     return std::any_of(losses.begin(), losses.end(), [&](auto const& l) { return l.rank == rank; });
@@ -98,7 +98,7 @@ timeline timeline_with_losses(modelled_step const& step, array_view<modelled_los
     return times;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 {
     finished_work result{rank, row.pipeline, stage, {}};
@@ -111,7 +111,7 @@ finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 }
 
 /// The phases after the survivors have left, from `detect` of the loss at `lost` on; returns when the last one ends.
-template <class = void>
+template <class OnlyWhenCalled = void>
 seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors, array_view<seconds const> left,
                      recovery_times const& times, seconds lost, seconds cut)
 {

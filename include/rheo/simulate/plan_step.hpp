@@ -38,7 +38,7 @@ struct modelled_machine {
 
 /// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
 /// forward, half for each of its parts; messages are of the policy's storage type. @pre cuts of this model, rates above zero
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_costs modelled_costs(model_description const& model, microbatch_shape shape, array_view<layer_id const> cuts, modelled_machine const& machine,
                                      dtype_policy const& policy = fp32)
 {
@@ -66,7 +66,7 @@ constexpr stage_costs modelled_costs(model_description const& model, microbatch_
 /// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its sums
 /// over all its holders; the update reads and writes the committed state of the rank with the largest.
 /// @pre the plan's cuts belong to the model, one rank per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 modelled_step step_of(plan const& p, model_description const& model, microbatch_shape shape, modelled_machine const& machine, dtype_policy const& policy = fp32)
 {
     expects(machine.memory.count > 0.0, "a modelled machine moves more than zero bytes per second");

@@ -44,7 +44,7 @@ struct modelled_step {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<program> programs_of(modelled_step const& step)
 {
     std::vector<program> programs;
@@ -55,7 +55,7 @@ std::vector<program> programs_of(modelled_step const& step)
     return programs;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 step_cost costs_of(modelled_step const& step)
 {
     step_cost costs{{}, step.reductions};
@@ -65,13 +65,13 @@ step_cost costs_of(modelled_step const& step)
     return costs;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 rank_id rank_of(modelled_step const& step, timed_row const& row)
 {
     return step.pipelines[at(row.pipeline)].ranks[static_cast<std::size_t>(row.position)];
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
 {
     for (auto const& t : row.instructions) {
@@ -88,7 +88,7 @@ inline trace_event phase_event(modelled_step const& step, rank_id rank, activity
 }
 
 /// The time from which a row has nothing to do.
-template <class = void>
+template <class OnlyWhenCalled = void>
 seconds end_of(timed_row const& row)
 {
     return row.instructions.empty() ? seconds{0.0} : row.instructions.back().end;

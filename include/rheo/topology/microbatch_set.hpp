@@ -24,7 +24,7 @@ struct microbatch_set {
         return word < words.size() && ((words[word] >> (at(m) % 64)) & 1U) != 0;
     }
 
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     constexpr void insert(microbatch_id m)
     {
         auto const word = at(m) / 64;
@@ -48,7 +48,7 @@ struct microbatch_set {
 };
 
 /// The union of two sets.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr microbatch_set operator|(microbatch_set a, microbatch_set const& b)
 {
     if (a.words.size() < b.words.size()) {
@@ -72,7 +72,7 @@ constexpr bool disjoint(microbatch_set const& a, microbatch_set const& b)
 }
 
 /// All microbatches 0 .. count-1 that are not in the set.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr microbatch_set complement(microbatch_set const& set, int count)
 {
     microbatch_set result;

@@ -46,7 +46,7 @@ constexpr trace_stream stream_of(activity a)
 namespace detail {
 
 /// All digits and no exponent: the shortest decimal that reads back to the same bits.
-template <class = void>
+template <class OnlyWhenCalled = void>
 void write_microseconds(std::ostream& out, seconds time)
 {
     std::array<char, 400> text{};
@@ -54,7 +54,7 @@ void write_microseconds(std::ostream& out, seconds time)
     out.write(text.data(), end - text.data());
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
 {
     out << R"({"ph":"M","name":")" << what << R"(","pid":)";
@@ -67,7 +67,7 @@ void write_metadata(std::ostream& out, std::string_view what, int process, int t
 }  // namespace detail
 
 /// Writes a trace event by event, in any order, of any number of ranks: it keeps no event, only which streams have their names already.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class chrome_trace_writer {
 public:
     explicit chrome_trace_writer(std::ostream& out) : out_{&out} { out << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"; }
@@ -131,7 +131,7 @@ private:
 };
 
 /// Writes a whole trace of any number of ranks. Events may come in any order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 void write_chrome_trace(std::ostream& out, array_view<trace_event const> events)
 {
     chrome_trace_writer<> writer{out};

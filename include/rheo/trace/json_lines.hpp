@@ -90,7 +90,7 @@ struct event_reader {
 }  // namespace detail
 
 /// One event as one line, its end included. Cost: 0.15 us, of which two times in their shortest form are most.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class json_line {
 public:
     explicit json_line(trace_event const& e)
@@ -137,7 +137,7 @@ private:
 };
 
 /// Writes the events, one a line, in their order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 void write_json_lines(std::ostream& out, array_view<trace_event const> events)
 {
     for (auto const& e : events) {
@@ -155,7 +155,7 @@ struct trace_record {
 };
 
 /// Reads the event of one line, given without its end. @returns empty, or at which column something else was expected
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string read_json_line(std::string_view line, trace_event& e)
 {
     detail::event_reader reader{line, {}};
@@ -182,7 +182,7 @@ std::string read_json_line(std::string_view line, trace_event& e)
 }
 
 /// Reads what write_json_lines wrote. Stops at the first bad line, with the line's number and what was expected.
-template <class = void>
+template <class OnlyWhenCalled = void>
 trace_record read_json_lines(std::istream& in)
 {
     trace_record record;

@@ -54,7 +54,7 @@ inline std::string escaped(std::string_view text)
     return result;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class svg_picture {
 public:
     /// @param size its lower right corner

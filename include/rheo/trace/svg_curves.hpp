@@ -57,7 +57,7 @@ struct range_of_values {
     double part(double value) const { return most > least ? (value / 2 - least / 2) / (most / 2 - least / 2) : 0.5; }
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string format_value(double value)
 {
     std::array<char, 64> text{};
@@ -68,7 +68,7 @@ std::string format_value(double value)
 }
 
 /// The least and the largest of each column, in their order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<svg_point> thinned(std::vector<svg_point> const& points)
 {
     std::vector<svg_point> result;
@@ -91,7 +91,7 @@ std::vector<svg_point> thinned(std::vector<svg_point> const& points)
 }  // namespace detail
 
 /// Draws the curves; without a single finite sample a picture that says so.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string draw_curves(svg_curves const& what)
 {
     constexpr double width = 960;

@@ -82,7 +82,7 @@ inline constexpr svg_length lane_height{20};
 inline constexpr svg_length lanes_left{60};
 
 /// A time for people: three digits and the unit that suits it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string format_time(seconds time)
 {
     auto const [value, unit] = time < seconds{1e-3}  ? std::pair{in_microseconds(time), " us"}
@@ -97,7 +97,7 @@ std::string format_time(seconds time)
 
 /// Draws the events. Of events that overlap on a rank the later one in the list lies on top.
 /// @pre the span of time is not empty, the drawing is wider than the ranks' names
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string draw_lanes(array_view<trace_event const> events, svg_lanes const& what)
 {
     using namespace detail;

@@ -47,7 +47,7 @@ constexpr std::string_view trimmed(std::string_view text)
 
 /// The cells of a line, without spaces and quotes around them; an empty line has one, empty cell. A comma ends a cell, within quotes, too: no table has
 /// words with commas.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::string_view> cells_of(std::string_view line)
 {
     std::vector<std::string_view> cells;

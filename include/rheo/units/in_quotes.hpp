@@ -10,7 +10,7 @@
 namespace rheo::inline v0 {
 
 /// The text in quotes, bytes that are no printable ASCII as `\x1b`, cut after about `most` characters.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string in_quotes(std::string_view text, std::size_t most = 40)
 {
     constexpr std::string_view digits = "0123456789abcdef";

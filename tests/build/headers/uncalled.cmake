@@ -2,7 +2,7 @@
 # cmake -DCOMPILER=<g++> -DFLAGS=<where its headers are> -DWORK=<folder> -P uncalled.cmake
 # Who includes the library and calls nothing of it has nothing instantiated for it: no function that lets a vector grow (7 to
 # 14 ms of compile time each). The compiler instantiates what a function asks for whether the function is called or not,
-# unless that is a template; hence `template <class = void>` before functions of the library that are templates of nothing.
+# unless that is a template; hence `template <class OnlyWhenCalled = void>` before functions of the library that are templates of nothing.
 cmake_minimum_required(VERSION 3.25)
 
 function(growing_vectors result source)
@@ -26,5 +26,5 @@ file(WRITE "${WORK}/all.cpp" "${text}")
 growing_vectors(found "${WORK}/all.cpp")
 if(found)
   list(JOIN found "\n  " found)
-  message(FATAL_ERROR "Functions that nobody calls let vectors grow; the ones that ask for it should be `template <class = void>`:\n  ${found}")
+  message(FATAL_ERROR "Functions that nobody calls let vectors grow; the ones that ask for it should be `template <class OnlyWhenCalled = void>`:\n  ${found}")
 endif()

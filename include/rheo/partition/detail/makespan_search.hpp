@@ -38,7 +38,7 @@ struct best_split {
     int explored = 0;                  ///< partial choices whose makespan was computed
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class makespan_search {
 public:
     /// @param nodes whose devices are all used; 0: one device per stage @param held what is held like the program's, with evictions or without

@@ -27,7 +27,7 @@ struct stage_times {
     std::int64_t send_gradient;
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class replay {
 public:
     /// @pre the program only computes and is sound

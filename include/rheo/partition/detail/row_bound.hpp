@@ -26,7 +26,7 @@ struct row_window {
 };
 
 /// The windows of a row of whole forwards and backwards of one stage: the first one, the last one, and those that fit between them.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<row_window> windows_of(std::vector<instruction> const& row)
 {
     std::size_t items = 0;
@@ -79,7 +79,7 @@ constexpr std::vector<row_window> windows_of(std::vector<instruction> const& row
 }
 
 /// How long a row stands still in its windows, when a forward and a backward take so long and the way behind the stage and back so long.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t idle_in(std::vector<row_window> const& windows, std::int64_t forward, std::int64_t backward, std::int64_t behind)
 {
     std::int64_t idle = 0;

@@ -31,7 +31,7 @@ struct size_problem {
 };
 
 /// @pre ready has templates and the ranks are enough for the smallest
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr size_problem make_size_problem(template_set_value const& ready, int ranks, int failures, int microbatches)
 {
     size_problem problem{.ranks = ranks, .microbatches = microbatches};
@@ -57,7 +57,7 @@ struct size_table {
     std::vector<std::int64_t> done;  ///< by a pipeline of each size of the problem
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline, bool open)
 {
     auto const rows = static_cast<std::size_t>(open ? problem.fewest : problem.most);
@@ -105,7 +105,7 @@ struct size_optimum {
 };
 
 /// @pre problem.fewest >= 1 pipelines fit
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr size_optimum least_deadline(size_problem const& problem)
 {
     auto const smallest = problem.costs.front();
@@ -143,7 +143,7 @@ constexpr size_optimum least_deadline(size_problem const& problem)
 
 /// Lists multisets of sizes that keep the optimum's deadline and use of ranks, in lexicographic order of
 /// `order` (positions in problem.sizes), at most `limit` of them, after at most `effort` steps.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<int>> list_choices(size_problem const& problem, size_optimum const& optimum, std::vector<std::size_t> const& order,
                                                      std::size_t limit, int effort)
 {

@@ -9,7 +9,7 @@
 namespace rheo::inline v0::detail {
 
 /// @pre number >= 0
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::string decimal(std::int64_t number)
 {
     std::string text;

@@ -52,7 +52,7 @@ struct place_costs {
 };
 
 /// @pre no tensor has a layer that the model has not
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr place_costs make_place_costs(array_view<rank_holdings const* const> survivors, array_view<tensor_bytes const> tensors, int layers)
 {
     place_costs costs{.survivors = survivors.size(), .bounds = static_cast<std::size_t>(layers) + 1};
@@ -94,7 +94,7 @@ constexpr place_costs make_place_costs(array_view<rank_holdings const* const> su
 
 /// For one size of pipeline: what the k cheapest survivors for each place miss at least, summed over the
 /// places, for k = 0, 1, ... A bound from below for k pipelines of that size.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> least_missing(place_costs const& costs, array_view<std::vector<layer_span> const> places, int most_pipelines)
 {
     auto const survivors = costs.survivors;

@@ -23,7 +23,7 @@
 namespace rheo::inline v0::detail {
 
 /// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
 {
     auto const survivors = costs.survivors;

@@ -21,7 +21,7 @@
 namespace rheo::inline v0::detail {
 
 /// All ranks that pipelines may be made of: without those that are kept waiting, as far as the others are `needed` ranks.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors,
                                                       int reserved_spares, int needed)
 {
@@ -51,7 +51,7 @@ constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instan
 }
 
 /// The survivors of each pipeline, with ranks that waited in the places of those that are gone.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_groups refilled(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors)
 {
     std::vector<char> waits(survivors.size(), 1);
@@ -82,14 +82,14 @@ constexpr rank_groups refilled(array_view<pipeline_instance const> before, array
 }
 
 /// True when the group is this pipeline, all of it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance const& pipeline)
 {
     return ranks_of(pipeline) == group;
 }
 
 /// What the ranks of a pipeline miss where they are.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_holdings const* const> by_rank, place_costs const& costs)
 {
     bytes sum;
@@ -100,7 +100,7 @@ constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_ho
 }
 
 /// A pipeline of the group's ranks, each where the group misses the fewest bytes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view<rank_holdings const* const> by_rank, place_costs const& costs,
                                    template_value const& shape)
 {
@@ -127,7 +127,7 @@ constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view
     return make_instance(shape, ranks);
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool has_size(template_set_value const& ready, std::size_t ranks)
 {
     bool found = false;
@@ -150,7 +150,7 @@ struct repair_problem {
 };
 
 /// No choice of sizes takes longer, in whole nanoseconds.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t longest_step(size_problem const& problem)
 {
     std::int64_t step = 0;
@@ -161,7 +161,7 @@ constexpr std::int64_t longest_step(size_problem const& problem)
 }
 
 /// @pre the survivors are enough for the smallest template
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr repair_problem make_repair_problem(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
                                              template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
                                              int reserved_spares)

@@ -35,7 +35,7 @@ constexpr bool contains(std::vector<layer_id> const& layers, layer_id layer)
     return false;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr rank_holdings const& holdings_of(std::vector<rank_holdings> const& all, rank_id rank)
 {
     for (auto const& holds : all) {

@@ -39,7 +39,7 @@ struct box_grid {
     constexpr std::size_t width() const { return columns.empty() ? 0 : columns.size() - 1; }
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add_edge(std::vector<std::int64_t>& edges, std::int64_t edge)
 {
     std::size_t place = 0;
@@ -51,7 +51,7 @@ constexpr void add_edge(std::vector<std::int64_t>& edges, std::int64_t edge)
     }
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add_edges(box_grid& grid, array_view<placed_box const> boxes)
 {
     for (auto const& [rank, box] : boxes) {
@@ -77,7 +77,7 @@ struct rank_cells {
 };
 
 /// @pre boxes ascend by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, array_view<placed_box const> boxes)
 {
     std::vector<rank_cells> result;
@@ -96,7 +96,7 @@ constexpr std::vector<rank_cells> cells_by_rank(box_grid const& grid, array_view
 }
 
 /// Takes the largest block of open cells with the same holders that begins at `first`, rightwards, then downwards.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, std::size_t first, array_view<rank_cells const> held)
 {
     auto const width = grid.width();
@@ -133,7 +133,7 @@ constexpr index_box take_block(box_grid const& grid, std::vector<char>& open, st
 
 /// The wanted boxes that their rank does not hold as one box: most are, which is decided without a grid.
 /// @pre both lists ascend by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<placed_box> not_held_whole(array_view<placed_box const> held, array_view<placed_box const> wanted)
 {
     std::vector<placed_box> open;
@@ -154,7 +154,7 @@ constexpr std::vector<placed_box> not_held_whole(array_view<placed_box const> he
 }
 
 /// Appends what each rank misses of one tensor, ascending by rank. @pre both lists ascend by rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void append_missing(std::vector<missing_box>& missing, array_view<placed_box const> held, array_view<placed_box const> wanted, tensor_id tensor)
 {
     auto const open_wants = not_held_whole(held, wanted);

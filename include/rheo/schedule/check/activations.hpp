@@ -91,14 +91,14 @@ constexpr std::vector<Amount> peaks_by_rank(program const& p, Of const& of)
 }  // namespace detail
 
 /// The most (stage, item) activations held at once, per position; evicted ones are not held.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> peak_activations_by_rank(program const& p)
 {
     return detail::peaks_by_rank<int>(p, [](int) { return holding<int>{1}; });
 }
 
 /// The same in bytes, when a stage keeps so much for an item. @pre one entry per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<held_bytes> const& held)
 {
     expects(held.size() == p.placement.size(), "peak bytes need the activations of every stage");
@@ -138,7 +138,7 @@ using held_items = held_parts<std::int64_t>;  ///< of a stage, in items
 
 /// Stage -> the moments at which most is held of it, whatever an activation, a kept gradient and an input take: no other has as many of all. Stages
 /// that are copies of each other are one. Cost: stages times instructions.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<held_items>> held_at_once(program const& p)
 {
     auto const chain = static_cast<std::size_t>(stages_per_copy(p));
@@ -169,7 +169,7 @@ constexpr std::vector<std::vector<held_items>> held_at_once(program const& p)
 }
 
 /// The same, and of what it is made. @pre one entry per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<held_peak> peak_parts_by_rank(program const& p, std::vector<held_bytes> const& held)
 {
     expects(held.size() == p.placement.size(), "peak bytes need the activations of every stage");
@@ -180,7 +180,7 @@ constexpr std::vector<held_peak> peak_parts_by_rank(program const& p, std::vecto
 }
 
 /// The same where nothing is evicted; gradients between the halves of a split backward count when they are given. @pre one entry per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<bytes> const& activations, std::vector<bytes> const& kept_gradients = {})
 {
     expects(activations.size() == p.placement.size(), "peak bytes need the activations of every stage");
@@ -192,7 +192,7 @@ constexpr std::vector<bytes> peak_bytes_by_rank(program const& p, std::vector<by
 }
 
 /// The largest of them.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr int peak_activations(program const& p)
 {
     int peak = 0;
@@ -203,7 +203,7 @@ constexpr int peak_activations(program const& p)
 }
 
 /// True when the row runs a forward and a backward at once: each then has a region of its own for what is recomputed.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool has_overlap(program const& p, int position)
 {
     auto const& row = p.rows[static_cast<std::size_t>(position)];

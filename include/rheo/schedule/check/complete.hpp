@@ -34,7 +34,7 @@ constexpr instruction_kind undone(std::uint8_t done, bool with_backward)
 }
 
 /// The work per item: each slice of each microbatch as deep as the microbatch.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<stage_work> items_of(program const& p, array_view<stage_work const> work)
 {
     std::vector<stage_work> items;
@@ -64,7 +64,7 @@ constexpr int copy_of(program const& p, microbatch_id item)
 
 /// Whether the program's computations are exactly those of `work`; if not, an instruction that is
 /// missing, there twice (or unasked for), or not on its rank. Transfers and reductions are not looked at.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr verdict complete(program const& p, array_view<stage_work const> work)
 {
     auto done = detail::facts_of(p, 0);
@@ -114,7 +114,7 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
 }
 
 /// The same for a whole step of microbatches 0 .. microbatches-1.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr verdict complete(program const& p, int microbatches)
 {
     auto const work = whole_step(microbatches);

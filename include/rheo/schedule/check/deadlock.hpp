@@ -38,7 +38,7 @@ constexpr verdict deadlock_free(program const& p, Transport transport)
 }
 
 /// Whether the compute order of a program without transfers is acyclic.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr verdict dependencies_in_order(program const& p)
 {
     return deadlock_free<shared_memory>(p);

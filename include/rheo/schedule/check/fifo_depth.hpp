@@ -14,7 +14,7 @@ namespace rheo::inline v0 {
 
 /// The least depth of the queues under which the program ends, 0 when it needs none (rendezvous); nothing when messages arrive
 /// in another order than they are received in, which no depth heals. Cost: the logarithm of the messages x the check.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::optional<int> least_fifo_depth(program const& p, bool by_direction = false)
 {
     if (deadlock_free<rendezvous>(p)) {

@@ -37,7 +37,7 @@ struct schedule_figures {
 namespace detail {
 
 /// The work of a row: computations, an overlapped pair counted once.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds work_of(timed_row const& row)
 {
     seconds work{0.0};
@@ -50,7 +50,7 @@ constexpr seconds work_of(timed_row const& row)
 }
 
 /// From the first computation's start to the last one's end.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds span_of(timed_row const& row)
 {
     seconds first{0.0};
@@ -69,7 +69,7 @@ constexpr seconds span_of(timed_row const& row)
 }  // namespace detail
 
 /// Rank -> how long it computes.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<seconds> work_by_rank(timeline const& times)
 {
     std::vector<seconds> work;

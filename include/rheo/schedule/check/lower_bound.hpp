@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// Stage -> the shortest time before one of its forwards can begin.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<seconds> heads_of(program const& p, stage_costs const& costs)
 {
     auto const chain = static_cast<std::size_t>(stages_per_copy(p));
@@ -34,7 +34,7 @@ constexpr std::vector<seconds> heads_of(program const& p, stage_costs const& cos
 }
 
 /// (stage, item) -> the shortest time from the end of its backward or input gradient to the end of all that needs it.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<seconds> tails_of(program const& p, stage_costs const& costs, pipeline_facts& kinds)
 {
     auto const chain = static_cast<std::size_t>(stages_per_copy(p));
@@ -57,7 +57,7 @@ constexpr std::vector<seconds> tails_of(program const& p, stage_costs const& cos
 
 /// The bound for the computations of a program whose ranks work so long (work_by_rank). Cost: stages x items.
 /// @pre costs of every stage, work of every rank; the program is complete
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds lower_bound(program const& p, stage_costs const& costs, std::vector<seconds> const& work)
 {
     auto kinds = detail::facts_of(p, 0);

@@ -203,7 +203,7 @@ constexpr timeline make_timeline(array_view<program const> programs, step_cost c
 }
 
 /// The end of the last instruction.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr seconds makespan(timeline const& times)
 {
     seconds last{0.0};

@@ -83,7 +83,7 @@ constexpr shape_error error_of(any_schedule schedule, schedule_shape shape) { re
 constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(*schedule, shape); }
 
 /// The compute program of `work`, in its order, on `ranks` ranks. @pre what the family asks for
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program make_program(any_schedule schedule, int ranks, array_view<stage_work const> work)
 {
     return detail::restricted(schedule->program(*schedule, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}), work);

@@ -38,7 +38,7 @@ struct step_cost {
 };
 
 /// The unit costs of the literature: f = i = w = 1, b = i + w, transfers for nothing.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_costs unit_costs(int stages)
 {
     return stage_costs(static_cast<std::size_t>(stages), stage_cost{{1.0}, {2.0}, {1.0}, {1.0}, {0.0}, {0.0}});
@@ -46,7 +46,7 @@ constexpr stage_costs unit_costs(int stages)
 
 /// The costs of a program when a full stage, the share of one rank, takes these times for a whole microbatch: a chunk costs
 /// its part of them, a slice its part again. Every transfer takes `transfer`. @pre the program has stages
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr stage_costs even_costs(program const& p, stage_cost full)
 {
     auto const part = static_cast<double>(p.rows.size()) / (stages_per_copy(p) * p.slices);

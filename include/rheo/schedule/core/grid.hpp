@@ -40,7 +40,7 @@ struct program_grid {
 };
 
 /// The program without its idle cells.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program without_idle(program_grid const& grid)
 {
     program result{grid.placement, std::vector<std::vector<instruction>>(grid.rows.size()), grid.copies, grid.slices};
@@ -55,7 +55,7 @@ constexpr program without_idle(program_grid const& grid)
 }
 
 /// The program as a grid without idle cells.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program_grid as_grid(program const& p)
 {
     program_grid result{p.placement, std::vector<std::vector<std::optional<instruction>>>(p.rows.size()), p.copies, p.slices, {}};

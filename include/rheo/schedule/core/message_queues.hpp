@@ -13,7 +13,7 @@
 
 namespace rheo::inline v0::detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class message_queues {
 public:
     /// Puts the message at the end of its queue; false when there is no place.

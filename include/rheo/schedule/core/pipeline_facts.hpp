@@ -62,7 +62,7 @@ constexpr std::size_t item_count(program const& p)
     return result;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
 {
     pipeline_facts result{p.placement.size(), item_count(p), first_row, {}, stages_per_copy(p), p.slices};

@@ -10,7 +10,7 @@
 namespace rheo::inline v0 {
 
 /// Chunk after chunk in the same order: stage s lives on rank s % ranks. @pre ranks >= 1, chunks >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> loop_placement(int ranks, int chunks)
 {
     expects(ranks >= 1 && chunks >= 1, "a placement needs a rank and a chunk");
@@ -22,7 +22,7 @@ constexpr std::vector<int> loop_placement(int ranks, int chunks)
 }
 
 /// Every other chunk in reverse, so that neighbouring chunks meet on one rank: 0 1 2 2 1 0 0 1 2. @pre as loop_placement
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> v_placement(int ranks, int chunks)
 {
     auto placement = loop_placement(ranks, chunks);
@@ -35,7 +35,7 @@ constexpr std::vector<int> v_placement(int ranks, int chunks)
 }
 
 /// The placement followed by a second copy of the model that runs the other way. @pre ranks >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> both_directions(std::vector<int> placement, int ranks)
 {
     auto const stages = placement.size();

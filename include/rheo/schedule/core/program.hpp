@@ -30,7 +30,7 @@ struct program {
 constexpr int stages_per_copy(program const& p) { return static_cast<int>(p.placement.size()) / p.copies; }
 
 /// The program's form without its instructions.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program empty_like(program const& p)
 {
     return {p.placement, std::vector<std::vector<instruction>>(p.rows.size()), p.copies, p.slices};

@@ -28,14 +28,14 @@ constexpr void expect_work(int stages, array_view<stage_work const> work)
     }
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add(program& p, stage_id stage, instruction_kind kind, microbatch_id microbatch)
 {
     p.rows[static_cast<std::size_t>(p.placement[at(stage)])].push_back(make_instruction(kind, stage, microbatch));
 }
 
 /// An empty program on `ranks` ranks with this placement.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program placed_program(int ranks, std::vector<int> placement, int copies = 1)
 {
     expects(placement.size() <= static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()), "a program has at most 32767 stages");
@@ -43,7 +43,7 @@ constexpr program placed_program(int ranks, std::vector<int> placement, int copi
 }
 
 /// A forward and a whole backward that are computed at once. @pre both stages live on one rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add_overlapped(program& p, instruction forward, instruction backward)
 {
     auto& row = p.rows[static_cast<std::size_t>(p.placement[static_cast<std::size_t>(forward.stage)])];
@@ -74,7 +74,7 @@ constexpr program in_units(int microbatches, int unit, Make const& make)
 
 /// The schedule of a whole step turned into one of `work`, whose k-th entry takes the place of microbatch k. A backward
 /// that nobody needs is left out, with its overlap.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program restricted(program p, array_view<stage_work const> work)
 {
     auto const chain = stages_per_copy(p);

@@ -69,7 +69,7 @@ constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
 }
 
 /// Throws the sentence of a fault; in a constant expression the compiler shows its words.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void expect_none(shape_error fault)
 {
     expect_none(static_cast<std::size_t>(fault), std::make_index_sequence<error_messages.size() - 1>{});

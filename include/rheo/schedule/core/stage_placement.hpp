@@ -33,7 +33,7 @@ constexpr int position_count(stage_placement const& where)
 constexpr int stages_per_copy(stage_placement const& where) { return static_cast<int>(where.positions.size()) / where.copies; }
 
 /// True when each position has one stage and there is one copy of the model.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool is_one_each(stage_placement const& where)
 {
     return where.copies == 1 && where.positions == loop_placement(std::max(1, static_cast<int>(where.positions.size())), 1);

@@ -23,7 +23,7 @@ struct stage_work {
 };
 
 /// Microbatches 0 .. count-1, each with all of its backward.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<stage_work> whole_step(int microbatches)
 {
     expects(microbatches >= 0, "a step has no negative number of microbatches");
@@ -36,7 +36,7 @@ constexpr std::vector<stage_work> whole_step(int microbatches)
 
 /// The work of a pipeline whose stage s holds the layers cuts[s] .. cuts[s+1]-1.
 /// @pre cuts ascend from layer 0 and end with the number of layers. Cost: |work| x stages.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<stage_work> to_stage_work(array_view<microbatch_work const> work, array_view<layer_id const> cuts)
 {
     expects(cuts.size() >= 2, "cuts need a beginning and an end");

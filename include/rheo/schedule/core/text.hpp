@@ -29,7 +29,7 @@ inline std::string overlapped_text(instruction forward, instruction backward) { 
 }  // namespace detail
 
 /// The program as text: one line per position, instructions with commas between.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_text(program const& p)
 {
     std::string text;
@@ -67,7 +67,7 @@ constexpr std::int64_t take_number(std::string_view& text, std::int64_t most)
 }  // namespace detail
 
 /// The instruction of a text like `2F0`.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::optional<instruction> instruction_named(std::string_view text)
 {
     auto const stage = detail::take_number(text, std::numeric_limits<std::int16_t>::max());

@@ -68,7 +68,7 @@ struct verdict {
 };
 
 /// The verdict of a fault with one culprit.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr verdict refused(program_error fault, waiting_row culprit)
 {
     return {false, fault, {culprit}};

@@ -30,7 +30,7 @@ inline std::string label_of(instruction i, bool with_stage)
 /// Times are not negative, so half a slot up and down to a whole number rounds.
 constexpr std::size_t slots_in(seconds time, seconds slot) { return static_cast<std::size_t>(time / slot + 0.5); }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<std::string> slots_of(timed_row const& row, std::size_t count, seconds slot, bool with_stage)
 {
     auto const column = [&](seconds time) { return slots_in(time, slot); };
@@ -79,7 +79,7 @@ std::string draw(program const& p, stage_costs const& costs, seconds slot = {1.0
 }
 
 /// The drawing at unit costs.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string draw(program const& p)
 {
     return draw(p, unit_costs(static_cast<int>(p.placement.size())));

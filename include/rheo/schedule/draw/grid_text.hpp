@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// The instructions of a cell like `2F0` or `(0F7;7B3)OVERLAP_F_B`; none when it is not one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<instruction> instructions_of_cell(std::string_view cell)
 {
     constexpr std::string_view together = ")OVERLAP_F_B";
@@ -44,7 +44,7 @@ std::vector<instruction> instructions_of_cell(std::string_view cell)
 }
 
 /// The cell about parameters that stands before a place of a row; nothing when it is none.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::optional<parameter_cell> parameters_of_cell(std::string_view cell, std::size_t row, std::size_t before)
 {
     auto const stage = take_number(cell, std::numeric_limits<std::int16_t>::max());
@@ -67,7 +67,7 @@ struct parsed_grid {
 };
 
 /// Reads a text of one line per rank.
-template <class = void>
+template <class OnlyWhenCalled = void>
 parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 {
     parsed_grid result{{std::move(placement), {}, 1, 1, {}}, {}};
@@ -97,7 +97,7 @@ parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
 }
 
 /// The cells of a row as texts.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<std::string> cells_of_row(program_grid const& grid, std::size_t row)
 {
     auto const& cells = grid.rows[row];
@@ -125,7 +125,7 @@ std::vector<std::string> cells_of_row(program_grid const& grid, std::size_t row)
 }
 
 /// The grid as text, idle cells and what is about parameters included: what parse_grid has read.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string to_text(program_grid const& grid)
 {
     std::string text;

@@ -34,7 +34,7 @@ struct parsed_program {
 namespace detail {
 
 /// `row 2, cell 5: `, counted as people count, of the first place of an instruction in the grid.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string place_in(program_grid const& grid, std::size_t row, instruction what)
 {
     auto const cells = cells_of_row(grid, row);
@@ -55,7 +55,7 @@ struct forwards_of_item {
 };
 
 /// The items that run forward anywhere, ascending.
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::vector<forwards_of_item> forwards_by_item(program const& p)
 {
     std::vector<std::pair<std::int32_t, int>> all;
@@ -80,7 +80,7 @@ std::vector<forwards_of_item> forwards_by_item(program const& p)
 
 /// Two when every item goes through one half of the stages, each half gets some, and no rank has the same stage of both halves: two copies of the
 /// model, which the same ranks run in two directions. Else one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 int copies_in(program const& p, std::vector<forwards_of_item> const& items)
 {
     auto const half = p.placement.size() / 2;
@@ -110,7 +110,7 @@ int copies_in(program const& p, std::vector<forwards_of_item> const& items)
 
 /// The sentence about the first item that goes forward through some stages only, with the row where it is missing; empty: there is none.
 /// @pre one copy of the model
-template <class = void>
+template <class OnlyWhenCalled = void>
 std::string fault_of_half_run(program const& p, std::vector<forwards_of_item> const& items)
 {
     for (auto const& [item, stages] : items) {
@@ -134,7 +134,7 @@ std::string fault_of_half_run(program const& p, std::vector<forwards_of_item> co
 
 /// Reads a schedule: idle cells and cells about parameters are passed over, transfers refused (lowering puts them in).
 /// The program is complete and its order acyclic when there is no reason. @pre slices >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 parsed_program parse_schedule_text(std::string_view text, int slices = 1)
 {
     expects(slices >= 1, "chunks, group and slices count from one");

@@ -50,7 +50,7 @@ constexpr void add_alternating(program& p, int count, warmup t, Forward const& f
 
 /// The program of v chunks per rank in groups of g, rank r `ahead` times its distance from the last rank and one group per
 /// further chunk ahead, and `behind` times its distance from the first one behind. @pre chunks >= 1, group >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program alternate_1f1b(schedule_shape shape, warmup per_rank)
 {
     auto result = placed_program(shape.ranks, loop_placement(shape.ranks, shape.chunks));
@@ -67,7 +67,7 @@ constexpr program alternate_1f1b(schedule_shape shape, warmup per_rank)
 }
 
 /// The same with one stage per rank.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program alternate_one_stage(schedule_shape shape, warmup per_rank)
 {
     return alternate_1f1b({.ranks = shape.ranks, .microbatches = shape.microbatches, .chunks = 1, .group = 1}, per_rank);

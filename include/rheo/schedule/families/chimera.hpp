@@ -23,7 +23,7 @@ struct chimera {
     static constexpr shape_error fault(schedule_shape shape) { return detail::two_directions_error(shape); }
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<chimera>(shape);

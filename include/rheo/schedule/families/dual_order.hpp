@@ -15,7 +15,7 @@ namespace rheo::inline v0::detail {
 
 /// What the two DualPipe schedules share: one rank's program in the eight steps of its source. Direction 0 is the one that is
 /// in front; `stages` and `first` say which stage and which first microbatch a direction has on the rank.
-template <class = void>
+template <class OnlyWhenCalled = void>
 struct dual_row {
     program* p;
     int stages[2];
@@ -50,7 +50,7 @@ struct dual_row {
 };
 
 /// Appends the rank's program. `turns`: pairs of the steady state; `apart`: the first pair is not overlapped.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr void add_dual_order(dual_row<> row, int outside, int inside, int turns, bool apart)
 {
     for (int k = 0; k < 2 * outside; ++k) {

@@ -34,7 +34,7 @@ struct dualpipe {
     }
 
     /// The compute program of a whole step: the first half of the microbatches goes down, the second up. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<dualpipe>(shape);

@@ -26,7 +26,7 @@ struct dualpipe_v {
     }
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<dualpipe_v>(shape);

@@ -17,7 +17,7 @@ struct eager_1f1b {
     static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<eager_1f1b>(shape);

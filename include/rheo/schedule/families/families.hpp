@@ -36,7 +36,7 @@ namespace rheo::inline v0 {
 inline constexpr std::size_t schedule_family_count = 17;
 
 /// All families.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::array<any_schedule, schedule_family_count> schedule_families()
 {
     return {gpipe{},  one_f_one_b{}, eager_1f1b{}, interleaved{}, looped_bfs{}, zb_h1{},   zb_h2{},  zb1p{},   zb_v{},
@@ -44,7 +44,7 @@ constexpr std::array<any_schedule, schedule_family_count> schedule_families()
 }
 
 /// Their names, in the same order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::array<std::string_view, schedule_family_count> schedule_names()
 {
     auto const families = schedule_families();
@@ -64,7 +64,7 @@ struct parsed_schedule {
 };
 
 /// The schedule of that name, or a sentence with the nearest known one.
-template <class = void>
+template <class OnlyWhenCalled = void>
 parsed_schedule parse_schedule(std::string_view name)
 {
     for (auto const schedule : schedule_families()) {

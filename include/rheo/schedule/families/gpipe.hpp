@@ -19,7 +19,7 @@ struct gpipe {
     static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre ranks >= 1, microbatches >= 0
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<gpipe>(shape);
@@ -27,7 +27,7 @@ struct gpipe {
     }
 
     /// The compute program of `work`, in its order. @pre ranks >= 1; 0 <= deepest <= ranks, each microbatch once
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(int ranks, array_view<stage_work const> work)
     {
         return program_of_work<gpipe>(ranks, work);

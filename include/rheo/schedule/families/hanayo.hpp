@@ -30,7 +30,7 @@ struct hanayo {
     static constexpr shape_error fault(schedule_shape shape) { return shape.chunks % 2 != 0 ? shape_error::odd_chunks : shape_error::none; }
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<hanayo>(shape);

@@ -20,14 +20,14 @@ struct interleaved {
     static constexpr schedule_options takes{.chunks = true, .group = true};
 
     /// `cyclic` for a group that is neither p <= g <= m with m mod g = 0 or >= p, nor found acyclic. Cost: for other groups, the check.
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr shape_error fault(schedule_shape shape)
     {
         return detail::group_error(shape, order<>);
     }
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<interleaved>(shape);
@@ -35,7 +35,7 @@ struct interleaved {
     }
 
     /// The same order whether or not it is acyclic. @pre ranks >= 1, microbatches >= 0
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program order(schedule_shape shape)
     {
         return detail::alternate_1f1b(detail::with_groups(shape), {.forwards = 2});

@@ -21,7 +21,7 @@ struct chunk_item {
 };
 
 /// The forwards of a rank in order, v * m of them.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<chunk_item> grouped(int chunks, int microbatches, int group)
 {
     std::vector<chunk_item> order;

@@ -29,7 +29,7 @@ struct schedule_form {
 };
 
 /// The form of a program.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr schedule_form form_of(program const& p)
 {
     schedule_form form{placement_of(p), false, p.slices};
@@ -55,7 +55,7 @@ struct possible_form {
 
 /// The form of the family on so many ranks; none when it cannot be made there, however many microbatches.
 /// @pre ranks >= 1. Cost: a program of the fewest microbatches that it can have, at most 2 ranks + 2.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr possible_form form_of(any_schedule schedule, int ranks)
 {
     expects(ranks >= 1, "a schedule needs at least one rank");
@@ -71,7 +71,7 @@ constexpr possible_form form_of(any_schedule schedule, int ranks)
 
 /// An order of `work` over this form that exists for any work, also for none; a rank holds at most as many activations as with two
 /// microbatches per rank in all of its stages (slices: as it comes). @pre deepest within the pipeline, each microbatch once
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program listed_program(schedule_form const& form, array_view<stage_work const> work)
 {
     auto const stages = static_cast<int>(form.where.positions.size());

@@ -22,7 +22,7 @@ struct seq1f1b {
     static constexpr schedule_options takes{.slices = true};
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<seq1f1b>(shape);

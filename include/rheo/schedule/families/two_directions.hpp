@@ -28,7 +28,7 @@ constexpr shape_error two_directions_error(schedule_shape shape)
 
 /// The order of the slots for V-placed chunks; a microbatch's last stage begins its backward `turn` slots after the first forward.
 /// @pre chunks >= 1; the slots of a rank do not meet: turn >= stages of a copy, and of microbatches for one chunk; else m <= p
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program pairs_in_slots(schedule_shape shape, int turn)
 {
     auto const stages = shape.ranks * shape.chunks;

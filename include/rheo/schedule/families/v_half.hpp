@@ -21,7 +21,7 @@ struct v_half {
     static constexpr std::string_view source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3";
 
     /// The building block on `ranks` ranks. @pre ranks >= 1
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr building_block block(int ranks)
     {
         building_block result{v_placement(ranks, 2), {}, {}, {}, 6};
@@ -38,7 +38,7 @@ struct v_half {
     }
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<v_half>(shape);

@@ -39,7 +39,7 @@ private:
 };
 
 /// The program with its rows in the order in which its stages first name them, as pipelines number their positions.
-template <class = void>
+template <class OnlyWhenCalled = void>
 program in_order_of_stages(program p)
 {
     std::vector<int> position(p.rows.size(), -1);

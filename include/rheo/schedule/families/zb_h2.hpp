@@ -20,7 +20,7 @@ struct zb_h2 {
     static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_h2>(shape);

@@ -21,7 +21,7 @@ struct zb_v {
     static constexpr bool peaks_grow = true;
 
     /// The compute program of a whole step. @pre error_of says none
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr rheo::program program(schedule_shape shape)
     {
         detail::expect_possible<zb_v>(shape);

@@ -40,7 +40,7 @@ struct exact_answer {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class branch_and_bound {
 public:
     constexpr branch_and_bound(list_request const& request, long most_nodes) : request_{&request}, most_nodes_{most_nodes}
@@ -304,7 +304,7 @@ private:
 /// The shortest order of the request's computations, within its memory cap, with its proof: when the search ends within
 /// `most_nodes`, the makespan is the lower bound; else the best order found stands beside the bound of the whole problem.
 /// @pre as list_schedule
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr exact_answer exact_schedule(list_request const& request, long most_nodes = 1'000'000)
 {
     auto const known = list_schedule(request);

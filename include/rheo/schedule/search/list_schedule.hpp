@@ -49,7 +49,7 @@ struct list_answer {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class list_scheduler {
 public:
     constexpr explicit list_scheduler(list_request const& request)
@@ -275,7 +275,7 @@ private:
 
 /// The list schedule of the request, or why there is none. Cost: instructions x (ranks + 3 x squared stages of a rank).
 /// @pre costs (and activations, if any) of every stage of every copy
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr list_answer list_schedule(list_request const& request)
 {
     expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");

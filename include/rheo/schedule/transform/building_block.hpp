@@ -46,7 +46,7 @@ struct block_entry {
     int slot;
 };
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<block_entry> entries_of(building_block const& block, int rank)
 {
     std::vector<block_entry> entries;
@@ -64,7 +64,7 @@ constexpr std::vector<block_entry> entries_of(building_block const& block, int r
 
 /// Whether the block can be repeated: each instruction after what it needs, no two of a rank in the same slot of the period.
 /// @pre one slot of each kind per stage, period >= 1, slots >= 0
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool repeats(building_block const& block, int ranks)
 {
     for (std::size_t s = 0; s < block.placement.size(); ++s) {
@@ -88,7 +88,7 @@ constexpr bool repeats(building_block const& block, int ranks)
 }
 
 /// The compute program of `microbatches` repetitions. Cost: instructions x stages per rank. @pre repeats(block, ranks)
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program repeated(building_block const& block, int ranks, int microbatches)
 {
     expects(repeats(block, ranks), "this building block meets itself when it is repeated");
@@ -111,7 +111,7 @@ constexpr program repeated(building_block const& block, int ranks, int microbatc
 }
 
 /// The block with each weight gradient moved to the earliest free slot behind its input gradient. @pre period >= 3 x stages per rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr building_block with_weight_gradients(building_block block, int ranks)
 {
     block.weight_gradient.assign(block.placement.size(), -1);

@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 class justifying {
 public:
     constexpr justifying(program const& p, stage_costs const& costs) : form_{empty_like(p)}
@@ -190,7 +190,7 @@ private:
 
 /// The program, justified at these costs: the same computations on the same ranks, no later. Cost: about its instructions x ranks.
 /// @pre complete, acyclic, without transfers and overlapped pairs; costs of every stage, none of its computations for nothing
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program justified(program const& p, stage_costs const& costs)
 {
     return detail::justifying{p, costs}.run();

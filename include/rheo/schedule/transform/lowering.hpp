@@ -29,7 +29,7 @@ struct needed_send {
 };
 
 /// Marks which (stage, microbatch) have a forward (bit 1) and a backward (bit 2) in the program.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr pipeline_facts computations_of(program const& p)
 {
     auto result = facts_of(p, 0);
@@ -47,7 +47,7 @@ constexpr pipeline_facts computations_of(program const& p)
     return result;
 }
 
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr needed_send send_after(program const& p, pipeline_facts& computations, instruction i)
 {
     bool const up = i.kind == instruction_kind::forward;
@@ -64,7 +64,7 @@ constexpr needed_send send_after(program const& p, pipeline_facts& computations,
 }
 
 /// What a computation waits for before it may be put into the lowered row, given what is there.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool ready_to_place(program const& p, pipeline_facts& there, instruction i)
 {
     auto const same_rank = [&](int stage) { return p.placement[static_cast<std::size_t>(stage)] == p.placement[static_cast<std::size_t>(i.stage)]; };
@@ -88,7 +88,7 @@ constexpr bool ready_to_place(program const& p, pipeline_facts& there, instructi
 /// The program of a grid with its transfers, by pair insertion; deadlock-free under untagged rendezvous.
 /// An idle cell uses up its rank's turn.
 /// @pre the program only computes, and its order is acyclic (dependencies_in_order)
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program lower(program_grid const& grid)
 {
     auto const compute = without_idle(grid);
@@ -147,7 +147,7 @@ constexpr program lower(program_grid const& grid)
 }
 
 /// The same for a program without idle cells.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program lower(program const& compute)
 {
     return lower(as_grid(compute));
@@ -156,7 +156,7 @@ constexpr program lower(program const& compute)
 /// The program with each receive right before its use and each send right after its producer. Not for
 /// use with blocking transfers: under rendezvous every family but GPipe hangs from m >= p >= 2 on.
 /// @pre the program only computes
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program lower_lazily(program const& compute)
 {
     auto computations = detail::computations_of(compute);
@@ -191,14 +191,14 @@ constexpr program lower_lazily(program const& compute)
 
 /// The two lowerings as policies.
 struct pair_insertion {
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr program lowered(program const& compute)
     {
         return lower(compute);
     }
 };
 struct lazy_insertion {
-    template <class = void>
+    template <class OnlyWhenCalled = void>
     static constexpr program lowered(program const& compute)
     {
         return lower_lazily(compute);

@@ -23,7 +23,7 @@ namespace detail {
 enum parameter_word : std::uint8_t { unshard, reshard, reduce_grad };  ///< places in parameter_words
 
 /// The next `count` different stages of a row from a place on, in their order.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int16_t> next_stages(std::vector<instruction> const& row, std::size_t from, std::size_t count)
 {
     std::vector<std::int16_t> stages;
@@ -39,7 +39,7 @@ constexpr std::vector<std::int16_t> next_stages(std::vector<instruction> const& 
 
 /// The program with cells that gather the parameters of the next `at_once` stages of a rank and spread those of all others.
 /// @pre the program only computes, at_once >= 1
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program_grid with_parameters_gathered(program const& p, std::size_t at_once = 3)
 {
     expects(at_once >= 1, "a rank gathers the parameters of at least one stage");
@@ -70,7 +70,7 @@ constexpr program_grid with_parameters_gathered(program const& p, std::size_t at
 
 /// The program with a cell that reduces a stage's gradients behind the stage's last backward (or weight gradient, where split).
 /// @pre the program only computes
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program_grid with_gradients_reduced(program const& p)
 {
     auto result = as_grid(p);

@@ -73,7 +73,7 @@ constexpr absence absence_after(program const& p, std::vector<instruction> const
 
 /// The program in which the marked stages evict and compute again; transfers and reductions stay where they are.
 /// Cost: instructions of a row squared. @pre one mark per stage, microbatches are not cut into slices, nothing is evicted yet
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program with_recomputation(program const& p, std::vector<bool> const& stages)
 {
     expects(stages.size() == p.placement.size(), "recomputation is said for every stage");
@@ -104,7 +104,7 @@ constexpr program with_recomputation(program const& p, std::vector<bool> const& 
 }
 
 /// The same for all stages.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program with_recomputation(program const& p)
 {
     return with_recomputation(p, std::vector<bool>(p.placement.size(), true));
@@ -120,7 +120,7 @@ struct recomputation_choice {
 
 /// Stages are marked one by one on the ranks above the cap, first those that free most, until all fit; a stage that would free
 /// nothing is never marked. @pre one entry per stage, no slices
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr recomputation_choice recomputation_under(program const& p, std::vector<held_bytes> const& held, std::vector<bytes> const& cap_by_rank)
 {
     expects(cap_by_rank.size() == p.rows.size(), "a cap is given for every rank");

@@ -56,7 +56,7 @@ constexpr std::size_t completed_after(std::vector<instruction> const& row, int s
 }
 
 /// True when the instruction adds a gradient to the unit.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr bool adds_to(instruction i, reduction_id unit, units_by_stage const& units)
 {
     if (i.kind != instruction_kind::backward && i.kind != instruction_kind::weight_gradient) {
@@ -71,7 +71,7 @@ constexpr bool adds_to(instruction i, reduction_id unit, units_by_stage const& u
 }
 
 /// The units of a row in the order in which they are awaited, each once.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<row_unit> units_of_row(program const& p, std::size_t position, units_by_stage const& units, int layers)
 {
     std::vector<row_unit> found;
@@ -103,7 +103,7 @@ constexpr std::vector<row_unit> units_of_row(program const& p, std::size_t posit
 /// computation that adds to it there (at the beginning when there is none), and awaited at the end.
 /// Units below `layers` are layers, the others tied tensors. Cost: instructions x units.
 /// @pre units has one entry per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program with_reductions(program const& lowered, units_by_stage const& units, int layers)
 {
     expects(units.size() == lowered.placement.size(), "reductions need the units of every stage");
@@ -132,7 +132,7 @@ constexpr program with_reductions(program const& lowered, units_by_stage const& 
 
 /// Whether the program posts each unit of a rank once, not before the rank's last gradient of it, and
 /// awaits each once, in the global order, after everything else. @pre units has one entry per stage
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr verdict reductions_in_place(program const& p, units_by_stage const& units, int layers)
 {
     for (std::size_t position = 0; position < p.rows.size(); ++position) {
@@ -184,7 +184,7 @@ struct unit_holder {
 };
 
 /// The holders of a unit over all pipelines, ascending, read off the programs.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<unit_holder> holders_of(array_view<program const> programs, reduction_id unit)
 {
     std::vector<unit_holder> holders;

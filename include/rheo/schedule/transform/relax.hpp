@@ -95,7 +95,7 @@ constexpr bool moved(program& p, std::size_t r, std::size_t from, std::size_t go
 }  // namespace detail
 
 /// Rank -> the most messages that are received and not yet used at once.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::vector<int> receive_buffers_by_rank(program const& lowered)
 {
     std::vector<int> buffers;

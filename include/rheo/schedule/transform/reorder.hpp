@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// A repeated block slot by slot, at one slot per instruction.
-template <class = void>
+template <class OnlyWhenCalled = void>
 class slot_table {
 public:
     constexpr slot_table(building_block const& block, int ranks, int microbatches)
@@ -273,7 +273,7 @@ private:
 
 /// The compute program of `microbatches` repetitions, reordered. Cost: slots x ranks, and for the drain its length squared x ranks x
 /// the tries. @pre repeats(block, ranks)
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program reordered(building_block const& block, int ranks, int microbatches)
 {
     expects(repeats(block, ranks), "this building block meets itself when it is repeated");

@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 
 /// The compute program with every item cut into `slices`; one that is cut so already stays. An overlapped pair becomes as many
 /// pairs, forwards going up while backwards go down. @pre the program only computes, slices >= 1, and p.slices is 1 or `slices`
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program with_slices(program const& p, int slices)
 {
     expects(slices >= 1 && (p.slices == 1 || p.slices == slices), "a program is cut into the slices that the microbatches have");

@@ -17,7 +17,7 @@
 namespace rheo::inline v0 {
 
 /// The steps to the end of a lowered program; nothing when it hangs. @pre every instruction has its meaning on its rank
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr std::optional<int> count_steps(program const& p)
 {
     auto done = detail::facts_of(p, 0);

@@ -11,7 +11,7 @@
 namespace rheo::inline v0 {
 
 /// The program with each I that its own W follows directly as one B.
-template <class = void>
+template <class OnlyWhenCalled = void>
 constexpr program with_whole_backwards(program const& p)
 {
     auto result = empty_like(p);
