@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "executor/train/run.hpp"
-#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/energy/profile/profile_csv.hpp"
 
 constexpr rheo::gpt_shape tiny{.vocabulary = 256, .context = 32, .width = 32, .heads = 2, .blocks = 2};
 using my_model = rheo::model<rheo::embedding<tiny>, rheo::repeat<2, rheo::transformer_block<tiny>>, rheo::classifier<tiny>>;

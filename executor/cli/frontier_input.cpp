@@ -16,9 +16,9 @@
 
 #include <fmt/format.h>
 
-#include "rheo/frequency/activity_network.hpp"
-#include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/split_backward.hpp"
+#include "rheo/energy/frontier/activity_network.hpp"
+#include "rheo/energy/profile/profile_csv.hpp"
+#include "rheo/energy/profile/split_backward.hpp"
 #include "rheo/schedule/families/families.hpp"
 
 namespace rheo::cli {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "executor/cli/commands.hpp"
-#include "rheo/frequency/make_activity_network.hpp"
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
+#include "rheo/energy/profile/profile.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 
 namespace rheo::cli {

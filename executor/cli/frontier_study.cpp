@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "rheo/frequency/bucket_clocks.hpp"
-#include "rheo/frequency/certificate.hpp"
-#include "rheo/frequency/clock_bound.hpp"
-#include "rheo/frequency/continued_plan.hpp"
-#include "rheo/frequency/switching.hpp"
+#include "rheo/energy/clocks/bucket_clocks.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
+#include "rheo/energy/clocks/clock_bound.hpp"
+#include "rheo/energy/frontier/continued_plan.hpp"
+#include "rheo/energy/clocks/switching.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 
 namespace rheo::cli {

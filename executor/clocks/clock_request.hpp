@@ -4,7 +4,7 @@
 // What the config and the profile want of clocks, as the library takes it.
 
 #include "executor/config/config.hpp"
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/profile/profile.hpp"
 #include "rheo/planner/plan_clocks.hpp"
 
 namespace rheo::inline v0 {

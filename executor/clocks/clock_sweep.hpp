@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/profile/profile.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/units/units.hpp"
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/profile/profile.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/plan_clocks.hpp"
 

@@ -12,9 +12,9 @@
 #include "executor/power/devices/cpu_device.hpp"
 #include "executor/power/devices/nvml_device.hpp"
 #include "executor/power/devices/zeusd.hpp"
-#include "rheo/frequency/profile_csv.hpp"
-#include "rheo/frequency/split_backward.hpp"
-#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/energy/profile/profile_csv.hpp"
+#include "rheo/energy/profile/split_backward.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {

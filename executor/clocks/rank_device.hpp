@@ -19,7 +19,7 @@
 #include "executor/power/clock_setter.hpp"
 #include "executor/power/devices/emulated_device.hpp"
 #include "executor/power/devices/energy_sampler.hpp"
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/profile/profile.hpp"
 #include "rheo/partition/cuts.hpp"
 
 namespace rheo::inline v0 {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "rheo/frequency/straggler.hpp"
+#include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/dtype.hpp"
@@ -99,7 +99,7 @@ struct llama_config {
 struct power_config {
     std::string device = "none";  ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
     std::string clock_profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
-    double blocking_w = 0;  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/frequency/profile.hpp)
+    double blocking_w = 0;  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/energy/profile/profile.hpp)
     double deadline_s = 0;  ///< of a step; 0: no time is lost
     double switch_latency_s = 0;  ///< how long a change of the clock takes
     bool straggler = true;  ///< when a rank is slow, the others need not hurry

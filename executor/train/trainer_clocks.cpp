@@ -12,7 +12,7 @@
 #include "executor/plan/job_templates.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
-#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 
 namespace rheo::inline v0 {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "executor/power/devices/device.hpp"
-#include "rheo/frequency/profile.hpp"
+#include "rheo/energy/profile/profile.hpp"
 
 namespace rheo::inline v0::power {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/frontier.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -18,14 +18,14 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/clock_plan.hpp"
-#include "rheo/frequency/event_network.hpp"
-#include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_activity_network.hpp"
-#include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/stage_profile.hpp"
-#include "rheo/frequency/straggler.hpp"
-#include "rheo/frequency/switching.hpp"
+#include "rheo/energy/clocks/clock_plan.hpp"
+#include "rheo/energy/frontier/event_network.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
+#include "rheo/energy/profile/profile.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
+#include "rheo/energy/clocks/straggler.hpp"
+#include "rheo/energy/clocks/switching.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/array_view.hpp"

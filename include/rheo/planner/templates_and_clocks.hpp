@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/frequency/activity_network.hpp"
-#include "rheo/frequency/event_network.hpp"
-#include "rheo/frequency/frontier.hpp"
-#include "rheo/frequency/make_activity_network.hpp"
-#include "rheo/frequency/profile.hpp"
-#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/energy/frontier/activity_network.hpp"
+#include "rheo/energy/frontier/event_network.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
+#include "rheo/energy/profile/profile.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/planner/pipelines_and_clocks.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks that were planned for two microbatches, given to the program of three.
 // expect: rheo: this clock plan was made for another program
-#include "rheo/frequency/clock_plan.hpp"
+#include "rheo/energy/clocks/clock_plan.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
 using rheo::one_f_one_b;

@@ -19,7 +19,7 @@
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/records/run_folder.hpp"
-#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
 #include "rheo/planner/plan_clocks.hpp"
 
 using namespace rheo;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "readers.hpp"
-#include "rheo/frequency/profile_csv.hpp"
+#include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
 #include "rheo/trace/json_lines.hpp"

@@ -2,7 +2,7 @@
 // A sweep of clocks: from the top, so many steps each, until the energy has risen five times; what stages took comes back by layer.
 #include "executor/clocks/clock_sweep.hpp"
 
-#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;

@@ -7,7 +7,7 @@
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/plan/forecast.hpp"
 #include "executor/plan/planning.hpp"
-#include "rheo/frequency/stage_profile.hpp"
+#include "rheo/energy/profile/stage_profile.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 

@@ -2,7 +2,7 @@
 // The account of each rank and the frontier's cost are two ways to the same energy.
 #include "rheo/simulate/energy.hpp"
 
-#include "rheo/frequency/make_activity_network.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
