@@ -3,8 +3,8 @@
 // every time the plan of least energy, with a proof; the compiler plans this small one, and its clocks fit no other program.
 #include <cstdio>
 
-#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/clocks/clock_plan.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 

@@ -17,12 +17,12 @@
 #include <string>
 
 #include "rheo/energy/clocks/bucket_clocks.hpp"
-#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/clocks/clock_bound.hpp"
+#include "rheo/energy/clocks/round_to_clocks.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/frontier/continued_plan.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
-#include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 

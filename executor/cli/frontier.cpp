@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/clocks/clock_bound.hpp"
 #include "rheo/energy/clocks/clock_plan.hpp"
 #include "rheo/energy/clocks/svg.hpp"
 #include "rheo/energy/clocks/switching.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
 
 namespace rheo::cli {
 

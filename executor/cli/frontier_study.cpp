@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "rheo/energy/clocks/bucket_clocks.hpp"
-#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/clocks/clock_bound.hpp"
-#include "rheo/energy/frontier/continued_plan.hpp"
 #include "rheo/energy/clocks/switching.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
+#include "rheo/energy/frontier/continued_plan.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 
 namespace rheo::cli {

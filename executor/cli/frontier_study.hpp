@@ -9,9 +9,9 @@
 
 #include "executor/cli/frontier_input.hpp"
 #include "rheo/energy/clocks/clocked_plan.hpp"
+#include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
-#include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/schedule/core/program.hpp"
 
 namespace rheo::cli {

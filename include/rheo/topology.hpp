@@ -5,7 +5,7 @@
 
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/holdings.hpp"
-#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/topology/tagged_index.hpp"

@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "rheo/energy/clocks/clock_plan.hpp"
+#include "rheo/energy/clocks/straggler.hpp"
+#include "rheo/energy/clocks/switching.hpp"
 #include "rheo/energy/frontier/event_network.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/energy/profile/stage_profile.hpp"
-#include "rheo/energy/clocks/straggler.hpp"
-#include "rheo/energy/clocks/switching.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/array_view.hpp"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "rheo/topology/holdings.hpp"
-#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 

@@ -17,8 +17,8 @@
 
 #include "rheo/schedule/check/timeline.hpp"
 #include "rheo/simulate/step.hpp"
-#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
 

@@ -20,6 +20,9 @@ inline constexpr std::array folders{
 // The same for the floors of include/rheo/schedule.
 inline constexpr std::array schedule_floors{"core", "check", "transform", "search", "families", "draw"};
 
+// For those of include/rheo/energy.
+inline constexpr std::array energy_floors{"profile", "frontier", "clocks"};
+
 // And for the rooms of executor/.
 inline constexpr std::array rooms{
     "os",   "mpi",        "power", "config",  "data",   "device", "state",  "stage", "host",
@@ -164,6 +167,7 @@ inline std::vector<std::string> complaints_about_header(std::string const& path,
                     complaints.push_back(at + folder + " may not include " + *what);
                 }
                 complain_about_floors(schedule_floors, "rheo/schedule/", "rheo/" + path, *what, at, complaints);
+                complain_about_floors(energy_floors, "rheo/energy/", "rheo/" + path, *what, at, complaints);
                 if (is_umbrella && theirs + ".hpp" != path) {
                     complaints.push_back(at + "the umbrella " + path + " may not include " + *what);
                 }

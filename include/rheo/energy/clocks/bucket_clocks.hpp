@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "rheo/energy/clocks/clocked_plan.hpp"
-#include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
+#include "rheo/energy/profile/exponential_fit.hpp"
 
 namespace rheo::inline v0 {
 

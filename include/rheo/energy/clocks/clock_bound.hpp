@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
+#include "rheo/energy/frontier/activity_network.hpp"
 
 namespace rheo::inline v0 {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "rheo/energy/clocks/whole_options.hpp"
 #include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/frontier/event_times.hpp"
-#include "rheo/energy/clocks/whole_options.hpp"
 
 namespace rheo::inline v0::detail {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "rheo/energy/frontier/activity_network.hpp"
-#include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/energy/frontier/event_network.hpp"
+#include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/energy/profile/profile.hpp"
 
 namespace rheo::inline v0 {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/clocks/clock_bound.hpp"
-#include "rheo/energy/frontier/event_times.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
+#include "rheo/energy/frontier/activity_network.hpp"
+#include "rheo/energy/frontier/event_times.hpp"
 
 namespace rheo::inline v0::detail {
 

@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/clocks/clock_search.hpp"
 #include "rheo/energy/clocks/clocked_plan.hpp"
 #include "rheo/energy/clocks/exact_clocks.hpp"
-#include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
+#include "rheo/energy/frontier/certificate.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
 
 namespace rheo::inline v0 {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "rheo/energy/clocks/clocked_plan.hpp"
-#include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/clocks/real_frontier.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
 
 namespace rheo::inline v0 {
 

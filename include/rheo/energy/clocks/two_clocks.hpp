@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/energy/profile/cost_curve.hpp"
-#include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
+#include "rheo/energy/frontier/frontier.hpp"
+#include "rheo/energy/profile/cost_curve.hpp"
 
 namespace rheo::inline v0 {
 

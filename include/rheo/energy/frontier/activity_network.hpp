@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/energy/frontier/event_network.hpp"
+#include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

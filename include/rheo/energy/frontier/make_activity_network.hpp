@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/energy/frontier/event_network.hpp"
-#include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/frontier/parametric_flow.hpp"
+#include "rheo/energy/profile/cost_curve.hpp"
+#include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/schedule/core/text.hpp"
 

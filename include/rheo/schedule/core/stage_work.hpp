@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "rheo/topology/tagged_index.hpp"
 #include "rheo/topology/microbatch_work.hpp"
+#include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 

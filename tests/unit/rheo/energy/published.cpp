@@ -8,10 +8,10 @@
 #include <string>
 
 #include "rheo/energy/clocks/bucket_clocks.hpp"
+#include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
-#include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"

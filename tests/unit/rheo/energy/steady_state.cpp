@@ -7,8 +7,8 @@
 #include <string>
 
 #include "problems.hpp"
-#include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
+#include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
