@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the worker does about clocks: after each computation the clock of the next one is wished for, so that it has changed while
+// What the worker does about clocks: after each computation the clock of the next one is requested, so that it has changed while
 // its input is waited for; and the device accounts for what was computed. Where there is no device nothing happens.
 
 #include <chrono>

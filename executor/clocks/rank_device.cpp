@@ -87,7 +87,7 @@ power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_confi
                                                             .switch_latency = {config.switch_latency_s},
                                                             .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});
         d.clocks_ = *d.emulated_->clocks();
-        d.highest_ = d.wished_ = d.clocks_.front();
+        d.highest_ = d.requested_ = d.clocks_.front();
         d.name_ = d.emulated_->name();
         return device;
     }
@@ -196,10 +196,10 @@ void rank_device::computes(std::span<layer_id const> cuts)
 void rank_device::request(megahertz clock)
 {
     auto const wanted = clock.count > 0.0 ? clock : highest_;
-    if (wanted == wished_) {
+    if (wanted == requested_) {
         return;
     }
-    wished_ = wanted;
+    requested_ = wanted;
     if (setter_) {
         setter_->request(wanted);
     } else if (emulated_) {

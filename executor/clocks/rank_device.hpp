@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The device of a rank, as training sees it: whatever it is, a clock can be wished for and a computation has an account of what it took
+// The device of a rank, as training sees it: whatever it is, a clock can be requested and a computation has an account of what it took
 // and drew. An emulated device is set at once, for it has no latency but the one that it was told; a real one is set by a thread of
 // its own, with a guardian that puts the clock back (power/clock_setter.hpp). Ranks that share a device share its clock;
 // its energy is counted by the first of them.
@@ -74,7 +74,7 @@ private:
     std::vector<megahertz> clocks_;  ///< highest first
     std::optional<power::any_power_device> watched_;  ///< to look at the clock that it has
     megahertz highest_{};
-    megahertz wished_{};
+    megahertz requested_{};
     std::mutex mutex_;        ///< of what the setter's thread says
     std::vector<std::string> news_;
     std::unique_ptr<power::clock_setter> setter_;  ///< ends first: its thread speaks to the members above

@@ -102,7 +102,7 @@ void messenger::pause(polling& pace)
     beat();
     ++work_.polls;
     if (pace.pause()) {
-        look();
+        throw_if_failed();
     }
 }
 

@@ -160,13 +160,13 @@ bool clock_setter::begin()
 
 void clock_setter::follow_request()
 {
-    auto const wished = requested_clock_.load(std::memory_order_acquire);
-    if (wished <= 0.0 || advises_ || wished == failed_) {
+    auto const requested = requested_clock_.load(std::memory_order_acquire);
+    if (requested <= 0.0 || advises_ || requested == failed_) {
         return;
     }
     auto const since = requested_at_.load(std::memory_order_relaxed);
     std::int64_t took = 0;
-    auto const result = claim_->request({wished}, [&](megahertz clock) {
+    auto const result = claim_->request({requested}, [&](megahertz clock) {
         auto const begun = now_in_nanoseconds();
         auto const set = ladder_.lock(clock);
         took = now_in_nanoseconds() - begun;
@@ -183,13 +183,13 @@ void clock_setter::follow_request()
                 status_.switches += 1;
                 status_.total += latency;
                 status_.longest = std::max(status_.longest, latency);
-                status_.longest_wait = result->holds == megahertz{wished} ? std::max(status_.longest_wait, wait) : status_.longest_wait;
+                status_.longest_wait = result->holds == megahertz{requested} ? std::max(status_.longest_wait, wait) : status_.longest_wait;
             }
         } else {
             status_.failures += 1;
         }
     }
-    failed_ = result ? 0.0 : wished;
+    failed_ = result ? 0.0 : requested;
     if (result) {
         said_.reset();
     } else if (ladder_.rung() != clock_rung::advise_only && said_ != result.error().code) {

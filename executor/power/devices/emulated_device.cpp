@@ -20,7 +20,7 @@ struct emulated_device::state {
 
     mutable std::mutex mutex;  // of all below
     megahertz clock{};
-    megahertz next{};          ///< wished for; it is there from `from` on
+    megahertz next{};          ///< requested; it is there from `from` on
     seconds from{};
     seconds begun{};
     seconds busy{};            ///< spent in computations since then

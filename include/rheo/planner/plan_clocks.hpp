@@ -184,7 +184,7 @@ pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, pr
 }
 
 /// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
-/// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of realise per pipeline, and of a look-up per corner.
+/// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of round_to_clocks per pipeline, and of a look-up per corner.
 template <class OnlyWhenCalled = void>
 chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines, clock_request const& request)
 {

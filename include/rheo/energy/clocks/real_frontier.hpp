@@ -289,7 +289,7 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
 
 /// The frontier at real clocks for deadlines up to `until`, and no later than where the frontier begins.
 /// @param others plans of the same operations that it is not to be dearer than, fastest first
-/// @pre `options` are those the frontier's project was made with. Cost: some times that of the frontier itself; little where `until` is its fastest time
+/// @pre `options` are those the frontier's activity network was made with. Cost: some times that of the frontier itself; little where `until` is its fastest time
 template <class OnlyWhenCalled = void>
 constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds until,
                                            std::vector<clocked_plan> const& others = {})

@@ -55,7 +55,7 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
             {}};
 }
 
-/// The same for one deadline. @pre `options` are those the frontier's project was made with
+/// The same for one deadline. @pre `options` are those the frontier's activity network was made with
 template <class OnlyWhenCalled = void>
 constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
                                        waiting_until waits = waiting_until::deadline)

@@ -57,7 +57,7 @@ constexpr std::vector<clock_option> hull_options(std::vector<clock_option> const
 
 }  // namespace detail
 
-/// The two clocks of each operation at a point of a frontier that was made from hulls. @pre `options` are those of its project
+/// The two clocks of each operation at a point of a frontier that was made from hulls. @pre `options` are those of its activity network
 template <class OnlyWhenCalled = void>
 constexpr std::vector<two_clock_option> two_clocks(frontier const& f, timed_plan const& plan, std::vector<std::vector<clock_option>> const& options,
                                                    watts blocking)

@@ -61,7 +61,7 @@ constexpr stage_costs transfer_times(profile const& measured, program const& p)
     return costs;
 }
 
-/// The project of a network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
+/// The activity network of an event network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
 template <class OnlyWhenCalled = void>
 constexpr made_network make_activity_network(event_network network, profile const& measured, frontier_request request)
 {

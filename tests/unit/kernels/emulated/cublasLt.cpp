@@ -217,7 +217,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t* results, int* found)
 {
     *found = 0;
-    // without the first wish sums may be split, and the others say what the operands will be like
+    // without the first preference sums may be split, and the others say what the operands will be like
     if (wanted < 1 || preference->values.size() != 6 || c->rows != d->rows || c->columns != d->columns || !extents_of(*p, *a, *b, *d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
