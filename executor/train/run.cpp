@@ -106,17 +106,17 @@ struct opened_power {
     watts blocking{};
 };
 
-opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& error)
+opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& failure)
 {
     opened_power power;
-    if (config.power.device == "none" || error.exit_code != 0) {
+    if (config.power.device == "none" || failure.exit_code != 0) {
         return power;
     }
     profile measured;
     if (!config.power.clock_profile.empty()) {
         auto read = read_clock_profile(config.power, layers);
         if (!read) {
-            error = {4, read.error().message};
+            failure = {4, read.error().message};
             return power;
         }
         measured = *read;
@@ -127,7 +127,7 @@ opened_power open_power(run_config const& config, int layers, rank_id self, star
     if (device) {
         power.device = std::move(*device);
     } else {
-        error = {5, device.error().message};
+        failure = {5, device.error().message};
     }
     return power;
 }
@@ -221,13 +221,13 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
     return result;
 }
 
-/// What this rank computes with. @param why why it cannot, if so: then it goes on with the processor until all ranks know
-std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_error& error)
+/// What this rank computes with. @param failure set when it cannot: then it uses the host until all ranks know
+std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_error& failure)
 {
     try {
         return open_backend(given);
     } catch (std::runtime_error const& error) {
-        error = {5, error.what()};
+        failure = {5, error.what()};
         return std::make_unique<host_backend>(given.run.threads);
     }
 }
@@ -249,29 +249,29 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 
     std::optional<dataset> data;
     std::vector<fingerprint_line> fingerprint;
-    startup_error error;
-    auto const backend = open_backend(given, error);
+    startup_error failure;
+    auto const backend = open_backend(given, failure);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
         fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, backend.get()});
     } catch (data_error const& error) {
-        error = {4, error.what()};
+        failure = {4, error.what()};
     } catch (std::runtime_error const& error) {
-        error = {5, error.what()};
+        failure = {5, error.what()};
     }
-    if (auto const free = backend->free_memory(); free && error.exit_code == 0) {
+    if (auto const free = backend->free_memory(); free && failure.exit_code == 0) {
         if (auto message = over_device(first, runs, given, self, backend->workspace_of_kernels(), *free); !message.empty()) {
-            error = {3, std::move(message)};
+            failure = {3, std::move(message)};
         }
     }
-    auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, error);
+    auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, failure);
     auto config = given;
     config.power.blocking_w = power.blocking.count;  // in effect
     first.clocks.clear();
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
-        if (!chosen && error.exit_code == 0) {
-            error = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
+        if (!chosen && failure.exit_code == 0) {
+            failure = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
         }
         first.clocks = std::move(chosen.clocks);
     }
@@ -282,8 +282,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     begun.device = power.device ? power.device->message() : std::string{};
     watchdog watch{given.run.watchdog, self};
     try {
-        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, error, begun); bad.exit_code != 0) {
-            return refused(bad, error.exit_code != 0);
+        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, failure, begun); bad.exit_code != 0) {
+            return refused(bad, failure.exit_code != 0);
         }
     } catch (std::exception const& error) {
         return end_in_error(std::move(generation), false, error, nullptr, watch);
