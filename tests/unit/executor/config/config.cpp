@@ -54,12 +54,12 @@ TEST_CASE("config: what is written back reads as the same config")
                         .clip_norm = 1e10};
     config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
     config.power = {.device = "emulated",
-                    .profile = "p \"q\".csv",
+                    .clock_profile = "p \"q\".csv",
                     .blocking_w = 83.25,
                     .deadline_s = 0.1,
                     .switch_latency_s = 1e-4,
                     .straggler = false,
-                    .slow = {.slow = 1.5, .well = 1.25, .other = 0.5, .steps = 3},
+                    .slow = {.threshold = 1.5, .recovered = 1.25, .change = 0.5, .steps = 3},
                     .pace = "profile",
                     .nvml = "/l.so",
                     .sysfs = "/s",

@@ -238,11 +238,11 @@ TEST_CASE("programs: recompute levels change digest, not programs")
     auto const plain = test::example();
     auto p = plain;
     for (auto const& pipeline : p.pipelines) {
-        p.again.emplace_back(pipeline.stages.size(), std::vector(6, recompute_level::none));
+        p.recompute_levels.emplace_back(pipeline.stages.size(), std::vector(6, recompute_level::none));
     }
     auto other = p;
-    p.again.front().front()[1] = recompute_level::cheap;
-    other.again.front().front()[1] = recompute_level::full;
+    p.recompute_levels.front().front()[1] = recompute_level::cheap;
+    other.recompute_levels.front().front()[1] = recompute_level::full;
     CHECK(digest_of(p) != digest_of(plain));
     CHECK(digest_of(p) != digest_of(other));
     CHECK(programs_of(p, {}, 6) == programs_of(plain, {}, 6));
