@@ -248,7 +248,7 @@ TEST_CASE("programs: recompute levels change digest, not programs")
     CHECK(programs_of(p, {}, 6) == programs_of(plain, {}, 6));
     std::ostringstream text;
     write_json(text, p);
-    CHECK(text.str().find("\"recompute_levels\": [[[\"nothing\", \"cheap\", \"nothing\"") != std::string::npos);
+    CHECK(text.str().find("\"recompute_levels\": [[[\"none\", \"cheap\", \"none\"") != std::string::npos);
     CHECK(recompute_levels_at(p, {true, pipeline_id{0}, 0})[1] == recompute_level::cheap);
     CHECK(recompute_levels_at(plain, {true, pipeline_id{0}, 0}).empty());
 }
