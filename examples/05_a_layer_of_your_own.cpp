@@ -17,9 +17,9 @@ struct feed_forward {
     {
         layer_description layer{.name = "feed forward", .prefix = "f.#.", .in_width = Width, .out_width = Width};
         auto const x = add_slot(layer, Width);
-        auto const normed = add_slot(layer, Width);
-        auto const before = add_slot(layer, 2 * Width);
-        auto const after = add_slot(layer, 2 * Width);
+        auto const norm = add_slot(layer, Width);
+        auto const up = add_slot(layer, 2 * Width);
+        auto const act = add_slot(layer, 2 * Width);
         auto const down = add_slot(layer, Width);
         layer.output = add_slot(layer, Width);
         auto const gamma = add_parameter(layer, {"norm.weight", {1, Width}, {1, 0}});
@@ -29,12 +29,10 @@ struct feed_forward {
         auto const w2 = add_parameter(layer, {"down.weight", {2 * Width, Width}, {0, 0.02}, true});
         auto const b2 = add_parameter(layer, {"down.bias", {1, Width}, {0, 0}});
         add_op(layer,
-               {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {normed, no_slot}, .parameters = {gamma, beta}, .in_width = Width, .out_width = Width});
-        add_op(layer,
-               {.kind = op_kind::linear, .x = {normed, no_slot}, .z = {before, no_slot}, .parameters = {w1, b1}, .in_width = Width, .out_width = 2 * Width});
-        add_op(layer, {.kind = op_kind::gelu, .x = {before, no_slot}, .z = {after, no_slot}, .in_width = 2 * Width, .out_width = 2 * Width});
-        add_op(layer,
-               {.kind = op_kind::linear, .x = {after, no_slot}, .z = {down, no_slot}, .parameters = {w2, b2}, .in_width = 2 * Width, .out_width = Width});
+               {.kind = op_kind::layer_norm, .x = {x, no_slot}, .z = {norm, no_slot}, .parameters = {gamma, beta}, .in_width = Width, .out_width = Width});
+        add_op(layer, {.kind = op_kind::linear, .x = {norm, no_slot}, .z = {up, no_slot}, .parameters = {w1, b1}, .in_width = Width, .out_width = 2 * Width});
+        add_op(layer, {.kind = op_kind::gelu, .x = {up, no_slot}, .z = {act, no_slot}, .in_width = 2 * Width, .out_width = 2 * Width});
+        add_op(layer, {.kind = op_kind::linear, .x = {act, no_slot}, .z = {down, no_slot}, .parameters = {w2, b2}, .in_width = 2 * Width, .out_width = Width});
         add_op(layer, {.kind = op_kind::residual_add, .x = {x, down}, .z = {layer.output, no_slot}, .in_width = Width, .out_width = Width});
         return layer;
     }

@@ -113,7 +113,7 @@ std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p,
 /// Per pipeline and rank a name for each layer.
 std::vector<std::vector<std::vector<recompute_level>>> read_recompute_levels(json const& lists, plan const& p, std::string const& path)
 {
-    auto const wrong = "no plan: 'recompute_level' must hold a list per pipeline, of a list per rank, of none, cheap or full for each layer";
+    auto const wrong = "no plan: 'recompute_levels' must hold a list per pipeline, of a list per rank, of none, cheap or full for each layer";
     if (p.recompute || lists.size() != p.pipelines.size()) {
         refuse(path, wrong);
     }
@@ -202,8 +202,8 @@ plan read_plan_file(std::string const& path)
     if (auto const marked = whole.find("recomputed_stages"); marked != whole.end()) {
         result.recomputed = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
     }
-    if (auto const recompute_levels = whole.find("recompute_level"); recompute_levels != whole.end()) {
-        result.recompute_levels = read_recompute_levels(list_member(whole, "recompute_level", path), result, path);
+    if (auto const recompute_levels = whole.find("recompute_levels"); recompute_levels != whole.end()) {
+        result.recompute_levels = read_recompute_levels(list_member(whole, "recompute_levels", path), result, path);
     }
     if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
         result.clocks = read_clocks(*clocks, path);

@@ -66,7 +66,7 @@ for dtype in fp32 bf16; do
   most=$("$rheo" plan job.toml --json "${keys[@]}" "${device[@]}" "${gpipe[@]}" | sed -n 's/.*"needed_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -1)
   job "$dtype-selective" 2 "${device[@]}" "${gpipe[@]}" --set plan.recompute=selective --set "plan.memory_mib=$(awk -v most="$most" 'BEGIN {printf "%.6f", most * 0.95 / 1048576}')"
   same "$dtype-selective" $?
-  expect "$dtype: layers are recomputed" 1 "$(grep -c '"recompute_level"' "$dtype-selective/plan.json")"
+  expect "$dtype: layers are recomputed" 1 "$(grep -c '"recompute_levels"' "$dtype-selective/plan.json")"
   for run in pipelines split copies selective; do
     as_planned "$dtype-$run"
   done

@@ -31,7 +31,7 @@ reached unsaved 20
 limit unsaved 131072
 wait $job
 expect "the last state could not be saved: 5" 5 $?
-expect "it says so" "all 200 steps are committed, but the last state could not be saved" "$(value sentence unsaved)"
+expect "it says so" "all 200 steps are committed, but the last state could not be saved" "$(value message unsaved)"
 ended unsaved
 expect "and so does its folder" 5 $?
 train unstopped 4 --set train.steps=1000000 &

@@ -38,7 +38,7 @@ expect "with an error that says where" yes "$(grep -qE '^rheo: rank [013]: has w
 for signal in 9 19; do
   lost lock $signal lock-$signal --set run.watchdog.start_s=10
   expect "a rank lost while the job begins (signal $signal): the others begin" 0 $?
-  expect "all steps" "all 3 steps are committed" "$(value sentence lock-$signal)"
+  expect "all steps" "all 3 steps are committed" "$(value message lock-$signal)"
   expect "by three ranks" 1 "$(grep -c '"kind":"step","step":2,.*"ranks":3' lock-$signal/metrics.jsonl)"
 done
 

@@ -22,12 +22,12 @@ expect "one of them says so" 1 "$(grep -c '^layers.csv: 5 layers, .* ms backward
 expect "and nobody anything else" 1 "$(wc -l <<<"$said")"
 expect "sums between two and three ranks" "layer,forward,backward,parameters,activations,boundary,all_reduce_2,all_reduce_3" "$(columns layers.csv)"
 
-"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --profile layers.csv >plan.out
+"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --layer-profile layers.csv >plan.out
 expect "a plan of nodes of three" 0 $?
 expect "uses them" 2 "$(grep -cE '^templates (\(as profiled in layers.csv|of whole nodes of 3 devices)' plan.out)"
 # Without them the template of a node is at least as quick.
 makespan() { # <profile>: of the template of one node
-  "$rheo" plan job.toml --set plan.pipelines=[] --ranks 3 --node-size 3 --profile "$1" --json | sed -n '/"node_templates"/,/instantiations/s/^ *"makespan_s": \(.*\),$/\1/p' | head -1
+  "$rheo" plan job.toml --set plan.pipelines=[] --ranks 3 --node-size 3 --layer-profile "$1" --json | sed -n '/"node_templates"/,/instantiations/s/^ *"makespan_s": \(.*\),$/\1/p' | head -1
 }
 awk -F, -v OFS=, 'NR > 1 { $7 = 0; $8 = 0 } { print }' layers.csv >free.csv
 expect "sums cost time" yes "$(awk -v measured="$(makespan layers.csv)" -v free="$(makespan free.csv)" 'BEGIN { print (measured >= free && free > 0) ? "yes" : measured " " free }')"
@@ -35,7 +35,7 @@ expect "sums cost time" yes "$(awk -v measured="$(makespan layers.csv)" -v free=
 said=$(profile 1 alone.csv)
 expect "one rank measures" 0 $?
 expect "no sums" "layer,forward,backward,parameters,activations,boundary" "$(columns alone.csv)"
-"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --profile alone.csv >refused.out 2>&1
+"$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --layer-profile alone.csv >refused.out 2>&1
 expect "too little for nodes of three" "4 rheo: alone.csv: stages of up to 3 devices need the columns all_reduce_2 to all_reduce_3" "$? $(cat refused.out)"
 
 exit $((failures > 0))

@@ -53,10 +53,10 @@ TEST_CASE("profile_command: measured layers make a plan")
     INFO(written.err);
     CHECK(written.exit_code == 0);
     CHECK(written.out.starts_with("layers.csv: 5 layers, "));
-    auto const planned = run_rheo(folder, "plan job.toml --ranks 3 --profile layers.csv");
+    auto const planned = run_rheo(folder, "plan job.toml --ranks 3 --layer-profile layers.csv");
     INFO(planned.err);
     CHECK(planned.exit_code == 0);
-    auto const compared = run_rheo(folder, "plan job.toml --ranks 3 --schedule 1f1b --profile layers.csv");
+    auto const compared = run_rheo(folder, "plan job.toml --ranks 3 --schedule 1f1b --layer-profile layers.csv");
     CHECK(compared.exit_code == 0);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("schedule_command: warns about times in milliseconds")
         folder.write("layers.csv",
                      "layer,forward,backward,parameters,activations,boundary\n0,0.0001,0.0002,0,8,8\n1," + times + ",0,8,8\n2,0.0001,0.0002,0,8,8\n");
     };
-    for (std::string const command : {"plan c.toml --ranks 2 --profile layers.csv", "plan c.toml --ranks 2 --schedule 1f1b --profile layers.csv"}) {
+    for (std::string const command : {"plan c.toml --ranks 2 --layer-profile layers.csv", "plan c.toml --ranks 2 --schedule 1f1b --layer-profile layers.csv"}) {
         with_block_of("12.5,25");
         auto const doubted = run_rheo(folder, command);
         CHECK(doubted.exit_code == 0);
@@ -198,7 +198,7 @@ TEST_CASE("schedule_command: uses the user's layer profile")
         profile += std::to_string(l) + ",1,2,0," + std::to_string(1 << 20) + ",0\n";
     }
     folder.write("layers.csv", profile);
-    auto const all = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --json");
+    auto const all = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --layer-profile layers.csv --json");
     CHECK(all.exit_code == 0);
     auto const json = nlohmann::json::parse(all.out);
     auto const row = [&](std::string const& name) {
@@ -213,19 +213,19 @@ TEST_CASE("schedule_command: uses the user's layer profile")
     CHECK(row("gpipe")["memory_bytes"] == 4 << 20);
     CHECK(row("1f1b")["lower_bound_s"].get<double>() == Approx(18.0).epsilon(1e-4));
     CHECK(row("seq1f1b")["makespan_s"].get<double>() < 18.0);
-    auto const capped = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile layers.csv --memory 3");
+    auto const capped = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --layer-profile layers.csv --memory 3");
     CHECK(capped.exit_code == 0);
     CHECK(capped.out.find("over the cap") != capped.out.npos);
     CHECK(capped.out.find("times of layers.csv") != capped.out.npos);
     CHECK(capped.out.find("shortest within 3 MiB per rank: seq1f1b") != capped.out.npos);
     folder.write("short.csv", profile.substr(0, profile.rfind("3,1")));
-    auto const shorter = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --profile short.csv");
+    auto const shorter = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --layer-profile short.csv");
     CHECK(shorter.exit_code == 4);
     CHECK(shorter.err == "rheo: short.csv: a profile of 3 layers, but the model has 4\n");
-    auto const templates = run_rheo(folder, "plan c.toml --ranks 2 --profile layers.csv");
+    auto const templates = run_rheo(folder, "plan c.toml --ranks 2 --layer-profile layers.csv");
     CHECK(templates.out.find("templates (as profiled in layers.csv, at 1 microbatches)") != templates.out.npos);
     CHECK(templates.out.find("  2      12000.020 ms  ") != templates.out.npos);  // one microbatch through four layers, and two messages
-    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --profile layers.csv").err ==
+    CHECK(run_rheo(folder, "plan c.toml --ranks 2 --node-size 2 --layer-profile layers.csv").err ==
           "rheo: layers.csv: stages of up to 2 devices need the columns all_reduce_2 to all_reduce_2\n");
 }
 

@@ -168,10 +168,11 @@ TEST_CASE("config: an error names the place and what was expected")
     CHECK(refusal("schema = 1\n[power]\nstraggler_threshold = 1") == "c.toml:3: power.straggler_threshold must be above 1, not 1");
     CHECK(refusal("schema = 1\n[power]\nstraggler_recovered = 1.2")
               .find("c.toml:3: power.straggler_recovered = 1.2 must be at most power.straggler_threshold = 1.1") == 0);
-    CHECK(refusal("schema = 1\n[power]\nprofile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
+    CHECK(refusal("schema = 1\n[power]\nclock_profile = \"p.csv\"").find("c.toml: power.device = \"none\" has no clock") == 0);
     CHECK(refusal("schema = 1\n[power]\ndevice = \"emulated\"") ==
           "c.toml: power.clock_profile must name a file where power.device = \"emulated\": it is what is emulated");
-    CHECK(refusal("schema = 1\npower = { device = \"nvml\", profile = \"p\" }\nplan.recompute = true").find("c.toml:3: plan.recompute has no profile") == 0);
+    CHECK(refusal("schema = 1\npower = { device = \"nvml\", clock_profile = \"p\" }\nplan.recompute = true").find("c.toml:3: plan.recompute has no profile") ==
+          0);
     CHECK(refusal("schema = 1\nrun.inject = [\"slow:1@2-3:1.5\"]").find("needs power.device = \"emulated\"") != std::string::npos);
     CHECK(refusal("schema = 1\n[model]\ndropout = 1") == "c.toml:3: model.dropout must be at least 0 and below 1, not 1");
     CHECK(refusal("schema = 1\n[model]\ndropout = inf") == "c.toml:3: model.dropout must be a multiple of 0.001, not inf");

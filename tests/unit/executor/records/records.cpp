@@ -470,7 +470,7 @@ TEST_CASE("records: the lines for people, word by word")
   decide, ms                          0.00          0.00
   shrink, ms                          0.00          0.00
   link, ms                            0.00          0.00
-  tell, ms                            0.00          0.00
+  exchange, ms                        0.00          0.00
   plan, ms                            0.00          0.00
   copy, ms                            7.25          7.25
   merge, ms                           0.00          0.00

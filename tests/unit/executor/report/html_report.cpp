@@ -92,7 +92,7 @@ TEST_CASE("html_report: page is offline and complete, also killed")
     auto const whole = folder.read("a <run>/metrics.jsonl");
     auto const first_lines = std::count(whole.begin(), whole.end(), '\n');
     folder.write("a <run>/metrics.jsonl", whole + "\n" + R"({"kind":"step","step":"five","loss":2.5})" + "\n");
-    CHECK(std::system((start + "report 'a <run>' 2>sentence").c_str()) == 4 << 8);
+    CHECK(std::system((start + "report 'a <run>' 2>message").c_str()) == 4 << 8);
     CHECK(folder.read("message") ==
           "rheo: 'a <run>/metrics.jsonl', line " + std::to_string(first_lines + 2) + " has a 'step' that is no whole number from 0 to 9007199254740992\n");
     folder.write("a <run>/metrics.jsonl", metrics);

@@ -153,4 +153,27 @@ inline void check_versions(rank_model const& rank)
     }
 }
 
+/// What the rank can receive next of the copies: any tensor, else all accumulators that are left.
+inline std::vector<std::vector<message_name>> copies_to_receive(rank_model const& rank)
+{
+    auto const& s = rank.protocol;
+    std::vector<std::vector<message_name>> result;
+    std::vector<message_name> accumulators;
+    auto const list = transfers(*s.next);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].to == s.self && ((rank.done >> i) & 1U) == 0) {
+            message_name const name{list[i].from, list[i].kind, list[i].item};
+            if (name.kind == message_kind::copied_tensor) {
+                result.push_back({name});
+            } else {
+                accumulators.push_back(name);
+            }
+        }
+    }
+    if (result.empty()) {
+        result.push_back(accumulators);
+    }
+    return result;
+}
+
 }  // namespace small_job

@@ -16,7 +16,7 @@ namespace small_job {
 template <protocol_rules Rules>
 struct rank_steps {
     job_settings const& job;
-    std::vector<rank_holdings>& holding_values;  ///< what was ever told; a message names its place here
+    std::vector<rank_holdings>& holding_values;  ///< all holdings ever sent; a message names its place here
     rank_model rank;
     std::vector<message> sent{};
     int answer_kind = 0;  ///< of the agreement just settled: which action followed, to compare with other ranks
@@ -37,25 +37,8 @@ struct rank_steps {
             }
             return {all};
         }
-        case protocol_phase::copying: {
-            std::vector<std::vector<message_name>> result;
-            std::vector<message_name> accumulators;
-            auto const list = transfers(*s.next);
-            for (std::size_t i = 0; i < list.size(); ++i) {
-                if (list[i].to == s.self && ((rank.done >> i) & 1U) == 0) {
-                    message_name const name{list[i].from, list[i].kind, list[i].item};
-                    if (name.kind == message_kind::copied_tensor) {
-                        result.push_back({name});
-                    } else {
-                        accumulators.push_back(name);
-                    }
-                }
-            }
-            if (result.empty()) {
-                result.push_back(accumulators);
-            }
-            return result;
-        }
+        case protocol_phase::copying:
+            return copies_to_receive(rank);
         case protocol_phase::deciding:
         case protocol_phase::shrinking:
         case protocol_phase::left:
