@@ -479,7 +479,7 @@ TEST_CASE("records: the lines for people, word by word")
   state copied, MiB                   3.00          3.00
   gradients moved, MiB                0.00          0.00
   contributions kept                60/100        60/100
-  recomputed                        40            40
+  recomputed                            40            40
 
   a sample of what the model writes:
 
