@@ -3,7 +3,7 @@
 # With -DCHECK=ON before -P it changes nothing and fails when a file is not formatted. -DBUILD=<folder> as for check.cmake.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/setup.cmake")
-rheo_setup_clang_format()
+rheo_setup_clang_tool(format)
 set(program "${BUILD}/clang_format/clang_format/data/bin/clang-format")
 if(NOT EXISTS "${program}")
   message(FATAL_ERROR "There is no clang-format: ${program}")
