@@ -10,7 +10,7 @@ The mutants are in laws/*.txt beside this file. An entry begins with its name; i
 
     ## a moved accumulator forgets that a contribution overflowed
     law 1b: max and flags belong to the accumulator and move with it
-    file executor/state/transfer.cpp
+    file executor/state/accumulator_moves.cpp
     test transfer.moves
     -state.overflow ? 1 : 0
     +0
