@@ -96,6 +96,49 @@ constexpr size_problem make_node_problem(template_set_value const& ready, int no
     return problem;
 }
 
+/// Sizes of pipelines in nodes, and which node takes which of their places.
+struct node_choice {
+    std::vector<int> sizes;
+    assignment places;
+};
+
+/// Of the choices of sizes that are fastest, the one that moves the fewest bytes; how many are tried falls with the cube of the nodes.
+template <class OnlyWhenCalled = void>
+constexpr node_choice cheapest_node_choice(size_problem const& problem, size_optimum const& optimum, std::vector<std::vector<std::size_t>> const& nodes,
+                                           place_costs const& costs, template_set_value const& ready, int devices_per_node)
+{
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
+        order.push_back(i);
+    }
+    node_choice best;
+    std::vector<std::vector<std::int64_t>> rows(problem.sizes.size());  // size -> the costs of its places, place by place, when asked for
+    constexpr std::int64_t most_work = 1 << 19;
+    auto const one_assignment = static_cast<std::int64_t>(nodes.size() * nodes.size() * nodes.size());
+    std::int64_t work = 0;
+    std::vector<std::int64_t> column_prices;  // choices have most places in common
+    for (auto const& choice : list_choices(problem, optimum, order, 64, 4096)) {
+        if (!best.sizes.empty() && work >= most_work) {
+            break;
+        }
+        assignment_costs matrix{0, static_cast<int>(nodes.size()), {}};
+        for (auto const n : choice) {
+            auto& row = rows[static_cast<std::size_t>(std::lower_bound(problem.sizes.begin(), problem.sizes.end(), n) - problem.sizes.begin())];
+            if (row.empty()) {
+                row = costs_of_node_places(costs, nodes, layers_by_position(template_of_size(ready, n * devices_per_node)), devices_per_node);
+            }
+            matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+            matrix.rows += n;
+        }
+        auto found = cheapest_assignment(matrix, column_prices);
+        work += one_assignment;
+        if (best.sizes.empty() || found.cost < best.places.cost) {
+            best = {choice, std::move(found)};
+        }
+    }
+    return best;
+}
+
 }  // namespace detail
 
 /// Pipelines of the nodes that have all of their devices; devices of others are spares. Sizes as recompose chooses them, templates that do not
@@ -141,38 +184,8 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
         close();
         return answer;
     }
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
-        order.push_back(i);
-    }
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
-    std::vector<int> sizes;
-    assignment best;
-    std::vector<std::vector<std::int64_t>> rows(problem.sizes.size());  // size -> the costs of its places, place by place, when asked for
-    constexpr std::int64_t most_work = 1 << 19;
-    auto const one_assignment = static_cast<std::int64_t>(nodes.size() * nodes.size() * nodes.size());
-    std::int64_t work = 0;
-    std::vector<std::int64_t> column_prices;  // choices have most places in common
-    for (auto const& choice : detail::list_choices(problem, optimum, order, 64, 4096)) {
-        if (!sizes.empty() && work >= most_work) {
-            break;
-        }
-        assignment_costs matrix{0, static_cast<int>(nodes.size()), {}};
-        for (auto const n : choice) {
-            auto& row = rows[static_cast<std::size_t>(std::lower_bound(problem.sizes.begin(), problem.sizes.end(), n) - problem.sizes.begin())];
-            if (row.empty()) {
-                row = detail::costs_of_node_places(costs, nodes, layers_by_position(template_of_size(ready, n * devices_per_node)), devices_per_node);
-            }
-            matrix.values.insert(matrix.values.end(), row.begin(), row.end());
-            matrix.rows += n;
-        }
-        auto found = cheapest_assignment(matrix, column_prices);
-        work += one_assignment;
-        if (sizes.empty() || found.cost < best.cost) {
-            sizes = choice;
-            best = std::move(found);
-        }
-    }
+    auto const [sizes, best] = detail::cheapest_node_choice(problem, optimum, nodes, costs, ready, devices_per_node);
     std::vector<pipeline_cost> prices;
     std::size_t row = 0;
     assignment_costs inside{};
