@@ -41,18 +41,10 @@ public:
         for (auto const i : row) {
             auto& f = inflight_[{i.stage, i.item}];
             switch (i.kind) {
-            case receive_activation:
-                f.input.assign(stages_.at(i.stage)->input_bytes() / sizeof(float), 0.01F);
-                break;
-            case receive_gradient:
-                f.above.assign(stages_.at(i.stage)->output_bytes() / sizeof(float), 0.01F);
-                break;
-            case send_activation:
-                goes(static_cast<float const*>(stages_.at(i.stage)->output(*f.kept)), stages_.at(i.stage)->output_bytes());
-                break;
-            case send_gradient:
-                goes(f.below.data(), f.below.size() * sizeof(float));
-                break;
+            case receive_activation: f.input.assign(stages_.at(i.stage)->input_bytes() / sizeof(float), 0.01F); break;
+            case receive_gradient: f.above.assign(stages_.at(i.stage)->output_bytes() / sizeof(float), 0.01F); break;
+            case send_activation: goes(static_cast<float const*>(stages_.at(i.stage)->output(*f.kept)), stages_.at(i.stage)->output_bytes()); break;
+            case send_gradient: goes(f.below.data(), f.below.size() * sizeof(float)); break;
             case forward:
             case backward:
             case input_gradient:
@@ -65,8 +57,7 @@ public:
                 ++count;
                 break;
             }
-            default:
-                break;
+            default: break;
             }
         }
     }

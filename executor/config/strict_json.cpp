@@ -46,16 +46,13 @@ json parse_strict(std::string_view text, int depth)
             keys.emplace_back();
             break;
         case json::parse_event_t::object_end:
-        case json::parse_event_t::array_end:
-            keys.pop_back();
-            break;
+        case json::parse_event_t::array_end: keys.pop_back(); break;
         case json::parse_event_t::key:
             if (!keys.back().insert(value.get<std::string>()).second) {
                 throw json_error{fmt::format("has the key '{}' twice", value.get<std::string>())};
             }
             break;
-        case json::parse_event_t::value:
-            break;
+        case json::parse_event_t::value: break;
         }
         return true;
     };

@@ -73,10 +73,8 @@ public:
     std::string attention() const override
     {
         switch (ways_.attention) {
-        case attention_by::warps:
-            break;
-        case attention_by::warpgroups:
-            return "warpgroups";
+        case attention_by::warps: break;
+        case attention_by::warpgroups: return "warpgroups";
         case attention_by::cudnn:
             return fmt::format("cuDNN {}, gradients added in {}", cudnn_attention::version(), ways_.deterministic ? "one order" : "any order");
         }

@@ -155,33 +155,20 @@ void stage_on<Kernels>::pass::weight_gradient(std::size_t index, std::function<b
         }
         break;
     }
-    case op_kind::layer_norm:
-        norm_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds);
-        break;
-    case op_kind::residual_norm:
-        norm_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds);
-        break;
-    case op_kind::rms_norm:
-        rms_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds);
-        break;
-    case op_kind::residual_rms_norm:
-        rms_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds);
-        break;
+    case op_kind::layer_norm: norm_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds); break;
+    case op_kind::residual_norm: norm_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds); break;
+    case op_kind::rms_norm: rms_weights(index, slot(o.x[0]), gradient_of(o.z[0]), adds); break;
+    case op_kind::residual_rms_norm: rms_weights(index, slot(o.z[0]), gradient_of(o.z[1]), adds); break;
     case op_kind::linear:
-    case op_kind::linear_gelu:
-        linear_weights(index, weight_order::in_out, adds);
-        break;
-    case op_kind::unembed:
-        linear_weights(index, weight_order::out_in, adds);
-        break;
+    case op_kind::linear_gelu: linear_weights(index, weight_order::in_out, adds); break;
+    case op_kind::unembed: linear_weights(index, weight_order::out_in, adds); break;
     case op_kind::residual_add:
     case op_kind::gelu:
     case op_kind::attention:
     case op_kind::rope:
     case op_kind::swiglu:
     case op_kind::cross_entropy:
-    case op_kind::loss_gradient:
-        break;
+    case op_kind::loss_gradient: break;
     }
 }
 
@@ -244,8 +231,7 @@ bool stage_on<Kernels>::pass::both_gradients(std::size_t index, std::function<bo
                                           target(index, 0, adds));
             gave(o.x[1]);
             break;
-        default:
-            return false;
+        default: return false;
         }
         gave(o.x[0]);
         return true;
@@ -259,8 +245,7 @@ void stage_on<Kernels>::pass::input_gradient(std::size_t index)
 {
     auto const& o = description().ops[index];
     switch (o.kind) {
-    case op_kind::embedding:
-        break;
+    case op_kind::embedding: break;
     case op_kind::layer_norm:
         by.layer_norm_backward_input({.rows = rows(),
                                       .width = o.in_width,
@@ -330,12 +315,8 @@ void stage_on<Kernels>::pass::input_gradient(std::size_t index)
         gave(o.x[1]);
         break;
     case op_kind::linear:
-    case op_kind::linear_gelu:
-        linear_input(index, weight_order::in_out);
-        break;
-    case op_kind::unembed:
-        linear_input(index, weight_order::out_in);
-        break;
+    case op_kind::linear_gelu: linear_input(index, weight_order::in_out); break;
+    case op_kind::unembed: linear_input(index, weight_order::out_in); break;
     case op_kind::gelu:
         by.gelu_backward({.count = rows() * o.in_width, .input = slot(o.x[0]), .output_gradient = gradient_of(o.z[0]), .input_gradient = gradient_of(o.x[0])});
         gave(o.x[0]);

@@ -59,12 +59,8 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
                                       .output = slot(o.z[1]),
                                       .rstd = saved(index)});
         break;
-    case op_kind::rope:
-        rope(o, slot(o.x[0]), slot(o.z[0]), false);
-        break;
-    case op_kind::swiglu:
-        by.swiglu_forward({.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output = slot(o.z[0])});
-        break;
+    case op_kind::rope: rope(o, slot(o.x[0]), slot(o.z[0]), false); break;
+    case op_kind::swiglu: by.swiglu_forward({.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output = slot(o.z[0])}); break;
     case op_kind::residual_norm:
         by.residual_norm_forward({.rows = rows(),
                                   .width = o.in_width,
@@ -101,9 +97,7 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
                            .weight = parameter(index, 0),
                            .output = slot(o.z[0])});
         break;
-    case op_kind::gelu:
-        by.gelu_forward({.count = rows() * o.in_width, .input = slot(o.x[0]), .output = slot(o.z[0])});
-        break;
+    case op_kind::gelu: by.gelu_forward({.count = rows() * o.in_width, .input = slot(o.x[0]), .output = slot(o.z[0])}); break;
     case op_kind::attention:
         by.attention_forward({.batch = self.shape_.sequences,
                               .length = tokens(),

@@ -117,9 +117,7 @@ void trainer::close()
         end_.energy_per_step = end_.energy_per_token * static_cast<double>(job_->microbatches() * microbatch_rows(job_->shape()));
     }
     switch (reason) {
-    case leave_reason::finished:
-        end_finished();
-        break;
+    case leave_reason::finished: end_finished(); break;
     case leave_reason::stopped:
         end_.message = fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value);
         if (!save(holders_of(job_->state, state_.plan.pipelines))) {
@@ -127,12 +125,8 @@ void trainer::close()
             end_.exit_code = 5;
         }
         break;
-    case leave_reason::not_finite:
-        end_.message = not_finite_;
-        break;
-    case leave_reason::bad_data:
-        end_.message = data_changed_;
-        break;
+    case leave_reason::not_finite: end_.message = not_finite_; break;
+    case leave_reason::bad_data: end_.message = data_changed_; break;
     case leave_reason::state_lost: {
         end_.message = "state lost: no survivor holds a copy of";
         for (auto const layer : state_.plan.salvage.lost) {
@@ -168,8 +162,7 @@ void trainer::close()
         break;
     }
     case leave_reason::drained:
-    case leave_reason::fenced:
-        break;
+    case leave_reason::fenced: break;
     }
     end_.steps_skipped = so_far_.skipped;
     end_.evaluations_not_finite = so_far_.evaluations_not_finite;

@@ -266,9 +266,7 @@ void worker::execute(instruction i, section const& in)
         compute_backward(i, f, in, nullptr);
         end_backward(i, f, in);
         break;
-    case weight_gradient:
-        this->weight_gradient(i, f, in);
-        break;
+    case weight_gradient: this->weight_gradient(i, f, in); break;
     case evict:
         wait(f.sending_output, f.output_sent, messages);
         here.layers->evict(*f.kept);
@@ -284,8 +282,7 @@ void worker::execute(instruction i, section const& in)
         f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.host(), messages);
         f.sending_gradient = !job_->config.run.rendezvous;
         break;
-    default:
-        throw precondition_error{"a rank has no way to perform this instruction"};
+    default: throw precondition_error{"a rank has no way to perform this instruction"};
     }
 }
 

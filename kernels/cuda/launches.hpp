@@ -24,9 +24,7 @@ constexpr void add_forward(launch_list& list, op const& o, dtype_policy policy)
     bool const bias = o.parameters[1] != no_parameter;
     switch (o.kind) {
     case op_kind::linear:
-    case op_kind::unembed:
-        list.push_back(bias ? "product + bias" : "product");
-        break;
+    case op_kind::unembed: list.push_back(bias ? "product + bias" : "product"); break;
     case op_kind::linear_gelu:
         if (policy.storage == dtype::bf16) {
             list.push_back(bias ? "product + bias + gelu" : "product + gelu");
@@ -35,9 +33,7 @@ constexpr void add_forward(launch_list& list, op const& o, dtype_policy policy)
             list.push_back("gelu");
         }
         break;
-    default:
-        list.push_back(name_of(o.kind));
-        break;
+    default: list.push_back(name_of(o.kind)); break;
     }
 }
 
@@ -51,9 +47,7 @@ constexpr void add_backward(launch_list& list, op const& o)
             list.push_back("embedding: positions");
         }
         break;
-    case op_kind::linear_gelu:
-        list.push_back("gelu");
-        [[fallthrough]];
+    case op_kind::linear_gelu: list.push_back("gelu"); [[fallthrough]];
     case op_kind::linear:
     case op_kind::unembed:
         list.push_back("product of the input's gradient");
@@ -67,14 +61,9 @@ constexpr void add_backward(launch_list& list, op const& o)
     case op_kind::layer_norm:
     case op_kind::rms_norm:
     case op_kind::residual_norm:
-    case op_kind::residual_rms_norm:
-        list.push_back("norm of the rows + sums over them");
-        break;
-    case op_kind::loss_gradient:
-        break;  // forward left it
-    default:
-        list.push_back(name_of(o.kind));
-        break;
+    case op_kind::residual_rms_norm: list.push_back("norm of the rows + sums over them"); break;
+    case op_kind::loss_gradient: break;  // forward left it
+    default: list.push_back(name_of(o.kind)); break;
     }
 }
 

@@ -48,17 +48,12 @@ char const* take_all(void* handle, nvml::functions& f)
 device_error_code cause_of(nvml::result code)
 {
     switch (code) {
-    case nvml::error_no_permission:
-        return device_error_code::no_permission;
-    case nvml::error_not_supported:
-        return device_error_code::not_supported;
+    case nvml::error_no_permission: return device_error_code::no_permission;
+    case nvml::error_not_supported: return device_error_code::not_supported;
     case nvml::error_not_found:
-    case nvml::error_driver_not_loaded:
-        return device_error_code::not_found;
-    case nvml::error_gpu_is_lost:
-        return device_error_code::lost;
-    default:
-        return device_error_code::failed;
+    case nvml::error_driver_not_loaded: return device_error_code::not_found;
+    case nvml::error_gpu_is_lost: return device_error_code::lost;
+    default: return device_error_code::failed;
     }
 }
 

@@ -35,10 +35,8 @@ device_result<done> perform(restoration_step const& step)
         return read_number(step.text, device) ? zeusd_restore(step.subject, device)
                                               : device_error{device_error_code::failed, "'" + step.text + "' is no number of a device"};
     }
-    case restoration_kind::command:
-        return run_shell_line(step.subject);
-    case restoration_kind::write:
-        return write_small_file(step.subject, step.text);
+    case restoration_kind::command: return run_shell_line(step.subject);
+    case restoration_kind::write: return write_small_file(step.subject, step.text);
     }
     return device_error{device_error_code::not_supported, "an unknown way to put clocks back"};
 }

@@ -94,12 +94,9 @@ inline std::string to_string(model_error fault)
 {
     auto const where = "layer " + std::to_string(fault.layer);
     switch (fault.what) {
-    case model_error::kind::none:
-        return {};
-    case model_error::kind::empty:
-        return "a model needs at least one layer";
-    case model_error::kind::does_not_read_tokens:
-        return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
+    case model_error::kind::none: return {};
+    case model_error::kind::empty: return "a model needs at least one layer";
+    case model_error::kind::does_not_read_tokens: return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
     case model_error::kind::widths_differ:
         if (fault.takes == 0) {
             return where + " reads tokens but is not the first one";
@@ -108,10 +105,8 @@ inline std::string to_string(model_error fault)
             return "layer " + std::to_string(fault.layer - 1) + " ends in the loss but is not the last one";
         }
         return where + " takes " + std::to_string(fault.takes) + " columns but the layer before it gives " + std::to_string(fault.gives);
-    case model_error::kind::does_not_end_in_loss:
-        return where + " is the last one and must end in the loss";
-    case model_error::kind::layer_does_not_fit:
-        return where + ": " + std::string{fault.within.view()};
+    case model_error::kind::does_not_end_in_loss: return where + " is the last one and must end in the loss";
+    case model_error::kind::layer_does_not_fit: return where + ": " + std::string{fault.within.view()};
     case model_error::kind::loss_is_narrow:
         return where + " has logits of " + std::to_string(fault.takes) + " tokens, but the first layer reads " + std::to_string(fault.gives);
     }

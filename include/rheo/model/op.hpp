@@ -79,16 +79,13 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
 {
     switch (o.kind) {
     case op_kind::layer_norm:
-    case op_kind::residual_norm:
-        return {2 * rows(shape)};          // mean and 1/deviation of each row
+    case op_kind::residual_norm: return {2 * rows(shape)};          // mean and 1/deviation of each row
     case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
         return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm:                                // 1/root of the mean square of each row
-    case op_kind::cross_entropy:
-        return {rows(shape)};              // log-sum-exp of each row
-    default:
-        return {};
+    case op_kind::cross_entropy: return {rows(shape)};              // log-sum-exp of each row
+    default: return {};
     }
 }
 
@@ -100,12 +97,9 @@ constexpr flops forward_flops(op const& o, microbatch_shape shape)
     switch (o.kind) {
     case op_kind::linear:
     case op_kind::linear_gelu:
-    case op_kind::unembed:
-        return {2 * rows(shape) * in * out};
-    case op_kind::attention:
-        return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked; of a slice: the mean
-    default:
-        return {0};
+    case op_kind::unembed: return {2 * rows(shape) * in * out};
+    case op_kind::attention: return {2 * rows(shape) * (shape.tokens + 1) * out};  // two products, half masked; of a slice: the mean
+    default: return {0};
     }
 }
 

@@ -42,34 +42,21 @@ constexpr op_shapes shapes_of(op const& o)
     using enum wanted_parameter::presence;
     wanted_parameter const row{required, {1, in}};
     switch (o.kind) {
-    case op_kind::embedding:
-        return {.z = {out, -1}, .parameters = {{{required, {in, out}}, {optional, {1, out}, true}}}};
-    case op_kind::layer_norm:
-        return {.x = {in, -1}, .z = {out, -1}, .parameters = {row, row}, .in_width = out};
-    case op_kind::rms_norm:
-        return {.x = {in, -1}, .z = {out, -1}, .parameters = {row, {}}, .in_width = out};
-    case op_kind::linear:
-        return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {in, out}}, {optional, {1, out}}}}};
-    case op_kind::linear_gelu:
-        return {.x = {in, -1}, .z = {out, out}, .parameters = {{{required, {in, out}}, {optional, {1, out}}}}};
-    case op_kind::unembed:
-        return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {out, in}}, {}}}};
+    case op_kind::embedding: return {.z = {out, -1}, .parameters = {{{required, {in, out}}, {optional, {1, out}, true}}}};
+    case op_kind::layer_norm: return {.x = {in, -1}, .z = {out, -1}, .parameters = {row, row}, .in_width = out};
+    case op_kind::rms_norm: return {.x = {in, -1}, .z = {out, -1}, .parameters = {row, {}}, .in_width = out};
+    case op_kind::linear: return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {in, out}}, {optional, {1, out}}}}};
+    case op_kind::linear_gelu: return {.x = {in, -1}, .z = {out, out}, .parameters = {{{required, {in, out}}, {optional, {1, out}}}}};
+    case op_kind::unembed: return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {out, in}}, {}}}};
     case op_kind::gelu:
-    case op_kind::rope:
-        return {.x = {in, -1}, .z = {out, -1}, .in_width = out};
-    case op_kind::swiglu:
-        return {.x = {in, -1}, .z = {out, -1}, .in_width = 2 * out};
-    case op_kind::attention:
-        return {.x = {in, -1}, .z = {out, -1}, .in_width = out + 2 * (out / o.heads) * kv_heads_of(o)};
-    case op_kind::residual_add:
-        return {.x = {in, in}, .z = {out, -1}, .in_width = out};
-    case op_kind::residual_norm:
-        return {.x = {in, in}, .z = {out, out}, .parameters = {row, row}, .in_width = out};
-    case op_kind::residual_rms_norm:
-        return {.x = {in, in}, .z = {out, out}, .parameters = {row, {}}, .in_width = out};
+    case op_kind::rope: return {.x = {in, -1}, .z = {out, -1}, .in_width = out};
+    case op_kind::swiglu: return {.x = {in, -1}, .z = {out, -1}, .in_width = 2 * out};
+    case op_kind::attention: return {.x = {in, -1}, .z = {out, -1}, .in_width = out + 2 * (out / o.heads) * kv_heads_of(o)};
+    case op_kind::residual_add: return {.x = {in, in}, .z = {out, -1}, .in_width = out};
+    case op_kind::residual_norm: return {.x = {in, in}, .z = {out, out}, .parameters = {row, row}, .in_width = out};
+    case op_kind::residual_rms_norm: return {.x = {in, in}, .z = {out, out}, .parameters = {row, {}}, .in_width = out};
     case op_kind::cross_entropy:
-    case op_kind::loss_gradient:
-        return {.x = {in, -1}};
+    case op_kind::loss_gradient: return {.x = {in, -1}};
     }
     return {};
 }

@@ -48,14 +48,9 @@ constexpr bool is_cheap(layer_description const& layer, int slot, microbatch_sha
             case op_kind::residual_rms_norm:
             case op_kind::gelu:
             case op_kind::rope:
-            case op_kind::swiglu:
-                cheap = true;
-                break;
-            case op_kind::linear_gelu:
-                cheap = second && policy.storage == policy.compute;
-                break;
-            default:
-                break;
+            case op_kind::swiglu: cheap = true; break;
+            case op_kind::linear_gelu: cheap = second && policy.storage == policy.compute; break;
+            default: break;
             }
         }
         if (o.kind == op_kind::attention && o.x[0] == slot && shape.slices > 1) {

@@ -63,20 +63,13 @@ enum class leave_reason : std::uint8_t {
 constexpr int exit_code(leave_reason reason)
 {
     switch (reason) {
-    case leave_reason::finished:
-        return 0;
-    case leave_reason::drained:
-        return 0;
-    case leave_reason::stopped:
-        return 75;
-    case leave_reason::no_plan:
-        return 75;  // the state lives: it is saved, and goes on where there are more ranks
-    case leave_reason::not_finite:
-        return 7;
-    case leave_reason::bad_data:
-        return 4;
-    default:
-        return 6;
+    case leave_reason::finished: return 0;
+    case leave_reason::drained: return 0;
+    case leave_reason::stopped: return 75;
+    case leave_reason::no_plan: return 75;  // the state lives: it is saved, and goes on where there are more ranks
+    case leave_reason::not_finite: return 7;
+    case leave_reason::bad_data: return 4;
+    default: return 6;
     }
 }
 

@@ -20,14 +20,11 @@ constexpr std::int64_t size_of(dtype type)
 {
     switch (type) {
     case dtype::f64:
-    case dtype::i64:
-        return 8;
+    case dtype::i64: return 8;
     case dtype::f32:
-    case dtype::i32:
-        return 4;
+    case dtype::i32: return 4;
     case dtype::f16:
-    case dtype::bf16:
-        return 2;
+    case dtype::bf16: return 2;
     }
     return 0;
 }
@@ -36,18 +33,12 @@ constexpr std::int64_t size_of(dtype type)
 constexpr std::string_view name_of(dtype type)
 {
     switch (type) {
-    case dtype::f64:
-        return "f64";
-    case dtype::f32:
-        return "f32";
-    case dtype::f16:
-        return "f16";
-    case dtype::bf16:
-        return "bf16";
-    case dtype::i64:
-        return "i64";
-    case dtype::i32:
-        return "i32";
+    case dtype::f64: return "f64";
+    case dtype::f32: return "f32";
+    case dtype::f16: return "f16";
+    case dtype::bf16: return "bf16";
+    case dtype::i64: return "i64";
+    case dtype::i32: return "i32";
     }
     return "unknown";
 }

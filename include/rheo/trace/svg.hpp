@@ -35,20 +35,11 @@ inline std::string escaped(std::string_view text)
     std::string result;
     for (char const c : text) {
         switch (c) {
-        case '&':
-            result += "&amp;";
-            break;
-        case '<':
-            result += "&lt;";
-            break;
-        case '>':
-            result += "&gt;";
-            break;
-        case '"':
-            result += "&quot;";
-            break;
-        default:
-            result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+        case '&': result += "&amp;"; break;
+        case '<': result += "&lt;"; break;
+        case '>': result += "&gt;"; break;
+        case '"': result += "&quot;"; break;
+        default: result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
         }
     }
     return result;

@@ -24,44 +24,26 @@ constexpr std::string_view colour_of(activity a)
 {
     using enum activity;
     switch (a) {
-    case forward:
-        return "#4c78a8";
+    case forward: return "#4c78a8";
     case backward:
-    case input_gradient:
-        return "#54a24b";
-    case weight_gradient:
-        return "#9ecb8f";
-    case recompute:
-        return "#a0cbe8";
+    case input_gradient: return "#54a24b";
+    case weight_gradient: return "#9ecb8f";
+    case recompute: return "#a0cbe8";
     case post_reduction:
-    case await_reduction:
-        return "#f2cf5b";
-    case decide:
-        return "#d8d8d8";
-    case update:
-        return "#b279a2";
-    case evaluate:
-        return "#83bcb6";
-    case detect:
-        return "#e45756";
-    case revoke:
-        return "#ff9da6";
-    case shrink:
-        return "#f58518";
-    case link:
-        return "#eeca3b";
-    case exchange:
-        return "#72b7b2";
-    case plan:
-        return "#9d755d";
-    case copy:
-        return "#4c78a8";
-    case merge:
-        return "#b279a2";
-    case first_instruction:
-        return "#54a24b";
-    default:
-        return "#bab0ac";
+    case await_reduction: return "#f2cf5b";
+    case decide: return "#d8d8d8";
+    case update: return "#b279a2";
+    case evaluate: return "#83bcb6";
+    case detect: return "#e45756";
+    case revoke: return "#ff9da6";
+    case shrink: return "#f58518";
+    case link: return "#eeca3b";
+    case exchange: return "#72b7b2";
+    case plan: return "#9d755d";
+    case copy: return "#4c78a8";
+    case merge: return "#b279a2";
+    case first_instruction: return "#54a24b";
+    default: return "#bab0ac";
     }
 }
 

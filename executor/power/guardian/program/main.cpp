@@ -131,12 +131,9 @@ int guard(pid_t rank)
         bool const ended = gone || (entries[1].revents & POLLIN) != 0 || (!handle && ::getppid() != rank);
         more = said.listen();
         switch (said.follow(now)) {
-        case verdict::dismissed:
-            return 0;
-        case verdict::at_once:
-            return restore(now);
-        case verdict::goes_on:
-            break;
+        case verdict::dismissed: return 0;
+        case verdict::at_once: return restore(now);
+        case verdict::goes_on: break;
         }
         if (ended || !more) {
             if (!gone && !ended) {

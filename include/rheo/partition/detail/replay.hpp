@@ -159,14 +159,10 @@ private:
     {
         auto const& t = times[static_cast<std::size_t>(stage % chain_)];
         switch (kind) {
-        case instruction_kind::forward:
-            return t.forward;
-        case instruction_kind::backward:
-            return t.backward;
-        case instruction_kind::input_gradient:
-            return t.backward / 2;
-        default:
-            return t.backward - t.backward / 2;
+        case instruction_kind::forward: return t.forward;
+        case instruction_kind::backward: return t.backward;
+        case instruction_kind::input_gradient: return t.backward / 2;
+        default: return t.backward - t.backward / 2;
         }
     }
 

@@ -53,26 +53,13 @@ constexpr void for_each_moment(program const& p, Of const& of, Visit const& visi
             }
             holding<Amount> const amount = of(i.stage);
             switch (i.kind) {
-            case instruction_kind::forward:
-                held += amount.activation;
-                break;
-            case instruction_kind::evict:
-                held -= amount.activation - amount.input;
-                break;
-            case instruction_kind::recompute:
-                held += amount.activation - amount.input;
-                break;
-            case instruction_kind::input_gradient:
-                held += amount.gradients;
-                break;
-            case instruction_kind::backward:
-                held -= amount.activation;
-                break;
-            case instruction_kind::weight_gradient:
-                held -= amount.activation + amount.gradients;
-                break;
-            default:
-                break;
+            case instruction_kind::forward: held += amount.activation; break;
+            case instruction_kind::evict: held -= amount.activation - amount.input; break;
+            case instruction_kind::recompute: held += amount.activation - amount.input; break;
+            case instruction_kind::input_gradient: held += amount.gradients; break;
+            case instruction_kind::backward: held -= amount.activation; break;
+            case instruction_kind::weight_gradient: held -= amount.activation + amount.gradients; break;
+            default: break;
             }
             visit(r, held);
         }

@@ -138,16 +138,11 @@ private:
                    (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent) ||
                     (beside(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
         case instruction_kind::weight_gradient:
-        case instruction_kind::send_gradient:
-            return given() || f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::send_activation:
-            return given() || (whole && f.holds(i.stage, i.item, forward_done));
-        case instruction_kind::evict:
-            return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::recompute:
-            return !whole;
-        default:
-            return true;
+        case instruction_kind::send_gradient: return given() || f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::send_activation: return given() || (whole && f.holds(i.stage, i.item, forward_done));
+        case instruction_kind::evict: return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
+        case instruction_kind::recompute: return !whole;
+        default: return true;
         }
     }
 

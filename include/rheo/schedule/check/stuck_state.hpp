@@ -27,13 +27,10 @@ constexpr int awaited_position(program const& p, waiting_row const& w)
     auto const s = static_cast<int>(w.what.stage);
     switch (w.what.kind) {
     case instruction_kind::forward:
-    case instruction_kind::overlap:
-        return s % chain == 0 ? w.position : place(s - 1);
+    case instruction_kind::overlap: return s % chain == 0 ? w.position : place(s - 1);
     case instruction_kind::backward:
-    case instruction_kind::input_gradient:
-        return (s + 1) % chain == 0 ? w.position : place(s + 1);
-    default:
-        return is_send(w.what.kind) || is_receive(w.what.kind) ? place(counterpart(w.what).stage) : w.position;
+    case instruction_kind::input_gradient: return (s + 1) % chain == 0 ? w.position : place(s + 1);
+    default: return is_send(w.what.kind) || is_receive(w.what.kind) ? place(counterpart(w.what).stage) : w.position;
     }
 }
 

@@ -61,20 +61,13 @@ constexpr seconds cost_of(stage_costs const& costs, instruction i)
     auto const& c = costs[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
     case instruction_kind::forward:
-    case instruction_kind::recompute:
-        return c.forward;
-    case instruction_kind::backward:
-        return c.backward;
-    case instruction_kind::input_gradient:
-        return c.input_gradient;
-    case instruction_kind::weight_gradient:
-        return c.weight_gradient;
-    case instruction_kind::send_activation:
-        return c.send_activation;
-    case instruction_kind::send_gradient:
-        return c.send_gradient;
-    default:
-        return seconds{0.0};
+    case instruction_kind::recompute: return c.forward;
+    case instruction_kind::backward: return c.backward;
+    case instruction_kind::input_gradient: return c.input_gradient;
+    case instruction_kind::weight_gradient: return c.weight_gradient;
+    case instruction_kind::send_activation: return c.send_activation;
+    case instruction_kind::send_gradient: return c.send_gradient;
+    default: return seconds{0.0};
     }
 }
 

@@ -74,16 +74,11 @@ constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
 constexpr instruction counterpart(instruction i)
 {
     switch (i.kind) {
-    case instruction_kind::send_activation:
-        return {instruction_kind::receive_activation, static_cast<std::int16_t>(i.stage + 1), i.item};
-    case instruction_kind::receive_activation:
-        return {instruction_kind::send_activation, static_cast<std::int16_t>(i.stage - 1), i.item};
-    case instruction_kind::send_gradient:
-        return {instruction_kind::receive_gradient, static_cast<std::int16_t>(i.stage - 1), i.item};
-    case instruction_kind::receive_gradient:
-        return {instruction_kind::send_gradient, static_cast<std::int16_t>(i.stage + 1), i.item};
-    default:
-        return i;
+    case instruction_kind::send_activation: return {instruction_kind::receive_activation, static_cast<std::int16_t>(i.stage + 1), i.item};
+    case instruction_kind::receive_activation: return {instruction_kind::send_activation, static_cast<std::int16_t>(i.stage - 1), i.item};
+    case instruction_kind::send_gradient: return {instruction_kind::receive_gradient, static_cast<std::int16_t>(i.stage - 1), i.item};
+    case instruction_kind::receive_gradient: return {instruction_kind::send_gradient, static_cast<std::int16_t>(i.stage + 1), i.item};
+    default: return i;
     }
 }
 

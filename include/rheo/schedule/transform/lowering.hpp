@@ -69,13 +69,11 @@ constexpr bool ready_to_place(program const& p, pipeline_facts& there, instructi
 {
     auto const same_rank = [&](int stage) { return p.placement[static_cast<std::size_t>(stage)] == p.placement[static_cast<std::size_t>(i.stage)]; };
     switch (i.kind) {
-    case instruction_kind::overlap:
-        return true;
+    case instruction_kind::overlap: return true;
     case instruction_kind::forward:
         return there.slices_done(i.stage, i.item, true) && (there.begins_copy(i.stage) || there.holds(i.stage, i.item, activation_here) ||
                                                             (same_rank(i.stage - 1) && there.holds(i.stage - 1, i.item, forward_done)));
-    case instruction_kind::weight_gradient:
-        return there.holds(i.stage, i.item, gradient_done);
+    case instruction_kind::weight_gradient: return there.holds(i.stage, i.item, gradient_done);
     default:
         return there.holds(i.stage, i.item, forward_done) && there.slices_done(i.stage, i.item, false) &&
                (there.ends_copy(i.stage) || there.holds(i.stage, i.item, gradient_here) ||

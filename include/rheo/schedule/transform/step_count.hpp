@@ -27,18 +27,10 @@ constexpr std::optional<int> count_steps(program const& p)
         auto const met = detail::counterpart(i);
         int fact = 0;
         switch (i.kind) {
-        case instruction_kind::send_activation:
-            fact = done.holds(i.stage, i.item, detail::forward_done) ? detail::activation_sent : 0;
-            break;
-        case instruction_kind::send_gradient:
-            fact = done.holds(i.stage, i.item, detail::gradient_done) ? detail::gradient_sent : 0;
-            break;
-        case instruction_kind::receive_activation:
-            fact = done.holds(met.stage, met.item, detail::activation_sent) ? detail::activation_here : 0;
-            break;
-        case instruction_kind::receive_gradient:
-            fact = done.holds(met.stage, met.item, detail::gradient_sent) ? detail::gradient_here : 0;
-            break;
+        case instruction_kind::send_activation: fact = done.holds(i.stage, i.item, detail::forward_done) ? detail::activation_sent : 0; break;
+        case instruction_kind::send_gradient: fact = done.holds(i.stage, i.item, detail::gradient_done) ? detail::gradient_sent : 0; break;
+        case instruction_kind::receive_activation: fact = done.holds(met.stage, met.item, detail::activation_sent) ? detail::activation_here : 0; break;
+        case instruction_kind::receive_gradient: fact = done.holds(met.stage, met.item, detail::gradient_sent) ? detail::gradient_here : 0; break;
         default:
             if (detail::ready_to_place(p, done, i)) {
                 fact = i.kind == instruction_kind::forward ? detail::forward_done : detail::gradient_done;

@@ -45,9 +45,7 @@ input changed(input const& from, input const& other, std::mt19937& draw)
                 result[static_cast<std::size_t>(at)] ^= static_cast<std::uint8_t>(1U << draw() % 8);
             }
             break;
-        case 1:
-            result.erase(result.begin() + at, result.begin() + to);
-            break;
+        case 1: result.erase(result.begin() + at, result.begin() + to); break;
         case 2: {
             input const piece(result.begin() + at, result.begin() + to);
             auto const where = place(result);
@@ -65,9 +63,7 @@ input changed(input const& from, input const& other, std::mt19937& draw)
             result.insert(result.begin() + at, other.begin() + begin, other.begin() + end);
             break;
         }
-        default:
-            result.resize(static_cast<std::size_t>(at));
-            break;
+        default: result.resize(static_cast<std::size_t>(at)); break;
         }
     }
     return result;

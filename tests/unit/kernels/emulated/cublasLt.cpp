@@ -184,20 +184,13 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p, cublasLtMatmulDescAttributes_t what, void const* value, std::size_t bytes)
 {
     switch (what) {
-    case CUBLASLT_MATMUL_DESC_TRANSA:
-        return take(p->a, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB:
-        return take(p->b, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
-        return take(p->epilogue, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-        return take(p->bias, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-        return take(p->bias_type.emplace(), value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-        return take(p->auxiliary, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-        return take(p->auxiliary_step, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA: return take(p->a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return take(p->b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(p->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(p->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return take(p->bias_type.emplace(), value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return take(p->auxiliary, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return take(p->auxiliary_step, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }

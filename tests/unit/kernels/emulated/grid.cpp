@@ -28,26 +28,17 @@ struct thread_state {
 char const* name_of(meeting kind)
 {
     switch (kind) {
-    case meeting::none:
-        return "nothing";
-    case meeting::block_barrier:
-        return "__syncthreads";
-    case meeting::block_or:
-        return "__syncthreads_or";
-    case meeting::block_and:
-        return "__syncthreads_and";
-    case meeting::block_count:
-        return "__syncthreads_count";
-    case meeting::warp_barrier:
-        return "__syncwarp";
-    case meeting::warp_shuffle:
-        return "a shuffle";
-    case meeting::warp_ballot:
-        return "a vote";
+    case meeting::none: return "nothing";
+    case meeting::block_barrier: return "__syncthreads";
+    case meeting::block_or: return "__syncthreads_or";
+    case meeting::block_and: return "__syncthreads_and";
+    case meeting::block_count: return "__syncthreads_count";
+    case meeting::warp_barrier: return "__syncwarp";
+    case meeting::warp_shuffle: return "a shuffle";
+    case meeting::warp_ballot: return "a vote";
     case meeting::warp_add:
     case meeting::warp_min:
-    case meeting::warp_max:
-        return "a reduction";
+    case meeting::warp_max: return "a reduction";
     }
     return "?";
 }
@@ -185,20 +176,11 @@ void finish_warp_meeting(block_run& run)
             }
             t.result = run.threads[static_cast<std::size_t>(base + t.waits.source)].waits.value;
             break;
-        case meeting::warp_ballot:
-            t.result = ballot;
-            break;
-        case meeting::warp_add:
-            t.result = sum;
-            break;
-        case meeting::warp_min:
-            t.result = least;
-            break;
-        case meeting::warp_max:
-            t.result = largest;
-            break;
-        default:
-            break;
+        case meeting::warp_ballot: t.result = ballot; break;
+        case meeting::warp_add: t.result = sum; break;
+        case meeting::warp_min: t.result = least; break;
+        case meeting::warp_max: t.result = largest; break;
+        default: break;
         }
     }
     release(run, members);

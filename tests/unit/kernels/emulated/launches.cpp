@@ -163,9 +163,7 @@ void run_forward(op const& o, memory<T>& m)
                                 .output = m.y.data(),
                                 .activated = o.kind == op_kind::linear_gelu ? m.z.data() : nullptr});
         break;
-    case op_kind::gelu:
-        gelu_forward<policy>(q, {.count = rows * o.in_width, .input = m.x.data(), .output = m.y.data()});
-        break;
+    case op_kind::gelu: gelu_forward<policy>(q, {.count = rows * o.in_width, .input = m.x.data(), .output = m.y.data()}); break;
     case op_kind::attention:
         attention_forward<policy>(q, {.batch = sequences,
                                       .length = tokens,
@@ -187,9 +185,7 @@ void run_forward(op const& o, memory<T>& m)
                          .input = m.x.data(),
                          .output = m.y.data()});
         break;
-    case op_kind::swiglu:
-        swiglu_forward<policy>(q, {.rows = rows, .width = o.out_width, .input = m.x.data(), .output = m.y.data()});
-        break;
+    case op_kind::swiglu: swiglu_forward<policy>(q, {.rows = rows, .width = o.out_width, .input = m.x.data(), .output = m.y.data()}); break;
     case op_kind::cross_entropy:
         cross_entropy_forward<policy>(
             q, {.rows = rows, .vocabulary = o.in_width, .logits = m.x.data(), .targets = m.ids.data(), .log_sum_exp = m.mean.data(), .loss = &m.loss});
@@ -338,8 +334,7 @@ void run_backward(op const& o, memory<T>& m)
                                            .log_sum_exp = m.mean.data(),
                                            .logits_gradient = m.z.data()});
         break;
-    case op_kind::loss_gradient:
-        break;
+    case op_kind::loss_gradient: break;
     }
 }
 

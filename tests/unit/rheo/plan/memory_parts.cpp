@@ -66,15 +66,10 @@ held_peak most_held(model_description const& model, pipeline_instance const& pip
                 mine.activations -= dropped_bytes(model.layers[at(l)], terms.shape, recompute_levels[at(l)], terms.policy);
             }
             break;
-        case instruction_kind::input_gradient:
-            mine.gradients = kept_gradient_bytes(layers, terms.shape, terms.policy);
-            break;
+        case instruction_kind::input_gradient: mine.gradients = kept_gradient_bytes(layers, terms.shape, terms.policy); break;
         case instruction_kind::backward:
-        case instruction_kind::weight_gradient:
-            mine = {};
-            break;
-        default:
-            break;
+        case instruction_kind::weight_gradient: mine = {}; break;
+        default: break;
         }
         held_peak sum;
         for (auto const& [key, size] : held) {

@@ -26,8 +26,7 @@ struct rank_steps {
     {
         auto const& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section:
-            return {operations(s, job.safety)[rank.done].inputs};
+        case protocol_phase::section: return {operations(s, job.safety)[rank.done].inputs};
         case protocol_phase::exchanging: {
             std::vector<message_name> all;
             for (auto const member : s.members) {
@@ -41,10 +40,8 @@ struct rank_steps {
             return copies_to_receive(rank);
         case protocol_phase::deciding:
         case protocol_phase::shrinking:
-        case protocol_phase::left:
-            return {};
-        default:
-            return {{}};
+        case protocol_phase::left: return {};
+        default: return {{}};
         }
     }
 
@@ -75,15 +72,10 @@ struct rank_steps {
     {
         auto& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section:
-            operate(operations(s, job.safety)[rank.done], contents);
-            return go_on_with_section();
-        case protocol_phase::exchanging:
-            return hear(names, contents);
-        case protocol_phase::copying:
-            return copy_in(names, contents);
-        default:
-            return act();
+        case protocol_phase::section: operate(operations(s, job.safety)[rank.done], contents); return go_on_with_section();
+        case protocol_phase::exchanging: return hear(names, contents);
+        case protocol_phase::copying: return copy_in(names, contents);
+        default: return act();
         }
     }
 
@@ -92,16 +84,10 @@ private:
     void act()
     {
         switch (rank.protocol.phase) {
-        case protocol_phase::revoking:
-            return answer(revoked{});
-        case protocol_phase::linking:
-            return answer(linked{});
-        case protocol_phase::merging:
-            merge(*rank.protocol.next);
-            return answer(merged{});
-        default:
-            update(rank.protocol.found);
-            return answer(updated{});
+        case protocol_phase::revoking: return answer(revoked{});
+        case protocol_phase::linking: return answer(linked{});
+        case protocol_phase::merging: merge(*rank.protocol.next); return answer(merged{});
+        default: update(rank.protocol.found); return answer(updated{});
         }
     }
 
@@ -144,14 +130,10 @@ private:
             rank.staged = {};
             s.found = outcome::commit;
             return;
-        case protocol_phase::exchanging:
-            return tell_all();
-        case protocol_phase::copying:
-            return begin_copies();
-        case protocol_phase::left:
-            return check_left();
-        default:
-            return;
+        case protocol_phase::exchanging: return tell_all();
+        case protocol_phase::copying: return begin_copies();
+        case protocol_phase::left: return check_left();
+        default: return;
         }
     }
 

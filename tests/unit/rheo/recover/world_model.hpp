@@ -255,17 +255,10 @@ private:
                 living &= facts(w, r).vote;
                 break;
             case standing::died:
-            case standing::died_shrinking:
-                missing = true;
-                break;
-            case standing::voted_no:
-                late = true, dead = 0;
-                break;
-            case standing::voted_yes:
-                late = true;
-                break;
-            case standing::gone:
-                break;
+            case standing::died_shrinking: missing = true; break;
+            case standing::voted_no: late = true, dead = 0; break;
+            case standing::voted_yes: late = true; break;
+            case standing::gone: break;
             }
         }
         if (!anyone) {

@@ -36,21 +36,15 @@ std::vector<published_case> cases_of(std::string_view json)
     int lists = 0;
     for (std::size_t k = 0; k < json.size(); ++k) {
         switch (json[k]) {
-        case '{':
-            cases.push_back({});
-            break;
+        case '{': cases.push_back({}); break;
         case '[':
             lists += 1;
             if (lists == 3) {  // cases, ranks, a rank
                 cases.back().ranks.push_back({});
             }
             break;
-        case ']':
-            lists -= 1;
-            break;
-        case ':':
-            key = last;
-            break;
+        case ']': lists -= 1; break;
+        case ':': key = last; break;
         case '"': {
             auto const end = json.find('"', k + 1);
             REQUIRE(end != json.npos);
@@ -63,8 +57,7 @@ std::vector<published_case> cases_of(std::string_view json)
             }
             break;
         }
-        default:
-            break;
+        default: break;
         }
     }
     cases.erase(cases.begin());  // the file itself
