@@ -8,6 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <range/v3/algorithm/sort.hpp>
+#include <range/v3/view/enumerate.hpp>
+#include <range/v3/view/zip.hpp>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
@@ -115,13 +118,12 @@ std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) c
     return as_checkpoint_error(folder_, [&] {
         auto const shape = shape_of(manifest_, tensor);
         std::vector<float> values;
-        for (std::size_t f = 0; f < files_.size(); ++f) {
-            for (std::size_t e = 0; e < manifest_.files[f].entries.size(); ++e) {
-                auto const& said = manifest_.files[f].entries[e];
+        for (auto const& [file, listed] : ranges::views::zip(files_, manifest_.files)) {
+            for (auto const& [e, said] : ranges::views::enumerate(listed.entries)) {
                 if (said.tensor != tensor || said.role != role) {
                     continue;
                 }
-                auto box = read_box(files_[f], e, said, shape);
+                auto box = read_box(file, e, said, shape);
                 if (said.box == whole(shape)) {
                     return box;
                 }
@@ -144,10 +146,9 @@ tensor_values checkpoint::read(std::string_view tensor) const
 void checkpoint::verify() const
 {
     as_checkpoint_error(folder_, [&] {
-        for (std::size_t f = 0; f < files_.size(); ++f) {
-            for (std::size_t e = 0; e < manifest_.files[f].entries.size(); ++e) {
-                auto const& said = manifest_.files[f].entries[e];
-                read_box(files_[f], e, said, shape_of(manifest_, said.tensor));
+        for (auto const& [file, listed] : ranges::views::zip(files_, manifest_.files)) {
+            for (auto const& [e, said] : ranges::views::enumerate(listed.entries)) {
+                read_box(file, e, said, shape_of(manifest_, said.tensor));
             }
         }
     });
@@ -212,7 +213,7 @@ std::vector<step_id> checkpoint_steps(fs::path const& run_folder)
     if (error && error != std::errc::no_such_file_or_directory) {
         throw checkpoint_error{fmt::format("run folder '{}': its checkpoints cannot be listed: {}", run_folder.string(), error.message())};
     }
-    std::sort(steps.begin(), steps.end());
+    ranges::sort(steps);
     return steps;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <range/v3/algorithm/find.hpp>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/config/strict_json.hpp"
@@ -159,7 +160,7 @@ safetensors_file::safetensors_file(std::filesystem::path path) : path_{std::move
 
 safetensors_entry const* safetensors_file::find(std::string_view name) const
 {
-    auto const found = std::find_if(header_.entries.begin(), header_.entries.end(), [&](auto const& e) { return e.name == name; });
+    auto const found = ranges::find(header_.entries, name, &safetensors_entry::name);
     return found == header_.entries.end() ? nullptr : &*found;
 }
 

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <range/v3/view/enumerate.hpp>
+
 #include "rheo/units/nearest_name.hpp"
 
 namespace rheo::inline v0 {
@@ -90,14 +92,14 @@ parsed_fault parse_fault(std::string_view text)
     if (!skip(text, ":")) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
-    for (std::size_t i = 0; i < std::size(fault_phase_names); ++i) {
-        if (text == fault_phase_names[i]) {
+    for (auto const& [i, name] : ranges::views::enumerate(fault_phase_names)) {
+        if (text == name) {
             result.phase = static_cast<fault_phase>(i);
             return {result, {}};
         }
     }
-    for (std::size_t i = 0; i < std::size(checkpoint_point_names); ++i) {
-        if (text == checkpoint_point_names[i]) {
+    for (auto const& [i, name] : ranges::views::enumerate(checkpoint_point_names)) {
+        if (text == name) {
             result.writing = static_cast<checkpoint_point>(i);
             return {result, {}};
         }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <range/v3/algorithm/sort.hpp>
 
 // The parser asserts a few things that a file may well get wrong, for example what begins the name in "[=]". A file
 // must not end the process: such a file is refused like any other.
@@ -330,7 +331,7 @@ read_config_result read_config(std::string_view text, std::string const& name, s
     auto const table = parse(text, name);
     std::vector<setting> flat;
     flatten(table, "", name, keys, flat);
-    std::sort(flat.begin(), flat.end(), [](setting const& a, setting const& b) { return a.line < b.line; });
+    ranges::sort(flat, {}, &setting::line);
     for (auto const& from : flat) {
         apply(from, result, keys);
     }

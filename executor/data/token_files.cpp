@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/zip.hpp>
 
 #include "executor/os/mapped_copy.hpp"
 
@@ -242,11 +244,11 @@ std::int32_t token_files::token(piece const& p, std::int64_t i) const
 
 std::optional<token_files::changed_file> token_files::change() const
 {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        if (auto const what = files_[i].change()) {
+    for (auto const& [i, from, file] : ranges::views::zip(ranges::views::ints(std::size_t{0}, pieces_.size()), pieces_, files_)) {
+        if (auto const what = file.change()) {
             return changed_file{
                 i, fmt::format("data: '{}' was changed in place while the run reads it: {}; data must stay as they are (a new version belongs in a new file)",
-                               pieces_[i].path, *what)};
+                               from.path, *what)};
         }
     }
     return std::nullopt;

@@ -3,6 +3,14 @@
 
 #include <utility>
 
+#include <range/v3/algorithm/contains.hpp>
+
+#include <range/v3/algorithm/count_if.hpp>
+
+#include <range/v3/view/enumerate.hpp>
+
+#include <range/v3/view/zip.hpp>
+
 #include "executor/mpi/polling.hpp"
 #include "executor/mpi/survivors.hpp"
 
@@ -14,8 +22,8 @@ namespace {
 std::vector<bool> known_alive(communicator const& comm, std::vector<rank_id> const& initial_ranks, std::vector<rank_id> const& departed)
 {
     std::vector<bool> lives(static_cast<std::size_t>(comm.size()), true);
-    for (std::size_t position = 0; position < initial_ranks.size(); ++position) {
-        lives[position] = std::find(departed.begin(), departed.end(), initial_ranks[position]) == departed.end();
+    for (auto const& [position, rank] : ranges::views::enumerate(initial_ranks)) {
+        lives[position] = !ranges::contains(departed, rank);
     }
     for (auto const position : get_failed(comm)) {
         lives[static_cast<std::size_t>(position)] = false;
@@ -46,9 +54,9 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
     auto const lives =
         agree_on_survivors(known_alive(next.recovery(), next.comms.initial_ranks, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
-    for (std::size_t position = 0; position < lives.size(); ++position) {
-        if (lives[position]) {
-            next.members.push_back(next.comms.initial_ranks[position]);
+    for (auto const& [rank, is_alive] : ranges::views::zip(next.comms.initial_ranks, lives)) {
+        if (is_alive) {
+            next.members.push_back(rank);
         }
     }
     if (!next.has(next.self)) {
@@ -58,7 +66,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     auto const lost = lives.size() - next.members.size();
     for (polling pace;; pace.pause()) {
         auto const failed = get_failed(next.recovery());
-        auto const known = std::count_if(failed.begin(), failed.end(), [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
+        auto const known = ranges::count_if(failed, [&](int position) { return !lives[static_cast<std::size_t>(position)]; });
         if (static_cast<std::size_t>(known) == lost) {
             ack_failed(next.recovery(), failed);  // one more may be among them: then there are more losses than the members say, and the generation is broken
             return next;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <range/v3/algorithm/sort.hpp>
 
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/json_lines.hpp"
@@ -47,7 +48,7 @@ std::vector<std::pair<int, fs::path>> files_of(fs::path const& folder)
             files.emplace_back(rank, entry->path());
         }
     }
-    std::sort(files.begin(), files.end());
+    ranges::sort(files);
     return files;
 }
 

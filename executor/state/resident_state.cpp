@@ -5,6 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include <range/v3/view/zip.hpp>
+
 #include "kernels/digest/digest.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"
@@ -160,9 +162,9 @@ void resident_state::clear_accumulators()
     }
     backend_->wait();  // the processor writes where kernels do
     row_states sources;
-    for (std::size_t u = 0; u < accumulators_.size(); ++u) {
-        if (auto& entry = accumulators_[u]; entry != nullptr) {
-            begin(*entry, info_->uses[u].tensor, sources);
+    for (auto&& [entry, use] : ranges::views::zip(accumulators_, info_->uses)) {
+        if (entry != nullptr) {
+            begin(*entry, use.tensor, sources);
             entry->not_finite_at = microbatch_id{-1};
         }
     }

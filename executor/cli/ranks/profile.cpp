@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <range/v3/view/zip.hpp>
 
 #include "executor/cli/launch.hpp"
 #include "executor/config/toml.hpp"
@@ -63,8 +64,8 @@ std::vector<layer_profile> measured_together(model_description const& model, run
     }
     wait_asleep(MPI_COMM_WORLD);
     auto const sums = measured_all_reduce(node.handle(), messages, repeats);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-        layers[l].all_reduce = sums[l];
+    for (auto&& [layer, sum] : ranges::views::zip(layers, sums)) {
+        layer.all_reduce = sum;
     }
     return layers;
 }

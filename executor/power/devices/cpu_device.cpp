@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include <range/v3/algorithm/sort.hpp>
+
 #include "executor/power/devices/small_file.hpp"
 #include "rheo/units/csv.hpp"
 
@@ -37,7 +39,7 @@ std::vector<std::pair<int, std::string>> numbered(std::string const& folder, std
             found.emplace_back(number, entry.path().string());
         }
     }
-    std::sort(found.begin(), found.end());
+    ranges::sort(found);
     return found;
 }
 
@@ -132,7 +134,7 @@ device_result<std::vector<megahertz>> cpu_device::clocks() const
             clocks.push_back({kilohertz * 1e-3});
         }
     }
-    std::sort(clocks.begin(), clocks.end(), std::greater<>{});
+    ranges::sort(clocks, std::greater<>{});
     return clocks;
 }
 

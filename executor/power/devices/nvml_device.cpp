@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <range/v3/algorithm/sort.hpp>
 
 namespace rheo::inline v0::power {
 
@@ -55,7 +56,7 @@ device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::s
         return library.refused(code, what);
     }
     values.resize(std::min<std::size_t>(count, values.size()));
-    std::sort(values.begin(), values.end(), std::greater<>{});
+    ranges::sort(values, std::greater<>{});
     values.erase(std::unique(values.begin(), values.end()), values.end());
     if (values.empty()) {
         return device_error{device_error_code::not_supported, "NVML knows no values for " + std::string{what}};
