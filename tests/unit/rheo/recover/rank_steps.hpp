@@ -36,8 +36,7 @@ struct rank_steps {
             }
             return {all};
         }
-        case protocol_phase::copying:
-            return copies_to_receive(rank);
+        case protocol_phase::copying: return copies_to_receive(rank);
         case protocol_phase::deciding:
         case protocol_phase::shrinking:
         case protocol_phase::left: return {};
