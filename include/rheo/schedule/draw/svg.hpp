@@ -42,8 +42,8 @@ inline std::string svg_box(double x, double y, double width, double height, inst
     auto const label = label_of(i, with_stage);
     std::string box = "<rect x=\"" + decimal(x) + "\" y=\"" + decimal(y) + "\" width=\"" + decimal(width) + "\" height=\"" + decimal(height) + "\" fill=\"" +
                       std::string{colour_of(i.kind)} + "\" stroke=\"#555\" stroke-width=\"0.5\"><title>" + label + "</title></rect>";
-    if (width > 6.0 * static_cast<double>(label.size())) {
-        box += "<text x=\"" + decimal(x + width / 2) + "\" y=\"" + decimal(y + height / 2 + 3) + "\">" + label + "</text>";
+    if (width > 6.5 * static_cast<double>(label.size())) {
+        box += "<text x=\"" + decimal(x + width / 2) + "\" y=\"" + decimal(y + height / 2 + 4) + "\">" + label + "</text>";
     }
     return box + "\n";
 }
@@ -52,7 +52,7 @@ inline std::string svg_box(double x, double y, double width, double height, inst
 
 /// The picture of one pipeline at these costs, about `width` pixels wide. @pre the program is sound under the transport
 template <class Transport = shared_memory>
-std::string to_svg(program const& p, stage_costs const& costs, double width = 1200.0)
+std::string to_svg(program const& p, stage_costs const& costs, double width = 960.0)
 {
     auto const times = make_timeline<Transport>(array_view{&p, 1}, {{costs}, {}});
     expects(times.sound.ok, "a program that hangs cannot be drawn");
@@ -61,9 +61,10 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
     auto const end = makespan(times);
     auto const scale = end > seconds{0.0} ? (width - margin) / end.count : 0.0;
     bool const with_stage = p.placement.size() > p.rows.size();
-    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + detail::decimal(width) + "\" height=\"" +
-                      detail::decimal(height * static_cast<double>(times.rows.size() + 1)) +
-                      "\" font-family=\"sans-serif\" font-size=\"9\" text-anchor=\"middle\">\n";
+    auto const total = detail::decimal(height * static_cast<double>(times.rows.size() + 1));
+    // With a viewBox, pages can scale it.
+    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + detail::decimal(width) + ' ' + total + "\" width=\"" +
+                      detail::decimal(width) + "\" height=\"" + total + "\" font-family=\"sans-serif\" font-size=\"11\" text-anchor=\"middle\">\n";
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
         auto const y = height * static_cast<double>(row);
         svg += "<text x=\"" + detail::decimal(margin / 2) + "\" y=\"" + detail::decimal(y + 14) + "\">" + std::to_string(row) + "</text>\n";
@@ -83,7 +84,7 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 12
     }
     constexpr std::string_view words[] = {"F forward", "B backward", "I input gradient", "W weight gradient", "idle"};
     for (std::size_t k = 0; k < std::size(words); ++k) {
-        auto const x = margin + 110.0 * static_cast<double>(k);
+        auto const x = margin + 125.0 * static_cast<double>(k);
         auto const y = height * static_cast<double>(times.rows.size()) + 6;
         auto const colour = k < 4 ? detail::colour_of(static_cast<instruction_kind>(k)) : detail::idle_colour;
         svg += "<rect x=\"" + detail::decimal(x) + "\" y=\"" + detail::decimal(y) + "\" width=\"10\" height=\"10\" fill=\"" + std::string{colour} +
