@@ -34,6 +34,13 @@ if(TARGET rheo)
   # The MPI that was chosen, not another one that the loader knows: its libraries may have the same names.
   set_target_properties(rheo_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS rheo rheo_ranks rheo_guardian) # rheo looks for rheo-ranks beside it, which runs what needs the MPI; so does that for rheo-guardian, which puts clocks back
+  if(rheo_reference AND NOT CMAKE_CROSSCOMPILING)
+    install(DIRECTORY "${rheo_reference}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" FILES_MATCHING PATTERN "*.1")
+    install(DIRECTORY "${rheo_reference}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5" FILES_MATCHING PATTERN "*.5")
+    install(FILES "${rheo_reference}/completion/rheo.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME rheo)
+    install(FILES "${rheo_reference}/completion/_rheo" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${rheo_reference}/completion/rheo.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+  endif()
   install(PROGRAMS cmake/slurm/train.sbatch DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/slurm")
 endif()
 

@@ -82,6 +82,10 @@ struct frontier_options {
     bool csv = false;
 };
 
+struct reference_options {
+    std::string folder;  ///< gets reference/, man/ and completion/
+};
+
 /// Ends the command with a code and one sentence.
 struct command_error : std::runtime_error {
     command_error(int code, std::string const& message) : std::runtime_error{message}, exit_code{code} {}
@@ -96,5 +100,6 @@ int info(info_options const& options);
 int frontier(frontier_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
+int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli

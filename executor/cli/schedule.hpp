@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "rheo/schedule/core/program.hpp"
 
 namespace rheo::cli {
@@ -35,21 +33,5 @@ struct chosen_schedule {
 chosen_schedule choose(schedule_command_options const& options);
 
 int schedule(schedule_command_options const& options);
-
-/// Adds the command to the program's.
-inline CLI::App& add_schedule_command(CLI::App& app, schedule_command_options& options)
-{
-    auto& command = *app.add_subcommand("schedule", "show one schedule: its drawing, its figures, its proof");
-    command.add_option("name", options.name, "of a schedule (--list), or a file in PyTorch's text form");
-    command.add_option("--ranks", options.ranks, "of the pipeline")->check(CLI::Range(1, 1 << 10));
-    command.add_option("--microbatches", options.microbatches, "of a step")->check(CLI::Range(1, 1 << 16));
-    command.add_option("--chunks", options.chunks, "stages per rank")->check(CLI::Range(1, 1 << 6));
-    command.add_option("--group", options.group, "microbatches through one chunk before the next")->check(CLI::Range(1, 1 << 16));
-    command.add_option("--slices", options.slices, "of each microbatch, along its sequence")->check(CLI::Range(1, 1 << 10));
-    command.add_option("--format", options.format, "text, pytorch, svg or json")->check(CLI::IsMember({"text", "pytorch", "svg", "json"}));
-    command.add_option("--costs", options.costs, "f,i,w,transfer: forward, input gradient and weight gradient of a full stage, and a transfer");
-    command.add_flag("--list", options.list, "all schedules with their sources");
-    return command;
-}
 
 }  // namespace rheo::cli

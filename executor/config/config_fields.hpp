@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The one list of all config keys: name, member, limits, meaning. Reading, writing back, checking and the
-// nearest known key all walk it, so a key cannot be known in one place and unknown in another.
+// The one list of all config keys: name, member, limits, meaning. Reading, writing back, checking the nearest
+// known key and the reference pages all walk it, so a key cannot be known in one place and unknown in another.
 
 #include <limits>
 #include <string_view>
@@ -12,16 +12,19 @@
 
 namespace rheo::inline v0 {
 
-/// Which numbers a key takes; for lists: each element. Text and truth values have none.
+/// Which numbers a key takes (of a list: each element), or which words.
 struct field_limits {
     double least = std::numeric_limits<double>::lowest();
     double most = std::numeric_limits<double>::max();
     bool above_least = false;  ///< least itself is out
     bool below_most = false;   ///< most itself is out
+    std::string_view words{};  ///< of a text, with bars between them: "fp32|bf16"; empty: any
 };
 
 constexpr field_limits at_least(double least) { return {.least = least}; }
 constexpr field_limits between(double least, double most) { return {.least = least, .most = most}; }
+
+constexpr field_limits one_of(std::string_view words) { return {.words = words}; }
 
 /// A fraction kept as an integer number of thousandths, so that it is the same everywhere.
 template <class Int>
@@ -36,104 +39,108 @@ per_mille(Int&) -> per_mille<Int>;  // which clang before 17 does not find by it
 template <class Config, class Visit>
 void for_each_field(Config& c, Visit&& visit)
 {
-    visit("model.family", c.family, field_limits{}, "gpt2 or llama");
-    visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "tokens that exist; bytes: 256");
-    visit("model.context", c.model.context, between(1, 1 << 20), "longest sequence, in tokens");
-    visit("model.width", c.model.width, between(1, 1 << 16), "columns between the layers");
-    visit("model.heads", c.model.heads, between(1, 1 << 10), "of the attention; divides the width");
-    visit("model.blocks", c.model.blocks, between(0, 1 << 10), "transformer blocks between embedding and classifier");
-    visit("model.dropout", per_mille{c.model.dropout_per_mille}, field_limits{0, 1, false, true}, "fraction, in thousandths");
-    visit("model.tied", c.model.tied, field_limits{}, "the classifier's weight is the token table");
-    visit("model.kv_heads", c.llama.kv_heads, between(0, 1 << 10), "of a llama: heads of keys and values; 0: as many as heads");
-    visit("model.mlp_width", c.llama.mlp_width, between(0, 1 << 18), "of a llama; 0: 8/3 of the width, in whole sixteens");
-    visit("model.rope_base", c.llama.rope_base, between(1, 1 << 30), "of a llama's positions");
+    visit("model.family", c.family, one_of("gpt2|llama"), "Model family: layers and operations.");
+    visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "Number of tokens. 256 for bytes.");
+    visit("model.context", c.model.context, between(1, 1 << 20), "Longest sequence, in tokens.");
+    visit("model.width", c.model.width, between(1, 1 << 16), "Columns between layers (hidden size).");
+    visit("model.heads", c.model.heads, between(1, 1 << 10), "Attention heads. Must divide the width.");
+    visit("model.blocks", c.model.blocks, between(0, 1 << 10), "Transformer blocks between embedding and classifier.");
+    visit("model.dropout", per_mille{c.model.dropout_per_mille}, field_limits{0, 1, false, true}, "Dropout fraction, a multiple of 0.001.");
+    visit("model.tied", c.model.tied, field_limits{}, "Use the token table as the classifier's weight.");
+    visit("model.kv_heads", c.llama.kv_heads, between(0, 1 << 10), "Llama: heads of keys and values. 0 = as many as heads.");
+    visit("model.mlp_width", c.llama.mlp_width, between(0, 1 << 18), "Llama: width of the MLP. 0 = 8/3 of the width, rounded to 16.");
+    visit("model.rope_base", c.llama.rope_base, between(1, 1 << 30), "Llama: base of the rotary positions.");
 
-    visit("data.paths", c.data.paths, field_limits{}, "files or folders; none: the C++ standard library headers");
-    visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "of the tokens, taken from the end");
+    visit("data.paths", c.data.paths, field_limits{}, "Files or folders. Empty = the newest C++ standard library headers.");
+    visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "Fraction of the tokens, from the end, for validation.");
 
-    visit("train.steps", c.train.steps, at_least(0), "");
-    visit("train.seed", c.train.seed, at_least(0), "");
-    visit("train.microbatches", c.train.microbatches, between(1, 1 << 20), "per step");
-    visit("train.microbatch.sequences", c.train.microbatch.sequences, between(1, 1 << 20), "");
-    visit("train.microbatch.tokens", c.train.microbatch.tokens, between(1, 1 << 20), "per sequence");
-    visit("train.slices", c.train.microbatch.slices, between(1, most_slices), "of each sequence, computed one after the other; they divide the tokens");
-    visit("train.eval_every", c.train.eval_every, at_least(0), "steps; 0: only after the last one");
-    visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "of each evaluation");
-    visit("train.dtype", c.train.dtype, field_limits{}, "fp32 or, on a device, bf16: parameters and activations as stages have them; the optimizer's are fp32");
-    visit("train.sums", c.train.sums, field_limits{},
-          "int64 or int32: the integers that gradients are summed in, exactly; int32 has a scale per row of a tensor, in half the memory");
-    visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "true: a step with a gradient that is not finite is skipped");
+    visit("train.steps", c.train.steps, at_least(0), "Optimizer steps.");
+    visit("train.seed", c.train.seed, at_least(0), "Seed of initial values, dropout and data order.");
+    visit("train.microbatches", c.train.microbatches, between(1, 1 << 20), "Microbatches per step.");
+    visit("train.microbatch.sequences", c.train.microbatch.sequences, between(1, 1 << 20), "Sequences per microbatch.");
+    visit("train.microbatch.tokens", c.train.microbatch.tokens, between(1, 1 << 20), "Tokens per sequence.");
+    visit("train.slices", c.train.microbatch.slices, between(1, most_slices),
+          "Slices of each sequence, computed one after the other. Must divide the tokens. Decides the bits.");
+    visit("train.eval_every", c.train.eval_every, at_least(0), "Steps between evaluations. 0 = only after the last step.");
+    visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "Microbatches per evaluation.");
+    visit("train.dtype", c.train.dtype, one_of("fp32|bf16"),
+          "Type of parameters, activations and messages. bf16 needs run.device = \"cuda\". The optimizer's state is fp32.");
+    visit("train.sums", c.train.sums, one_of("int64|int32"), "Integers for exact gradient sums. int32 has a scale per row and takes half the memory.");
+    visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "Skip a step whose gradient is not finite, instead of stopping.");
 
-    visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "after the warm-up");
-    visit("optimizer.final_learning_rate", c.optimizer.final_learning_rate, at_least(0), "at the end of the cosine");
-    visit("optimizer.warmup_steps", c.optimizer.warmup_steps, at_least(0), "");
-    visit("optimizer.beta1", c.optimizer.beta1, field_limits{0, 1, false, true}, "");
-    visit("optimizer.beta2", c.optimizer.beta2, field_limits{0, 1, false, true}, "");
-    visit("optimizer.epsilon", c.optimizer.epsilon, field_limits{.least = 0, .above_least = true}, "");
-    visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "");
-    visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "global norm of the mean gradient; 0: no clipping");
+    visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "AdamW: learning rate after the warm-up.");
+    visit("optimizer.final_learning_rate", c.optimizer.final_learning_rate, at_least(0), "Learning rate at the end of the cosine.");
+    visit("optimizer.warmup_steps", c.optimizer.warmup_steps, at_least(0), "Steps of linear warm-up.");
+    visit("optimizer.beta1", c.optimizer.beta1, field_limits{0, 1, false, true}, "AdamW: decay of the first moment.");
+    visit("optimizer.beta2", c.optimizer.beta2, field_limits{0, 1, false, true}, "AdamW: decay of the second moment.");
+    visit("optimizer.epsilon", c.optimizer.epsilon, field_limits{.least = 0, .above_least = true}, "AdamW: added to the denominator.");
+    visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "AdamW: decoupled weight decay.");
+    visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "Global norm at which the mean gradient is clipped. 0 = no clipping.");
 
-    visit("plan.schedule", c.plan.schedule, field_limits{}, "a family, see rheo schedule --list, or a file");
-    visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "ranks of each, e.g. [2, 3]; none: chosen by the planner");
-    visit("plan.layers", c.plan.layers, between(1, 1 << 20), "of each stage, pipelines one after the other; none: cut by the planner");
-    visit("plan.shares", c.plan.shares, between(1, 1 << 20), "microbatches of each, e.g. [3, 5]; none: by speed");
-    visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: at least f + 1 pipelines are kept whenever possible");
-    visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "fewest ranks of a pipeline");
+    visit("plan.schedule", c.plan.schedule, field_limits{}, "Schedule family (rheo schedule --list), or a file.");
+    visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "Ranks of each pipeline, e.g. [2, 3]. Empty = chosen by the planner.");
+    visit("plan.layers", c.plan.layers, between(1, 1 << 20), "Layers of each stage, pipelines one after the other. Empty = cut by the planner.");
+    visit("plan.shares", c.plan.shares, between(1, 1 << 20), "Microbatches of each pipeline, e.g. [3, 5]. Empty = by speed.");
+    visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: keep at least f + 1 pipelines whenever possible.");
+    visit("plan.min_ranks", c.plan.min_ranks, between(1, 1 << 20), "Fewest ranks per pipeline.");
     visit(
         "plan.recompute", c.plan.recompute, field_limits{},
-        "keep only the inputs of stages and recompute activations: a forward more, less memory; \"auto\": as few stages as memory_mib asks for; \"selective\": as few layers, first what costs no product");
-    visit("plan.memory_mib", c.plan.memory_mib, at_least(0), "of a rank; a plan that needs more is refused; 0: not looked at");
-    visit("plan.spares", c.plan.spares, between(0, 1 << 20), "ranks that wait until one is lost or leaves");
+        "Activation recomputation: false, true (all stages), \"auto\" (as few stages as memory_mib requires), \"selective\" (as few layers, cheapest first).");
+    visit("plan.memory_mib", c.plan.memory_mib, at_least(0),
+          "Memory limit per rank in MiB (state + activations). Plans that need more are rejected. 0 = unlimited.");
+    visit("plan.spares", c.plan.spares, between(0, 1 << 20), "Ranks that wait for a place.");
     visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true},
-          "mean time between losses of one rank, in hours: the longer, the more copies a shorter step is worth after a loss");
+          "Mean time between failures of one rank, in hours. The longer, the more copies a shorter step is worth.");
     visit("plan.layer_profile", c.plan.layer_profile, field_limits{},
-          "times of the layers, a file of rheo profile, that all planning follows; none: as modelled");
-    visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "ranks of a node: copies of a layer go to different nodes");
+          "CSV with times of the layers (rheo profile), used for all planning. Empty = modelled times.");
+    visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "Ranks per node. Copies of a layer go to different nodes.");
 
-    visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "0: not by steps");
-    visit("checkpoint.every_minutes", c.checkpoint.every_minutes, at_least(0), "0: not by time");
-    visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "older ones are removed; 0: all are kept");
-    visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "also of the last state");
+    visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "Steps between checkpoints. 0 = not by steps.");
+    visit("checkpoint.every_minutes", c.checkpoint.every_minutes, at_least(0), "Minutes between checkpoints. 0 = not by time.");
+    visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "Checkpoints to keep. 0 = all.");
+    visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "Write a checkpoint of the last state.");
 
-    visit("power.device", c.power.device, field_limits{}, "none, emulated, nvml, cpu or auto: whose clock is set and whose energy is read");
-    visit("power.clock_profile", c.power.clock_profile, field_limits{}, "times and energies of layers at each clock; none: clocks are left alone");
-    visit("power.blocking_w", c.power.blocking_w, at_least(0), "drawn by a device that waits; 0: as the profile says, else 83.64");
-    visit("power.deadline_s", c.power.deadline_s, at_least(0), "of a step, for less energy; 0: no time is lost");
-    visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "of a change of the clock");
-    visit("power.straggler", c.power.straggler, field_limits{}, "when a rank is slow, the others need not hurry");
+    visit("power.device", c.power.device, one_of("none|emulated|nvml|cpu|auto"),
+          "Device whose clock is set and whose energy is read. auto = nvml if there is one, else cpu.");
+    visit("power.clock_profile", c.power.clock_profile, field_limits{}, "CSV with time and energy of each layer at each clock. Empty = clocks are left alone.");
+    visit("power.blocking_w", c.power.blocking_w, at_least(0), "Power of a waiting device, in W. 0 = from the profile, else 83.64.");
+    visit("power.deadline_s", c.power.deadline_s, at_least(0), "Step time to plan clocks for, in s. 0 = no time is lost.");
+    visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "Time that a clock change takes, in s.");
+    visit("power.straggler", c.power.straggler, field_limits{}, "When a rank is slow, run the others at the least energy for its time.");
     visit("power.straggler_threshold", c.power.slow.threshold, field_limits{.least = 1, .above_least = true},
-          "times as long as the others: from here on a rank is slow");
-    visit("power.straggler_recovered", c.power.slow.recovered, at_least(1), "and below this, at most the former, well again");
+          "A rank is slow from this multiple of the median time on.");
+    visit("power.straggler_recovered", c.power.slow.recovered, at_least(1), "A slow rank has recovered below this multiple. At most straggler_threshold.");
     visit("power.straggler_change", c.power.slow.change, field_limits{.least = 0, .above_least = true},
-          "part by which a slow rank must become another to be planned anew");
-    visit("power.straggler_steps", c.power.slow.steps, between(1, 1 << 20), "one after the other, before it counts");
-    visit("power.pace", c.power.pace, field_limits{}, "of an emulated device: machine or profile");
-    visit("power.nvml", c.power.nvml, field_limits{}, "the library");
-    visit("power.sysfs", c.power.sysfs, field_limits{}, "");
-    visit("power.zeusd", c.power.zeusd, field_limits{}, "its socket; none: where its clients look");
-    visit("power.lock_command", c.power.lock_command, field_limits{}, "the site's command, with {device} and {mhz}");
-    visit("power.restore_command", c.power.restore_command, field_limits{}, "the one that undoes it, with {device}");
-    visit("power.sweep", c.power.sweep, field_limits{}, "a profile to make in this training, at each clock from the highest down");
-    visit("power.claims", c.power.claims, field_limits{}, "folder for ranks that share a device; none: /dev/shm");
-    visit("power.guardian", c.power.guardian, field_limits{}, "the program; none: next to rheo");
+          "Replan if the time of a slow rank changes by this fraction.");
+    visit("power.straggler_steps", c.power.slow.steps, between(1, 1 << 20), "Steps in a row before a change counts.");
+    visit("power.pace", c.power.pace, one_of("machine|profile"), "Emulated device: computations take this machine's time, or the profile's.");
+    visit("power.nvml", c.power.nvml, field_limits{}, "NVML library.");
+    visit("power.sysfs", c.power.sysfs, field_limits{}, "Root of sysfs.");
+    visit("power.zeusd", c.power.zeusd, field_limits{}, "Socket of zeusd. Empty = zeusd's default.");
+    visit("power.lock_command", c.power.lock_command, field_limits{}, "Site command that locks a clock, with {device} and {mhz}.");
+    visit("power.restore_command", c.power.restore_command, field_limits{}, "Site command that restores the clock, with {device}.");
+    visit("power.sweep", c.power.sweep, field_limits{}, "File for a clock profile made during this training. Set by rheo profile --clocks.");
+    visit("power.claims", c.power.claims, field_limits{}, "Folder where ranks that share a device find each other. Empty = /dev/shm.");
+    visit("power.guardian", c.power.guardian, field_limits{}, "Program that restores clocks. Empty = rheo-guardian beside rheo.");
 
-    visit("run.folder", c.run.folder, field_limits{}, "none: runs/<name of the config>");
-    visit("run.trace", c.run.trace, field_limits{}, "record every instruction of every rank");
-    visit("run.fuse", c.run.fuse, field_limits{}, "run the fused operation list");
-    visit("run.device", c.run.device, field_limits{}, "cpu or cuda: what ranks compute with; those of a node share its devices in turn");
-    visit("run.graphs", c.run.graphs, field_limits{}, "on cuda: what a stage does in a slot is recorded and launched as one CUDA graph, with the same bits");
-    visit("run.attention", c.run.attention, field_limits{},
-          "on cuda, in bf16: by the tensor cores of a warp or of a warpgroup (compute capability 9.0), or by cudnn; the bits are not the same");
+    visit("run.folder", c.run.folder, field_limits{}, "Run folder. Empty = runs/<name of the config>.");
+    visit("run.trace", c.run.trace, field_limits{}, "Record every instruction of every rank.");
+    visit("run.fuse", c.run.fuse, field_limits{}, "Run the fused operation list.");
+    visit("run.device", c.run.device, one_of("cpu|cuda"), "What ranks compute with. Ranks of a node share its GPUs in turn.");
+    visit("run.graphs", c.run.graphs, field_limits{}, "cuda: launch repeated work as CUDA graphs, with the same bits.");
+    visit("run.attention", c.run.attention, one_of("warp|warpgroup|cudnn"),
+          "cuda, bf16: attention kernel. warpgroup needs compute capability 9.0. Each gives other bits.");
     visit("run.deterministic", c.run.deterministic, field_limits{},
-          "false: cudnn may add gradients in any order, which wants less memory; then two runs need not end with the same bits");
-    visit("run.threads", c.run.threads, between(1, 1 << 10), "per rank");
-    visit("run.rendezvous", c.run.rendezvous, field_limits{}, "stages meet for every message; slower, to show that no buffer is needed");
-    visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "generated after the last step");
-    visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "deadline: times the rank's longest operation; 0: none");
-    visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "and never less than this");
-    visit("run.watchdog.start_s", c.run.watchdog.start_s, at_least(0), "until all ranks have begun, else exit code 5; 0: no limit");
-    visit("run.watchdog.stopped_s", c.run.watchdog.stopped_s, at_least(0), "a stopped rank is killed after; 0: never");
-    visit("run.inject", c.run.inject, field_limits{}, "faults for tests, e.g. [\"kill:2@3:backward\"]");
+          "cuda: false lets cuDNN add gradients in any order, in less memory. Two runs may then differ.");
+    visit("run.threads", c.run.threads, between(1, 1 << 10), "Threads per rank.");
+    visit("run.rendezvous", c.run.rendezvous, field_limits{}, "Send synchronously, to show that no buffer is needed. Slower.");
+    visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "Tokens of text to generate after the last step.");
+    visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "A rank ends itself when an operation takes this multiple of its longest one. 0 = never.");
+    visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "Lower bound of that time, in s.");
+    visit("run.watchdog.start_s", c.run.watchdog.start_s, at_least(0), "Time for all ranks to begin, in s; then exit code 5. 0 = no limit.");
+    visit("run.watchdog.stopped_s", c.run.watchdog.stopped_s, at_least(0),
+          "Kill a rank of this host whose process has been stopped this long, in s. 0 = never.");
+    visit("run.inject", c.run.inject, field_limits{}, "Faults for tests, e.g. [\"kill:2@3:backward\"].");
 }
 
 }  // namespace rheo::inline v0

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/cli/command_line.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rheo::cli {
+
+namespace {
+
+void add_settings(CLI::App& command, std::string& config, std::vector<std::string>& settings)
+{
+    command.add_option("config", config, "Config of the run, in TOML.")->required()->type_name("FILE");
+    command.add_option("--set", settings, "Set a config key, for example train.steps=5. Repeatable.")->expected(1)->take_all()->type_name("KEY=VALUE");
+}
+
+}  // namespace
+
+command_line::command_line()
+{
+    app.set_version_flag("--version", "rheo " RHEO_VERSION, "Print the version and exit.");
+    app.set_help_flag("-h,--help", "Print this help and exit.");
+    app.require_subcommand(1);
+    add_train();
+    add_plan();
+    add_profile();
+    add_schedule();
+    add_frontier();
+    add_records();
+    add_reference();
+}
+
+void command_line::add_train()
+{
+    auto& command = *app.add_subcommand("train", "Train. Under mpirun on all its ranks, else on one.");
+    command.callback([this] { chosen = [this] { return train(train_); }; });
+    add_settings(command, train_.config, train_.settings);
+    command.add_option("--data", train_.data, "Files or folders to train on. Overrides data.paths.")->expected(1, 1 << 20)->type_name("PATH");
+    command.add_option("--plan", train_.plan, "Plan to begin with, as rheo plan --json prints it.")->type_name("FILE");
+    command
+        .add_option("--resume", train_.resume,
+                    "If the run folder has checkpoints: auto continues from the newest, never starts at step 0, fork continues in a new folder.")
+        ->check(CLI::IsMember({"auto", "never", "fork"}))
+        ->capture_default_str();
+    command
+        .add_option("--max-time", train_.max_time_s,
+                    "Stop after the step in which this time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h.")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}, CLI::AsNumberWithUnit::DEFAULT, "TIME"));
+    command.add_option("--node-size", train_.node_size, "Ranks per node. Overrides plan.node_size.")->check(CLI::Range(1, 1024));
+    command.add_flag("--json", train_.json, "Print only the final report, as JSON.");
+    command.add_flag("--ended", train_.ended, "Train nothing. Report how the run ended, with its exit code; 1 if it has not.");
+    command
+        .add_option("--inject", train_.inject, "Fault for tests: kill:rank@step[.attempt][:phase], drain:rank@step or slow:rank@from-to:factor. Repeatable.")
+        ->expected(1)
+        ->take_all()
+        ->type_name("FAULT");
+}
+
+void command_line::add_plan()
+{
+    auto& command = *app.add_subcommand("plan", "Show what train would run on a number of ranks.");
+    command.callback([this] { chosen = [this] { return plan(plan_); }; });
+    add_settings(command, plan_.config, plan_.settings);
+    command.add_option("--ranks", plan_.ranks, "Number of ranks. Default: the sum of plan.pipelines.")->check(CLI::Range(1, 1 << 16));
+    command.add_option("--schedule", plan_.schedule, "Compare schedules for this model: all, a name, or a file in PyTorch's text form.")->type_name("NAME");
+    command.add_option("--memory", plan_.memory_mib, "Memory limit per rank in MiB, for templates and compared schedules.")->check(CLI::PositiveNumber);
+    command.add_option("--node-size", plan_.node_size, "Ranks per node: shows the loss of each node, allows stages of several devices.")
+        ->check(CLI::Range(1, 64));
+    command.add_option("--layer-profile", plan_.profile, "CSV with times of the layers (rheo profile). Overrides plan.layer_profile.")->type_name("FILE");
+    command.add_flag("--json", plan_.json, "Print the plan as JSON.");
+}
+
+void command_line::add_profile()
+{
+    auto& command = *app.add_subcommand("profile", "Measure the model's layers on this machine.");
+    command.callback([this] { chosen = [this] { return profile(profile_); }; });
+    add_settings(command, profile_.config, profile_.settings);
+    command.add_option("--out", profile_.out, "File to write. Default: standard output.")->type_name("FILE");
+    command
+        .add_flag("--clocks", profile_.clocks,
+                  "Measure time and energy at each clock instead, in a training under mpirun: for rheo frontier and power.clock_profile.")
+        ->needs("--out");
+    command.add_option("--repeats", profile_.repeats, "Microbatches to measure. Each time is the least of them.")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+}
+
+void command_line::add_schedule()
+{
+    auto& command = *app.add_subcommand("schedule", "Show one schedule: drawing, figures, proof.");
+    command.callback([this] { chosen = [this] { return schedule(schedule_); }; });
+    command.add_option("name", schedule_.name, "Family (--list), or a file in PyTorch's text form.")->type_name("NAME");
+    command.add_option("--ranks", schedule_.ranks, "Ranks of the pipeline.")->check(CLI::Range(1, 1 << 10));
+    command.add_option("--microbatches", schedule_.microbatches, "Microbatches per step.")->check(CLI::Range(1, 1 << 16));
+    command.add_option("--chunks", schedule_.chunks, "Stages per rank.")->check(CLI::Range(1, 1 << 6));
+    command.add_option("--group", schedule_.group, "Microbatches through one chunk before the next.")->check(CLI::Range(1, 1 << 16));
+    command.add_option("--slices", schedule_.slices, "Slices per microbatch, along its sequence.")->check(CLI::Range(1, 1 << 10));
+    command.add_option("--format", schedule_.format, "Output format.")->check(CLI::IsMember({"text", "pytorch", "svg", "json"}))->capture_default_str();
+    command.add_option("--costs", schedule_.costs, "Times of forward, input gradient and weight gradient of a full stage, and of a transfer.")
+        ->type_name("F,I,W,TRANSFER")
+        ->capture_default_str();
+    command.add_flag("--list", schedule_.list, "List all families with their sources.");
+}
+
+void command_line::add_frontier()
+{
+    auto& command = *app.add_subcommand("frontier", "Plan clocks: the least energy of an iteration at every time.");
+    command.callback([this] { chosen = [this] { return frontier(frontier_); }; });
+    auto& options = frontier_;
+    command.add_option("profile", options.profile, "CSV with columns stage,instruction,frequency,time,energy in MHz, s, J.")->required()->type_name("FILE");
+    command.add_option("--schedule", options.schedule, "Schedule family.")->type_name("NAME")->capture_default_str();
+    command.add_option("--microbatches", options.microbatches, "Microbatches per iteration.")->required()->check(CLI::Range(1, 1 << 14));
+    command.add_option("--fit", options.fit, "Cost model: hull of the measurements, or the published exponential fit.")
+        ->check(CLI::IsMember({"hull", "exponential"}))
+        ->capture_default_str();
+    command
+        .add_option("--unit", options.unit,
+                    "Unit of time, for example 0.1ms. Default: 1us for hull, 1ms for exponential. With --csv a row per unit, else per ms.")
+        ->type_name("TIME");
+    command.add_option("--blocking-power", options.blocking_power, "Power of a waiting device. Default: from the profile, else 83.64W.")->type_name("POWER");
+    auto* const deadline =
+        command.add_option("--deadline", options.deadline, "Time to choose a plan for, for example 3.1s. Default: each computation at its fastest clock.")
+            ->type_name("TIME");
+    command.add_option("--straggler", options.straggler, "As --deadline, but all ranks wait until then for another pipeline.")
+        ->excludes(deadline)
+        ->type_name("TIME");
+    command.add_option("--switch-latency", options.switch_latency, "Time that a clock change takes, for example 5ms.")->type_name("TIME");
+    command.add_option("--dwell", options.dwell, "Least time between clock changes, for example 100ms.")->type_name("TIME");
+    command
+        .add_option("--input-gradient-share", options.input_gradient_share,
+                    "Share of the input gradient in a backward, if the profile has only whole backwards.")
+        ->check(CLI::Range(0.01, 0.99));
+    auto* const ranks =
+        command.add_option("--ranks", options.ranks, "Choose templates and clocks for each number of ranks, as 8..16. The profile's stages are layers.")
+            ->type_name("FROM..TO");
+    command.add_option("--failures", options.failures, "With --ranks: failures to survive.")->check(CLI::Range(0, 64))->needs(ranks)->capture_default_str();
+    command.add_option("--min-ranks", options.min_ranks, "With --ranks: fewest ranks per pipeline.")
+        ->check(CLI::Range(1, 1 << 14))
+        ->needs(ranks)
+        ->capture_default_str();
+    command.add_option("--svg", options.svg, "Write a picture of the frontier and of the pipeline at the chosen point.")->excludes(ranks)->type_name("FILE");
+    command.add_option("--emit-header", options.emit_header, "Write the chosen plan as constexpr C++.")->excludes(ranks)->type_name("FILE");
+    auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
+    command.add_flag("--csv", options.csv, "Print the frontier as time,energy rows.")->excludes(json)->excludes(ranks);
+}
+
+void command_line::add_records()
+{
+    auto& report_command = *app.add_subcommand("report", "Write one HTML page about a run.");
+    report_command.callback([this] { chosen = [this] { return report(report_); }; });
+    report_command.add_option("run", report_.folder, "Run folder.")->required()->type_name("FOLDER");
+    report_command.add_option("--out", report_.out, "File to write. Default: report.html in the run folder.")->type_name("FILE");
+
+    auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as model.safetensors and config.json.");
+    export_command.callback([this] { chosen = [this] { return export_weights(export_); }; });
+    export_command.add_option("from", export_.from, "Checkpoint, or a run folder: its newest one.")->required()->type_name("FOLDER");
+    export_command.add_option("folder", export_.folder, "Folder to write.")->required()->type_name("FOLDER");
+
+    auto& import_command = *app.add_subcommand("import", "Make a checkpoint of a GPT-2 in model.safetensors and config.json.");
+    import_command.callback([this] { chosen = [this] { return import_weights(import_); }; });
+    import_command.add_option("from", import_.from, "Folder with the two files.")->required()->type_name("FOLDER");
+    import_command.add_option("run", import_.run, "Run folder that gets the checkpoint.")->required()->type_name("FOLDER");
+
+    auto& info_command = *app.add_subcommand("info", "Show what was compiled in and what was found.");
+    info_command.callback([this] { chosen = [this] { return info(info_); }; });
+    info_command.add_flag("--json", info_.json, "Print it as JSON.");
+}
+
+void command_line::add_reference()
+{
+    auto& command = *app.add_subcommand("reference", "Write reference pages, man pages and shell completion.")->group("");  // for the build
+    command.callback([this] { chosen = [this] { return write_reference(reference_); }; });
+    command.add_option("folder", reference_.folder, "Folder to write.")->required()->type_name("FOLDER");
+}
+
+}  // namespace rheo::cli

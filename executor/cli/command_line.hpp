@@ -1,0 +1,45 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// All commands of `rheo` with their options, as CLI11 has them. Parsing, --help, the reference page, man pages and
+// shell completion all read this one description.
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+#include "executor/cli/commands.hpp"
+#include "executor/cli/schedule.hpp"
+
+namespace rheo::cli {
+
+struct command_line {
+    command_line();
+    command_line(command_line const&) = delete;  // options point into it
+    command_line& operator=(command_line const&) = delete;
+
+    CLI::App app{"rheo trains models in pipelines that survive the loss of ranks with the same bits."};
+    std::function<int()> chosen;  ///< the command that was given, after app.parse
+
+private:
+    train_options train_;
+    plan_options plan_;
+    profile_options profile_;
+    report_options report_;
+    schedule_command_options schedule_;
+    info_options info_;
+    export_options export_;
+    import_options import_;
+    frontier_options frontier_;
+    reference_options reference_;
+
+    void add_train();
+    void add_plan();
+    void add_profile();
+    void add_schedule();
+    void add_frontier();
+    void add_records();  ///< report, export, import, info
+    void add_reference();
+};
+
+}  // namespace rheo::cli

@@ -1,0 +1,70 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Values of config keys as TOML. The effective config of a run and the generated reference write them alike.
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "executor/config/config_fields.hpp"
+
+namespace rheo::inline v0 {
+
+inline std::string toml_value(std::string_view text)
+{
+    std::string result = "\"";
+    for (char const c : text) {
+        if (c == '"' || c == '\\') {
+            result += '\\';
+            result += c;
+        } else if (auto const code = static_cast<unsigned char>(c); code < 0x20 || code == 0x7f) {
+            result += fmt::format("\\u{:04x}", code);
+        } else {
+            result += c;
+        }
+    }
+    return result + '"';
+}
+
+inline std::string toml_value(std::string const& text) { return toml_value(std::string_view{text}); }
+
+inline std::string toml_value(std::same_as<bool> auto value) { return value ? "true" : "false"; }
+
+inline std::string toml_value(recompute_policy value)
+{
+    return value == recompute_policy::automatic   ? "\"auto\""
+           : value == recompute_policy::selective ? "\"selective\""
+                                                  : toml_value(value == recompute_policy::always);
+}
+
+template <class Int>
+    requires std::integral<Int> && (!std::same_as<Int, bool>)
+std::string toml_value(Int value)
+{
+    return fmt::format("{}", value);
+}
+
+inline std::string toml_value(std::same_as<double> auto value)
+{
+    auto const shortest = fmt::format("{}", value);
+    return shortest.find_first_of(".en") == std::string::npos ? shortest + ".0" : shortest;
+}
+
+inline std::string toml_value(per_mille<int const> value) { return toml_value(value.count / 1000.0); }
+
+template <class T>
+std::string toml_value(std::vector<T> const& list)
+{
+    std::string result = "[";
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        result += (i == 0 ? "" : ", ") + toml_value(list[i]);
+    }
+    return result + ']';
+}
+
+}  // namespace rheo::inline v0
