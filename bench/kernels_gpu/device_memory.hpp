@@ -78,10 +78,10 @@ struct exact_memory {
     gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = 8}; }
 };
 
-inline cuda::workspace workspace_of(memory<char> const& room)
+inline cuda::workspace workspace_of(memory<char> const& scratch)
 {
-    check(cudaMemsetAsync(room.data(), 0, cuda::workspace::counter_bytes, nullptr), "cudaMemsetAsync");
-    return {.memory = room.data(), .bytes = room.size()};
+    check(cudaMemsetAsync(scratch.data(), 0, cuda::workspace::counter_bytes, nullptr), "cudaMemsetAsync");
+    return {.memory = scratch.data(), .bytes = scratch.size()};
 }
 
 }  // namespace bench

@@ -41,8 +41,8 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
     memory<T> const y{n}, sum{n}, branch{n};
     memory<float> const mean{rows}, rstd{rows};
     exact_memory const to_gamma{width}, to_beta{width};
-    memory<char> const bytes{cuda::layer_norm_backward_weight_room(rows, width)};
-    auto const room = workspace_of(bytes);
+    memory<char> const bytes{cuda::layer_norm_backward_weight_workspace_bytes(rows, width)};
+    auto const scratch = workspace_of(bytes);
     t.row("rms_norm_forward", type, rows, width, 2 * b, [&] {
         cuda::rms_norm_forward<policy>({}, {.rows = rows, .width = width, .input = x.data(), .gamma = gamma.data(), .output = y.data(), .rstd = rstd.data()});
     });
@@ -57,7 +57,7 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
     });
     t.row("rms_norm_backward_weight", type, rows, width, 2 * b, [&] {
         cuda::rms_norm_backward_weight<policy>(
-            {}, room,
+            {}, scratch,
             {.rows = rows, .width = width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma.target()});
     });
     t.row("layer_norm_forward", type, rows, width, 2 * b, [&] {
@@ -81,7 +81,7 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
                                                      .input_gradient = y.data()});
     };
     auto const weight = [&] {
-        cuda::layer_norm_backward_weight<policy>({}, room,
+        cuda::layer_norm_backward_weight<policy>({}, scratch,
                                                  {.rows = rows,
                                                   .width = width,
                                                   .input = x.data(),
@@ -98,7 +98,7 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
         weight();
     });
     t.row("layer_norm_backward", type, rows, width, 3 * b, [&] {
-        cuda::layer_norm_backward(cuda::stream{}, room,
+        cuda::layer_norm_backward(cuda::stream{}, scratch,
                                   layer_norm_backward_input_arguments<policy>{.rows = rows,
                                                                               .width = width,
                                                                               .input = x.data(),
@@ -110,7 +110,7 @@ void norms(results& t, char const* type, std::int64_t width, std::int64_t fixed_
                                   to_gamma.target(), to_beta.target());
     });
     t.row("rms_norm_backward", type, rows, width, 3 * b, [&] {
-        cuda::rms_norm_backward(cuda::stream{}, room,
+        cuda::rms_norm_backward(cuda::stream{}, scratch,
                                 rms_norm_backward_input_arguments<policy>{.rows = rows,
                                                                           .width = width,
                                                                           .input = x.data(),

@@ -22,8 +22,8 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
     auto const x = numbers<T>(rows * in), w = numbers<T>(in * out), b = numbers<T>(out), dy = numbers<T>(rows * out);
     memory<T> const y{rows * out}, activated{rows * out}, dx{rows * in};
     exact_memory const dw{in * out}, db{out};
-    memory<char> const bytes{cuda::linear_backward_parameters_room(rows, in, out)};
-    auto const room = workspace_of(bytes);
+    memory<char> const bytes{cuda::linear_backward_parameters_workspace_bytes(rows, in, out)};
+    auto const scratch = workspace_of(bytes);
     cuda::products by;
     double const flops = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
     double const matrices = static_cast<double>(rows * in + in * out + rows * out) * sizeof(T);
@@ -31,7 +31,8 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
     auto const shape = sizes_of(rows, in, out);
     auto const forward = [&](T* gelu) {
         cuda::linear_forward<policy>(
-            {}, room, by, {.rows = rows, .in = in, .out = out, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = gelu});
+            {}, scratch, by,
+            {.rows = rows, .in = in, .out = out, .input = x.data(), .weight = w.data(), .bias = b.data(), .output = y.data(), .activated = gelu});
     };
     to.add({.kernel = "linear_forward", .type = type, .shape = shape, .bytes = matrices, .flops = flops}, [&] { forward(nullptr); });
     to.add(
@@ -39,14 +40,14 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
         [&] { forward(activated.data()); });
     to.add({.kernel = "linear_backward_input", .type = type, .shape = shape, .bytes = matrices, .flops = flops}, [&] {
         cuda::linear_backward_input<policy>(
-            {}, room, by, {.rows = rows, .in = in, .out = out, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
+            {}, scratch, by, {.rows = rows, .in = in, .out = out, .weight = w.data(), .output_gradient = dy.data(), .input_gradient = dx.data()});
     });
     linear_backward_weight_arguments<policy> const weight{
         .rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()};
     to.add({.kernel = "linear_backward_weight", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
-           [&] { cuda::linear_backward_weight(cuda::stream{}, room, by, weight); });
+           [&] { cuda::linear_backward_weight(cuda::stream{}, scratch, by, weight); });
     to.add({.kernel = "linear_backward_parameters", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
-           [&] { cuda::linear_backward_parameters(cuda::stream{}, room, by, weight, db.target()); });
+           [&] { cuda::linear_backward_parameters(cuda::stream{}, scratch, by, weight, db.target()); });
 }
 
 struct attention_shape {
@@ -60,7 +61,8 @@ struct attention_shape {
 
 /// @param forward, backward called with their arguments, backward with a workspace of so many bytes before them
 template <class T>
-void attention(results& to, char const* type, attention_shape const& s, std::string how, std::int64_t room_bytes, auto const& forward, auto const& backward)
+void attention(results& to, char const* type, attention_shape const& s, std::string how, std::int64_t workspace_bytes, auto const& forward,
+               auto const& backward)
 {
     constexpr auto policy = cuda::policy_storing<T>;
     auto const width = s.heads * s.head_width;
@@ -69,8 +71,8 @@ void attention(results& to, char const* type, attention_shape const& s, std::str
     auto const qkv = numbers<T>(rows * columns), dout = numbers<T>(rows * width);
     memory<T> const out{rows * width}, gradient{rows * columns};
     memory<float> const log_sum{rows * s.heads};
-    memory<char> const bytes{room_bytes};
-    auto const room = workspace_of(bytes);
+    memory<char> const bytes{workspace_bytes};
+    auto const scratch = workspace_of(bytes);
     dropout const drop{.probability = s.dropped};
     double const pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.length) * static_cast<double>(s.length + 1) / 2;
     double const product = 2 * pairs * static_cast<double>(s.head_width);
@@ -79,15 +81,15 @@ void attention(results& to, char const* type, attention_shape const& s, std::str
                        std::to_string(s.head_width);
     how += s.dropped > 0 ? ", dropout" : "";
     to.add({.kernel = "attention_forward" + how, .type = type, .shape = shape, .bytes = one * static_cast<double>(columns + width), .flops = 2 * product}, [&] {
-        forward(room, attention_forward_arguments<policy>{.batch = s.batch,
-                                                          .length = s.length,
-                                                          .width = width,
-                                                          .heads = s.heads,
-                                                          .kv_heads = s.kv_heads,
-                                                          .qkv = qkv.data(),
-                                                          .drop = drop,
-                                                          .output = out.data(),
-                                                          .log_sum_exp = log_sum.data()});
+        forward(scratch, attention_forward_arguments<policy>{.batch = s.batch,
+                                                             .length = s.length,
+                                                             .width = width,
+                                                             .heads = s.heads,
+                                                             .kv_heads = s.kv_heads,
+                                                             .qkv = qkv.data(),
+                                                             .drop = drop,
+                                                             .output = out.data(),
+                                                             .log_sum_exp = log_sum.data()});
     });
     to.add({.kernel = "attention_backward" + how,
             .type = type,
@@ -95,17 +97,17 @@ void attention(results& to, char const* type, attention_shape const& s, std::str
             .bytes = one * static_cast<double>(2 * columns + 2 * width),
             .flops = 5 * product},  // five are the least
            [&] {
-               backward(room, attention_backward_arguments<policy>{.batch = s.batch,
-                                                                   .length = s.length,
-                                                                   .width = width,
-                                                                   .heads = s.heads,
-                                                                   .kv_heads = s.kv_heads,
-                                                                   .qkv = qkv.data(),
-                                                                   .output = out.data(),
-                                                                   .log_sum_exp = log_sum.data(),
-                                                                   .output_gradient = dout.data(),
-                                                                   .drop = drop,
-                                                                   .qkv_gradient = gradient.data()});
+               backward(scratch, attention_backward_arguments<policy>{.batch = s.batch,
+                                                                      .length = s.length,
+                                                                      .width = width,
+                                                                      .heads = s.heads,
+                                                                      .kv_heads = s.kv_heads,
+                                                                      .qkv = qkv.data(),
+                                                                      .output = out.data(),
+                                                                      .log_sum_exp = log_sum.data(),
+                                                                      .output_gradient = dout.data(),
+                                                                      .drop = drop,
+                                                                      .qkv_gradient = gradient.data()});
            });
 }
 
@@ -114,9 +116,9 @@ void attention_by(results& to, char const* type, attention_shape const& s, cuda:
 {
     constexpr auto policy = cuda::policy_storing<T>;
     attention<T>(
-        to, type, s, by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : "", cuda::attention_backward_room(s.batch, s.heads, s.length),
+        to, type, s, by == cuda::tensor_cores::of_warpgroups ? ", warpgroups" : "", cuda::attention_backward_workspace_bytes(s.batch, s.heads, s.length),
         [&](cuda::workspace, auto const& a) { cuda::attention_forward<policy>({}, a, by); },
-        [&](cuda::workspace room, auto const& a) { cuda::attention_backward<policy>({}, room, a, by); });
+        [&](cuda::workspace scratch, auto const& a) { cuda::attention_backward<policy>({}, scratch, a, by); });
 }
 
 /// By each kind of tensor cores that the device has, and by cuDNN where it is and takes it.
@@ -134,8 +136,8 @@ void attention_by_all(results& to, attention_shape const& s)
         cuda::cudnn_attention by{order};
         attention<bfloat16>(
             to, "bf16", s, order == cuda::order_of_sums::fixed ? ", cuDNN" : ", cuDNN in any order",
-            by.choose({s.batch, s.length, s.heads, s.kv_heads, s.head_width}), [&](cuda::workspace room, auto const& a) { by.forward({}, room, a); },
-            [&](cuda::workspace room, auto const& a) { by.backward({}, room, a); });
+            by.choose({s.batch, s.length, s.heads, s.kv_heads, s.head_width}), [&](cuda::workspace scratch, auto const& a) { by.forward({}, scratch, a); },
+            [&](cuda::workspace scratch, auto const& a) { by.backward({}, scratch, a); });
     }
 }
 

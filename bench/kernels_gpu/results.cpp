@@ -18,8 +18,8 @@ namespace {
 double product_rate(dtype element, options const& asked, auto const& seconds_of)
 {
     cuda::products by;
-    memory<char> const bytes{cuda::workspace::counter_bytes + cuda::products::room_bytes};
-    auto const room = workspace_of(bytes);
+    memory<char> const bytes{cuda::workspace::counter_bytes + cuda::products::workspace_bytes};
+    auto const scratch = workspace_of(bytes);
     double best = 0;
     for (std::int64_t const n : asked.tiny() ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{4096, 8192}) {
         // numbers as they come: zeros would be cheaper, for the clocks of a device follow its power
@@ -29,7 +29,7 @@ double product_rate(dtype element, options const& asked, auto const& seconds_of)
         memory<char> const result{size};
         void const* const operand = element == dtype::bf16 ? static_cast<void const*>(left.first.data()) : left.second.data();
         double const seconds = seconds_of([&] {
-            by.multiply({}, room, {.rows = n, .columns = n, .terms = n, .element = element, .result = element},
+            by.multiply({}, scratch, {.rows = n, .columns = n, .terms = n, .element = element, .result = element},
                         {.left = operand, .right = operand, .result = result.data()});
         });
         best = std::max(best, 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / std::max(seconds, 1e-9));

@@ -21,8 +21,8 @@ void sizes(results& to)
         memory<bfloat16> const y{n};
         memory<float> const mean{rows}, rstd{rows};
         exact_memory const to_gamma{width}, to_beta{width}, sums{n / 4};
-        memory<char> const bytes{cuda::layer_norm_backward_weight_room(rows, width)};
-        auto const room = workspace_of(bytes);
+        memory<char> const bytes{cuda::layer_norm_backward_weight_workspace_bytes(rows, width)};
+        auto const scratch = workspace_of(bytes);
         auto const copied = static_cast<std::size_t>(2 * n);
         to.add_size("copy", 2 * one, [&] { check(cudaMemcpyAsync(y.data(), x.data(), copied, cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync"); });
         to.add_size("gelu_forward", 2 * one, [&] { cuda::gelu_forward<bf16>({}, {.count = n, .input = x.data(), .output = y.data()}); });
@@ -37,7 +37,7 @@ void sizes(results& to)
                                                 .rstd = rstd.data()});
         });
         to.add_size("layer_norm_backward", 3 * one, [&] {
-            cuda::layer_norm_backward(cuda::stream{}, room,
+            cuda::layer_norm_backward(cuda::stream{}, scratch,
                                       layer_norm_backward_input_arguments<bf16>{.rows = rows,
                                                                                 .width = width,
                                                                                 .input = x.data(),

@@ -28,7 +28,7 @@ device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attent
     : stream_{made_stream()},
       attention_{attention},
       cudnn_{by_cudnn ? std::optional{cudnn_attention{*by_cudnn}} : std::nullopt},
-      room_{own},
+      scratch_{own},
       ways_{make_ways(own, page_locked)},
       states_{own},
       loss_{own, 1},
@@ -58,14 +58,14 @@ auto device_queue::make_ways(memory& own, memory& page_locked) -> std::array<way
     }(std::make_index_sequence<places>{});
 }
 
-workspace device_queue::room(std::int64_t size)
+workspace device_queue::scratch(std::int64_t size)
 {
-    if (room_.size() < static_cast<std::size_t>(size)) {
+    if (scratch_.size() < static_cast<std::size_t>(size)) {
         wait();
-        room_.resize(static_cast<std::size_t>(size));
+        scratch_.resize(static_cast<std::size_t>(size));
         ++arrangement_;
     }
-    return {.memory = room_.data(), .bytes = static_cast<std::int64_t>(room_.size())};
+    return {.memory = scratch_.data(), .bytes = static_cast<std::int64_t>(scratch_.size())};
 }
 
 void device_queue::copy(void* to, void const* from, std::size_t size)

@@ -35,8 +35,8 @@ public:
 
     stream in_order() const { return stream_; }
     /// A workspace of at least that size, its counters included.
-    workspace room(std::int64_t size);
-    workspace product_room() { return room(workspace::counter_bytes + products::room_bytes); }
+    workspace scratch(std::int64_t size);
+    workspace product_scratch() { return scratch(workspace::counter_bytes + products::workspace_bytes); }
     products& by() { return products_; }
     tensor_cores attention() const { return attention_; }
     /// Null: attention is computed by our own kernels.
@@ -108,7 +108,7 @@ private:
     tensor_cores attention_;
     std::optional<cudnn_attention> cudnn_;
     products products_;
-    array<std::byte> room_;
+    array<std::byte> scratch_;
     std::array<way_to_device, places> ways_;
     array<accumulator_state> states_;
     std::span<accumulator_state> states_at_host_;

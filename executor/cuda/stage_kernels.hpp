@@ -76,30 +76,31 @@ public:
     {
         a.gamma_gradient = queue_->in_device(a.gamma_gradient);
         a.beta_gradient = queue_->in_device(a.beta_gradient);
-        cuda::layer_norm_backward_weight<Policy>(in_order(), queue_->room(layer_norm_backward_weight_room(a.rows, a.width)), a);
+        cuda::layer_norm_backward_weight<Policy>(in_order(), queue_->scratch(layer_norm_backward_weight_workspace_bytes(a.rows, a.width)), a);
     }
     void layer_norm_backward(layer_norm_backward_input_arguments<plain> const& a, gradient_target gamma, gradient_target beta) const
     {
-        cuda::layer_norm_backward<plain>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
+        cuda::layer_norm_backward<plain>(in_order(), norm_scratch(a), a, queue_->in_device(gamma), queue_->in_device(beta));
     }
     void residual_norm_backward(residual_norm_backward_arguments<plain> const& a, gradient_target gamma, gradient_target beta) const
     {
-        cuda::residual_norm_backward<plain>(in_order(), norm_room(a), a, queue_->in_device(gamma), queue_->in_device(beta));
+        cuda::residual_norm_backward<plain>(in_order(), norm_scratch(a), a, queue_->in_device(gamma), queue_->in_device(beta));
     }
     void rms_norm_backward(rms_norm_backward_input_arguments<plain> const& a, gradient_target gamma) const
     {
-        cuda::rms_norm_backward<plain>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
+        cuda::rms_norm_backward<plain>(in_order(), queue_->scratch(rms_norm_backward_weight_workspace_bytes(a.rows, a.width)), a, queue_->in_device(gamma));
     }
     void residual_rms_norm_backward(residual_rms_norm_backward_arguments<plain> const& a, gradient_target gamma) const
     {
-        cuda::residual_rms_norm_backward<plain>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a, queue_->in_device(gamma));
+        cuda::residual_rms_norm_backward<plain>(in_order(), queue_->scratch(rms_norm_backward_weight_workspace_bytes(a.rows, a.width)), a,
+                                                queue_->in_device(gamma));
     }
     void rms_norm_forward(rms_norm_forward_arguments<plain> const& a) const { cuda::rms_norm_forward<plain>(in_order(), a); }
     void rms_norm_backward_input(rms_norm_backward_input_arguments<plain> const& a) const { cuda::rms_norm_backward_input<plain>(in_order(), a); }
     void rms_norm_backward_weight(rms_norm_backward_weight_arguments<Policy> a) const
     {
         a.gamma_gradient = queue_->in_device(a.gamma_gradient);
-        cuda::rms_norm_backward_weight<Policy>(in_order(), queue_->room(rms_norm_backward_weight_room(a.rows, a.width)), a);
+        cuda::rms_norm_backward_weight<Policy>(in_order(), queue_->scratch(rms_norm_backward_weight_workspace_bytes(a.rows, a.width)), a);
     }
     void residual_norm_forward(residual_norm_forward_arguments<plain> const& a) const { cuda::residual_norm_forward<plain>(in_order(), a); }
     void residual_norm_backward(residual_norm_backward_arguments<plain> const& a) const { cuda::residual_norm_backward<plain>(in_order(), a); }
@@ -108,26 +109,26 @@ public:
     void residual_add_forward(residual_add_forward_arguments<plain> const& a) const { cuda::residual_add_forward<plain>(in_order(), a); }
     void residual_add_backward(residual_add_backward_arguments<plain> const& a) const { cuda::residual_add_backward<plain>(in_order(), a); }
 
-    void linear_forward(linear_forward_arguments<plain> const& a) const { cuda::linear_forward<plain>(in_order(), queue_->product_room(), queue_->by(), a); }
+    void linear_forward(linear_forward_arguments<plain> const& a) const { cuda::linear_forward<plain>(in_order(), queue_->product_scratch(), queue_->by(), a); }
     void linear_backward_input(linear_backward_input_arguments<plain> const& a) const
     {
-        cuda::linear_backward_input<plain>(in_order(), queue_->product_room(), queue_->by(), a);
+        cuda::linear_backward_input<plain>(in_order(), queue_->product_scratch(), queue_->by(), a);
     }
     void linear_backward_weight(linear_backward_weight_arguments<Policy> a) const
     {
         a.weight_gradient = queue_->in_device(a.weight_gradient);
-        cuda::linear_backward_weight<Policy>(in_order(), queue_->room(linear_backward_weight_room(a.in, a.out)), queue_->by(), a);
+        cuda::linear_backward_weight<Policy>(in_order(), queue_->scratch(linear_backward_weight_workspace_bytes(a.in, a.out)), queue_->by(), a);
     }
     void linear_backward_bias(linear_backward_bias_arguments<Policy> a) const
     {
         a.bias_gradient = queue_->in_device(a.bias_gradient);
-        cuda::linear_backward_bias<Policy>(in_order(), queue_->room(linear_backward_bias_room(a.rows, a.out)), a);
+        cuda::linear_backward_bias<Policy>(in_order(), queue_->scratch(linear_backward_bias_workspace_bytes(a.rows, a.out)), a);
     }
 
     void linear_backward_parameters(linear_backward_weight_arguments<Policy> a, gradient_target bias) const
     {
         a.weight_gradient = queue_->in_device(a.weight_gradient);
-        cuda::linear_backward_parameters<Policy>(in_order(), queue_->room(linear_backward_parameters_room(a.rows, a.in, a.out)), queue_->by(), a,
+        cuda::linear_backward_parameters<Policy>(in_order(), queue_->scratch(linear_backward_parameters_workspace_bytes(a.rows, a.in, a.out)), queue_->by(), a,
                                                  queue_->in_device(bias));
     }
 
@@ -141,7 +142,7 @@ public:
     {
         if constexpr (plain == bf16) {
             if (auto* const cudnn = queue_->attention_by_cudnn()) {
-                cudnn->forward(in_order(), queue_->room(cudnn->choose(attention_shape::of(a))), a);
+                cudnn->forward(in_order(), queue_->scratch(cudnn->choose(attention_shape::of(a))), a);
                 return;
             }
         }
@@ -151,11 +152,11 @@ public:
     {
         if constexpr (plain == bf16) {
             if (auto* const cudnn = queue_->attention_by_cudnn()) {
-                cudnn->backward(in_order(), queue_->room(cudnn->choose(attention_shape::of(a))), a);
+                cudnn->backward(in_order(), queue_->scratch(cudnn->choose(attention_shape::of(a))), a);
                 return;
             }
         }
-        cuda::attention_backward<plain>(in_order(), queue_->room(attention_backward_room(a.batch, a.heads, a.length)), a, queue_->attention());
+        cuda::attention_backward<plain>(in_order(), queue_->scratch(attention_backward_workspace_bytes(a.batch, a.heads, a.length)), a, queue_->attention());
     }
 
     void cross_entropy_forward(cross_entropy_forward_arguments<plain> a) const { cuda::cross_entropy_forward<plain>(in_order(), counting_loss(a)); }
@@ -167,7 +168,7 @@ public:
     }
 
 private:
-    workspace norm_room(auto const& a) const { return queue_->room(layer_norm_backward_weight_room(a.rows, a.width)); }
+    workspace norm_scratch(auto const& a) const { return queue_->scratch(layer_norm_backward_weight_workspace_bytes(a.rows, a.width)); }
     stream in_order() const { return queue_->in_order(); }
 
     template <class Arguments>

@@ -11,7 +11,7 @@ namespace rheo::inline v0::cuda {
 namespace {
 
 constexpr int threads = 256;
-static_assert(threads * kept_chunks * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
+static_assert(threads * items_per_thread * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
 
 /// Four numbers as they are stored: 16 bytes of float, 8 of bfloat16.
 template <class T, bool Whole>
@@ -37,8 +37,8 @@ template <class T, bool Whole>
 __device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<float> const& factors, std::int64_t block)
 {
     constexpr int size = chunk_size<float>;
-    for (int k = 0; k < kept_chunks; ++k) {
-        std::int64_t const at = (block * kept_chunks + k) * threads + threadIdx.x;
+    for (int k = 0; k < items_per_thread; ++k) {
+        std::int64_t const at = (block * items_per_thread + k) * threads + threadIdx.x;
         auto const master = load<Whole>(t.master, t.count, at);
         auto const first = load<Whole>(t.first_moment, t.count, at);
         auto const second = load<Whole>(t.second_moment, t.count, at);

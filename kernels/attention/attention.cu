@@ -106,21 +106,21 @@ void attention_forward(stream queue, attention_forward_arguments<Policy> const& 
     choose(drops(a.drop), [&](auto dropping) { launch(queue, shape, attention_forward_plain<T, dropping(), attention_forward_arguments<Policy>>, heads); });
 }
 
-std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length)
+std::int64_t attention_backward_workspace_bytes(std::int64_t batch, std::int64_t heads, std::int64_t length)
 {
     return workspace::counter_bytes + batch * heads * length * 4;
 }
 
 template <dtype_policy Policy>
-void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& a, [[maybe_unused]] tensor_cores by)
+void attention_backward(stream queue, workspace scratch, attention_backward_arguments<Policy> const& a, [[maybe_unused]] tensor_cores by)
 {
     using T = storage_t<Policy>;
     using arguments = attention_backward_arguments<Policy>;
     expect_heads(a);
     expects(a.kv_gradient_before.count == a.before.count, "each slice before has gradients of its keys and values");
-    expects(room.bytes >= attention_backward_room(a.batch, a.heads, a.length), "the workspace is too small for the backward of attention");
+    expects(scratch.bytes >= attention_backward_workspace_bytes(a.batch, a.heads, a.length), "the workspace is too small for the backward of attention");
     attention_heads const heads{a};
-    auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + workspace::counter_bytes);
+    auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(scratch.memory) + workspace::counter_bytes);
     if constexpr (Policy == bf16) {
         if (has_tiles(a, a.output_gradient, a.qkv_gradient)) {
             on_tiles(by, a.width / a.heads, [&](auto cores, auto width) { backward_on_tiles<decltype(cores), width()>(queue, heads, means); });

@@ -247,10 +247,10 @@ bool has(tensor_cores kind);
 template <dtype_policy Policy>
 void attention_forward(stream queue, attention_forward_arguments<Policy> const& arguments, tensor_cores by = tensor_cores::of_warps);
 template <dtype_policy Policy>
-void attention_backward(stream queue, workspace room, attention_backward_arguments<Policy> const& arguments, tensor_cores by = tensor_cores::of_warps);
+void attention_backward(stream queue, workspace scratch, attention_backward_arguments<Policy> const& arguments, tensor_cores by = tensor_cores::of_warps);
 
 /// Bytes of workspace that attention_backward wants.
-std::int64_t attention_backward_room(std::int64_t batch, std::int64_t heads, std::int64_t length);
+std::int64_t attention_backward_workspace_bytes(std::int64_t batch, std::int64_t heads, std::int64_t length);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

@@ -114,7 +114,7 @@ void draw_backward(fe::graph::Graph& graph, attention_shape const& s, order_of_s
 struct cudnn_attention::impl {
     struct plans {
         fe::graph::Graph forward, backward;
-        std::int64_t room;
+        std::int64_t workspace_bytes;
     };
     struct destroy {
         void operator()(cudnnContext* handle) const { static_cast<void>(fe::detail::destroy_handle(handle)); }
@@ -136,15 +136,15 @@ struct cudnn_attention::impl {
                    " tokens with " + std::to_string(s.heads) + " heads of " + std::to_string(s.head_width) + " elements, " + std::to_string(s.kv_heads) +
                    " of keys and values";
         }();
-        std::int64_t room = 0;
+        std::int64_t workspace_bytes = 0;
         ask([&] { return graph.validate(); }, what);
         ask([&] { return graph.build_operation_graph(); }, what);
         ask([&] { return graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}); }, what);
         graph.deselect_numeric_notes(not_these);
         ask([&] { return graph.check_support(); }, what);
         ask([&] { return graph.build_plans(); }, what);
-        ask([&] { return graph.get_workspace_size(room); }, what);
-        return room;
+        ask([&] { return graph.get_workspace_size(workspace_bytes); }, what);
+        return workspace_bytes;
     }
 
     plans& plans_of(attention_shape const& s)
@@ -164,13 +164,13 @@ struct cudnn_attention::impl {
             not_these.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
         }
         auto const of_forward = plan(made.forward, s, "forward", not_these);
-        made.room = workspace::counter_bytes + std::max(of_forward, plan(made.backward, s, "backward", not_these));
+        made.workspace_bytes = workspace::counter_bytes + std::max(of_forward, plan(made.backward, s, "backward", not_these));
         return known.emplace(s, std::move(made)).first->second;
     }
 
-    void execute(fe::graph::Graph const& graph, stream queue, workspace room, std::int64_t wanted, std::unordered_map<std::int64_t, void*> tensors)
+    void execute(fe::graph::Graph const& graph, stream queue, workspace scratch, std::int64_t wanted, std::unordered_map<std::int64_t, void*> tensors)
     {
-        expects(room.bytes >= wanted, "the workspace is too small for cuDNN's attention");
+        expects(scratch.bytes >= wanted, "the workspace is too small for cuDNN's attention");
         expects(std::ranges::all_of(tensors, [](auto const& t) { return reinterpret_cast<std::uintptr_t>(t.second) % 16 == 0; }),
                 "what cuDNN's attention reads and writes is aligned to 16 bytes");
         if (handle == nullptr) {
@@ -192,7 +192,7 @@ struct cudnn_attention::impl {
                                    "cudnnSetStream"};
             },
             failed);
-        ask([&] { return graph.execute(handle.get(), tensors, static_cast<std::byte*>(room.memory) + workspace::counter_bytes); }, failed);
+        ask([&] { return graph.execute(handle.get(), tensors, static_cast<std::byte*>(scratch.memory) + workspace::counter_bytes); }, failed);
     }
 };
 
@@ -224,7 +224,7 @@ cudnn_attention::~cudnn_attention() = default;
 cudnn_attention::cudnn_attention(cudnn_attention&&) noexcept = default;
 cudnn_attention& cudnn_attention::operator=(cudnn_attention&&) noexcept = default;
 
-std::int64_t cudnn_attention::choose(attention_shape const& shape) { return impl_->plans_of(shape).room; }
+std::int64_t cudnn_attention::choose(attention_shape const& shape) { return impl_->plans_of(shape).workspace_bytes; }
 
 namespace {
 
@@ -252,23 +252,24 @@ void expect_whole(Arguments const& a)
 
 }  // namespace
 
-void cudnn_attention::forward(stream queue, workspace room, attention_forward_arguments<bf16> const& a)
+void cudnn_attention::forward(stream queue, workspace scratch, attention_forward_arguments<bf16> const& a)
 {
     expect_whole(a);
     auto const s = attention_shape::of(a);
     auto& plans = impl_->plans_of(s);
     auto const [q, k, v] = parts_of(a.qkv, s);
-    impl_->execute(plans.forward, queue, room, plans.room, {{queries, q}, {keys, k}, {values, v}, {output, a.output}, {log_sum_exp, a.log_sum_exp}});
+    impl_->execute(plans.forward, queue, scratch, plans.workspace_bytes,
+                   {{queries, q}, {keys, k}, {values, v}, {output, a.output}, {log_sum_exp, a.log_sum_exp}});
 }
 
-void cudnn_attention::backward(stream queue, workspace room, attention_backward_arguments<bf16> const& a)
+void cudnn_attention::backward(stream queue, workspace scratch, attention_backward_arguments<bf16> const& a)
 {
     expect_whole(a);
     auto const s = attention_shape::of(a);
     auto& plans = impl_->plans_of(s);
     auto const [q, k, v] = parts_of(a.qkv, s);
     auto const [dq, dk, dv] = parts_of(a.qkv_gradient, s);
-    impl_->execute(plans.backward, queue, room, plans.room,
+    impl_->execute(plans.backward, queue, scratch, plans.workspace_bytes,
                    {{queries, q},
                     {keys, k},
                     {values, v},

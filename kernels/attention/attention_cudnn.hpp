@@ -61,8 +61,8 @@ public:
     std::int64_t choose(attention_shape const& shape);
 
     // As those of attention.hpp. @pre no dropout, no slices before; pointers are aligned to 16 bytes; the workspace is as large as choose() says
-    void forward(stream queue, workspace room, attention_forward_arguments<bf16> const& arguments);
-    void backward(stream queue, workspace room, attention_backward_arguments<bf16> const& arguments);
+    void forward(stream queue, workspace scratch, attention_forward_arguments<bf16> const& arguments);
+    void backward(stream queue, workspace scratch, attention_backward_arguments<bf16> const& arguments);
 
 private:
     struct impl;

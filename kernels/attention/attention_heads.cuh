@@ -134,7 +134,7 @@ __device__ float mean_of_query(attention_heads<Arguments> const& heads, float* m
     for (std::int64_t c = lane; c < heads.head_width; c += warp_size) {
         sum = fmaf(static_cast<float>(a.output_gradient[at + c]), static_cast<float>(a.output[at + c]), sum);
     }
-    sum = warp_join(sum);
+    sum = warp_reduce(sum);
     if (lane == 0) {
         means[(b * a.heads + h) * a.length + i] = sum;
     }

@@ -23,12 +23,12 @@ inline constexpr int columns = most_width / warp_size;  // of a lane
 constexpr std::size_t shared_bytes(std::int64_t width) { return sizeof(float) * static_cast<std::size_t>(2 * warps * width + 2 * tile * (width + 1)); }
 
 /// Two matrices of which each warp has a row, and two tiles of `tile` rows; the odd step keeps the lanes of a column in different banks.
-struct rooms {
+struct shared_tiles {
     float* own[2];
     float* tiles[2];
     int width;
 
-    __device__ rooms(float* memory, std::int64_t head_width)
+    __device__ shared_tiles(float* memory, std::int64_t head_width)
         : own{memory, memory + warps * head_width},
           tiles{memory + 2 * warps * head_width, memory + 2 * warps * head_width + tile * (head_width + 1)},
           width{static_cast<int>(head_width)}
@@ -102,30 +102,31 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
     std::int64_t const query = first + warp;
     std::int64_t const h = blockIdx.y;
     std::int64_t const b = blockIdx.z;
-    rooms const room{shared_memory<float>(), heads.head_width};
-    room.fill(room.own[0], room.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
+    shared_tiles const shared{shared_memory<float>(), heads.head_width};
+    shared.fill(shared.own[0], shared.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
     float out[columns] = {};
     float largest = -std::numeric_limits<float>::infinity();
     float sum = 0;
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
-                        block.count, thread);
+        shared.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
+                          block.count, thread);
         bool const seen = lane < block.seen_by(query);
-        float const score = seen ? room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step()) : -std::numeric_limits<float>::infinity();
-        float const most = fmaxf(largest, warp_join(score, larger_of{}));
+        float const score =
+            seen ? shared.dot(shared.own[0] + warp * shared.width, shared.tiles[0] + lane * shared.step()) : -std::numeric_limits<float>::infinity();
+        float const most = fmaxf(largest, warp_reduce(score, larger_of{}));
         float const correction = exp2f((largest - most) * heads.scale);
         float p = exp2f(fmaf(score, heads.scale, -most * heads.scale));
         largest = most;
-        sum = fmaf(sum, correction, warp_join(p));
+        sum = fmaf(sum, correction, warp_reduce(p));
         if constexpr (Drops) {
             p *= heads.factor(heads.element(b, h, query) + block.number + lane);
         }
         for (float& o : out) {
             o *= correction;
         }
-        room.add_rows(out, p, room.tiles[1], lane);
+        shared.add_rows(out, p, shared.tiles[1], lane);
     }
     if (query >= a.length) {
         return;
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
         a.log_sum_exp[(b * a.heads + h) * a.length + query] = fmaf(largest, heads.inverse_root, logf(sum));
     }
     auto* const to = heads.of_width(a.output, b, h).from(query).first;
-    room.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(out[c] / sum); });
+    shared.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(out[c] / sum); });
 }
 
 template <class T, bool Drops, class Arguments>
@@ -153,29 +154,29 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
     std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
     float const log_sum = a.log_sum_exp[at];
     float const mean = mean_of_query(heads, means, b, h, query, lane);
-    rooms const room{shared_memory<float>(), heads.head_width};
-    room.fill(room.own[0], room.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
-    room.fill(room.own[1], room.width, warps, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
+    shared_tiles const shared{shared_memory<float>(), heads.head_width};
+    shared.fill(shared.own[0], shared.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
+    shared.fill(shared.own[1], shared.width, warps, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
     float gradient[columns] = {};
     std::int64_t const blocks = heads.seen_blocks(first + warps, tile);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, tile);
-        room.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
-                        block.count, thread);
+        shared.next_tiles(heads.keys(b, h / heads.group, block.slice).from(block.first), heads.values(b, h / heads.group, block.slice).from(block.first),
+                          block.count, thread);
         bool const seen = inside && lane < block.seen_by(query);
-        float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
-        float change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
+        float const score = shared.dot(shared.own[0] + warp * shared.width, shared.tiles[0] + lane * shared.step());
+        float change = shared.dot(shared.own[1] + warp * shared.width, shared.tiles[1] + lane * shared.step());
         if constexpr (Drops) {
             change *= heads.factor(heads.element(b, h, query) + block.number + lane);
         }
         float const p = seen ? expf(fmaf(score, heads.inverse_root, -log_sum)) : 0.0F;
-        room.add_rows(gradient, p * (change - mean), room.tiles[0], lane);
+        shared.add_rows(gradient, p * (change - mean), shared.tiles[0], lane);
     }
     if (!inside) {
         return;
     }
     auto* const to = a.qkv_gradient + (b * a.length + query) * heads.row + h * heads.head_width;
-    room.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(gradient[c] * heads.inverse_root); });
+    shared.each_column(lane, [&](int c, int column) { to[column] = static_cast<T>(gradient[c] * heads.inverse_root); });
 }
 
 template <class T, bool Drops, class Arguments>
@@ -189,33 +190,33 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(
     std::int64_t const kv_head = blockIdx.y;
     std::int64_t const b = blockIdx.z;
     auto const block = heads.block(blockIdx.x, warps);
-    rooms const room{shared_memory<float>(), heads.head_width};
-    room.fill(room.own[0], room.width, warps, heads.keys(b, kv_head, block.slice).from(block.first), block.count, thread);
-    room.fill(room.own[1], room.width, warps, heads.values(b, kv_head, block.slice).from(block.first), block.count, thread);
+    shared_tiles const shared{shared_memory<float>(), heads.head_width};
+    shared.fill(shared.own[0], shared.width, warps, heads.keys(b, kv_head, block.slice).from(block.first), block.count, thread);
+    shared.fill(shared.own[1], shared.width, warps, heads.values(b, kv_head, block.slice).from(block.first), block.count, thread);
     float key_gradient[columns] = {};
     float value_gradient[columns] = {};
     for (std::int64_t h = kv_head * heads.group; h < (kv_head + 1) * heads.group; ++h) {
         for (std::int64_t first = block.own ? block.first / tile * tile : 0; first < a.length; first += tile) {
-            room.next_tiles(heads.queries(b, h).from(first), heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
+            shared.next_tiles(heads.queries(b, h).from(first), heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
             std::int64_t const query = first + lane;
             bool const seen = query < a.length && warp < block.seen_by(query);
             std::int64_t const at = (b * a.heads + h) * a.length + (seen ? query : 0);
-            float const score = room.dot(room.own[0] + warp * room.width, room.tiles[0] + lane * room.step());
-            float const change = room.dot(room.own[1] + warp * room.width, room.tiles[1] + lane * room.step());
+            float const score = shared.dot(shared.own[0] + warp * shared.width, shared.tiles[0] + lane * shared.step());
+            float const change = shared.dot(shared.own[1] + warp * shared.width, shared.tiles[1] + lane * shared.step());
             float const p = seen ? expf(fmaf(score, heads.inverse_root, -a.log_sum_exp[at])) : 0.0F;
             float factor = 1.0F;
             if constexpr (Drops) {
                 factor = heads.factor(heads.element(b, h, query) + block.number + warp);
             }
-            room.add_rows(value_gradient, p * factor, room.tiles[1], lane);
-            room.add_rows(key_gradient, p * (change * factor - means[at]), room.tiles[0], lane);
+            shared.add_rows(value_gradient, p * factor, shared.tiles[1], lane);
+            shared.add_rows(key_gradient, p * (change * factor - means[at]), shared.tiles[0], lane);
         }
     }
     if (warp >= block.count) {
         return;
     }
     auto const place = gradients_of_keys(heads, b, kv_head, block);
-    room.each_column(lane, [&](int c, int column) {
+    shared.each_column(lane, [&](int c, int column) {
         place.put(warp, column, key_gradient[c] * heads.inverse_root);
         place.put(warp, column + heads.kv_width, value_gradient[c]);
     });

@@ -34,17 +34,17 @@ __device__ running_sum joined_in_warp(running_sum mine)
     return mine;
 }
 
-/// Over the block, in the tree of block_join; all threads get it.
+/// Over the block, in the tree of block_reduce; all threads get it.
 __device__ running_sum joined_in_block(running_sum mine)
 {
-    auto* const room = shared_memory<running_sum>();
+    auto* const scratch = shared_memory<running_sum>();
     mine = joined_in_warp(mine);
     if (threadIdx.x % warp_size == 0) {
-        room[threadIdx.x / warp_size] = mine;
+        scratch[threadIdx.x / warp_size] = mine;
     }
     __syncthreads();
     unsigned const lane = threadIdx.x % warp_size;
-    return joined_in_warp(lane < threads / warp_size ? room[lane] : running_sum{});
+    return joined_in_warp(lane < threads / warp_size ? scratch[lane] : running_sum{});
 }
 
 template <bool Whole, class T>

@@ -25,7 +25,7 @@ template <class T>
 inline constexpr int block_columns = column_chunks * chunk_size<T>;
 
 /// Bytes of workspace for `values` sums per column.
-constexpr std::int64_t column_workspace(std::int64_t rows, std::int64_t width, int values)
+constexpr std::int64_t column_workspace_bytes(std::int64_t rows, std::int64_t width, int values)
 {
     std::int64_t const groups = (rows + column_rows - 1) / column_rows;
     return workspace::counter_bytes + (groups > 1 ? groups * values * width * 4 : 0);
@@ -38,13 +38,13 @@ struct column_place {
     unsigned groups;
 };
 
-/// @pre the workspace holds what column_workspace says
+/// @pre the workspace holds what column_workspace_bytes says
 template <class T>
-launch_shape shape_of_columns(std::int64_t rows, std::int64_t width, int values, workspace room)
+launch_shape shape_of_columns(std::int64_t rows, std::int64_t width, int values, workspace scratch)
 {
     auto const tiles = blocks_for(width, block_columns<T>);
     expects(tiles <= workspace::counters, "sums over rows take at most 524288 columns");
-    expects(rows <= column_rows || room.bytes >= column_workspace(rows, width, values), "the workspace is too small for the sums over these rows");
+    expects(rows <= column_rows || scratch.bytes >= column_workspace_bytes(rows, width, values), "the workspace is too small for the sums over these rows");
     return {.grid = {tiles, blocks_for(rows, column_rows)},
             .block = column_threads,
             .shared_bytes = sizeof(float) * static_cast<std::size_t>(column_threads / warp_size * values * block_columns<T>)};
@@ -57,7 +57,7 @@ __device__ inline column_place place_in_grid() { return {.tile = blockIdx.x, .gr
 /// take(value, column, sum) is called once for each, and then done() by all threads of that block. A block may have more threads, which have
 /// nothing to do but come along. @pre at least column_threads, in whole warps
 template <int Values, class T, class Read, class Add, class Take, class Done>
-__device__ void column_sums(std::int64_t width, workspace room, column_place place, Read read, Add add, Take take, Done done)
+__device__ void column_sums(std::int64_t width, workspace scratch, column_place place, Read read, Add add, Take take, Done done)
 {
     constexpr int size = chunk_size<T>;
     constexpr int columns = block_columns<T>;
@@ -108,7 +108,7 @@ __device__ void column_sums(std::int64_t width, workspace room, column_place pla
         return;
     }
 
-    auto* const counters = static_cast<unsigned*>(room.memory);
+    auto* const counters = static_cast<unsigned*>(scratch.memory);
     auto* const partial = reinterpret_cast<float*>(counters + workspace::counters);  // [group, value, column]
     if (adds) {
         partial[(place.group * Values + value) * width + column] = total;

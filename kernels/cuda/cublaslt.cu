@@ -84,10 +84,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout,
                               void const* b, cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
-                              cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void* room, std::size_t room_size, cudaStream_t queue)
+                              cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void* scratch, std::size_t scratch_bytes,
+                              cudaStream_t queue)
 {
-    return pass_on(cublasLtMatmul, "cublasLtMatmul", handle, description, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout, algorithm, room,
-                   room_size, queue);
+    return pass_on(cublasLtMatmul, "cublasLtMatmul", handle, description, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout, algorithm, scratch,
+                   scratch_bytes, queue);
 }
 
 }  // extern "C"

@@ -112,7 +112,7 @@ struct products::impl {
             check(cublasLtMatmulPreferenceSetAttribute(preference.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
         };
         wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
-        wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(room_bytes));
+        wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_bytes));
         for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
             wants(operand, std::uint32_t{alignment});
@@ -153,9 +153,9 @@ products::~products() = default;
 products::products(products&&) noexcept = default;
 products& products::operator=(products&&) noexcept = default;
 
-bool products::multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands)
+bool products::multiply(stream queue, workspace scratch, product_shape const& shape, product_operands const& operands)
 {
-    expects(room.bytes >= workspace::counter_bytes + room_bytes, "the workspace is too small for a product");
+    expects(scratch.bytes >= workspace::counter_bytes + workspace_bytes, "the workspace is too small for a product");
     expects(shape.has_bias == (operands.bias != nullptr), "a product has a bias or none");
     expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds),
             "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
@@ -168,8 +168,8 @@ bool products::multiply(stream queue, workspace room, product_shape const& shape
     float const kept = shape.adds ? 1 : 0;
     void* const to = possible.gelu ? operands.activated : operands.result;
     check(cublasLtMatmul(impl_->library, d.product.handle, &one, operands.right, d.first.handle, operands.left, d.second.handle, &kept, to, d.result.handle, to,
-                         d.result.handle, &algorithm, static_cast<std::byte*>(room.memory) + workspace::counter_bytes, static_cast<std::size_t>(room_bytes),
-                         static_cast<cudaStream_t>(queue.handle)),
+                         d.result.handle, &algorithm, static_cast<std::byte*>(scratch.memory) + workspace::counter_bytes,
+                         static_cast<std::size_t>(workspace_bytes), static_cast<cudaStream_t>(queue.handle)),
           "cublasLtMatmul");
     return possible == shape;
 }

@@ -55,7 +55,7 @@ struct product_choice {
 class products {
 public:
     /// Bytes of workspace beyond the counters that an algorithm may want.
-    static constexpr std::int64_t room_bytes = std::int64_t{32} << 20;
+    static constexpr std::int64_t workspace_bytes = std::int64_t{32} << 20;
     static constexpr std::uint32_t alignment = 16;  ///< of operands, in bytes
 
     /// Of the library that computes them.
@@ -66,10 +66,10 @@ public:
     products(products&&) noexcept;
     products& operator=(products&&) noexcept;
 
-    /// Puts a product into the stream. @pre the workspace has counter_bytes + room_bytes, operands are aligned
+    /// Puts a product into the stream. @pre the workspace has counter_bytes + workspace_bytes, operands are aligned
     /// @returns whether that is all of the shape: where no algorithm has a GELU behind its sum, there is the result alone
     /// @throws error, also when no algorithm computes the result
-    bool multiply(stream queue, workspace room, product_shape const& shape, product_operands const& operands);
+    bool multiply(stream queue, workspace scratch, product_shape const& shape, product_operands const& operands);
 
     /// Chooses for a shape what is not in the table, as its first use would. @throws error when no algorithm computes it
     void choose(product_shape const& shape);

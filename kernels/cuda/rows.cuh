@@ -16,19 +16,19 @@
 
 namespace rheo::inline v0::cuda {
 
-inline constexpr int kept_chunks = 4;
+inline constexpr int items_per_thread = 4;
 inline constexpr int most_row_threads = 1024;
 
 /// Threads of a row. @pre a row fits the registers of a block
 template <class T>
 unsigned row_threads(std::int64_t width)
 {
-    auto const wanted = (chunks_in<T>(width) + kept_chunks - 1) / kept_chunks;
+    auto const wanted = (chunks_in<T>(width) + items_per_thread - 1) / items_per_thread;
     expects(wanted <= most_row_threads, "a row that a kernel keeps in registers has at most 16384 floats or 32768 bfloat16");
     return static_cast<unsigned>(std::max<std::int64_t>(1, (wanted + warp_size - 1) / warp_size) * warp_size);
 }
 
-/// The launch of one thread row per row, with room for block_join of `values`.
+/// The launch of one thread row per row, with room for block_reduce of `values`.
 template <class T>
 launch_shape shape_of_rows(std::int64_t rows, std::int64_t width, int values)
 {
@@ -47,7 +47,7 @@ launch_shape shape_of_tiles(std::int64_t rows, std::int64_t width)
 {
     auto const chunks = std::max<std::int64_t>(1, chunks_in<T>(width));
     auto const tiles = (chunks + tile_chunks - 1) / tile_chunks;
-    auto const threads = blocks_for((chunks + tiles - 1) / tiles, kept_chunks * warp_size) * warp_size;
+    auto const threads = blocks_for((chunks + tiles - 1) / tiles, items_per_thread * warp_size) * warp_size;
     unsigned const each = threads == warp_size ? 4 : 1;
     expects(tiles <= 65535, "a row of independent elements has at most 65535 tiles of 16 KiB");
     return {.grid = {blocks_for(rows, each), static_cast<unsigned>(tiles)}, .block = {threads, each}};
@@ -57,11 +57,11 @@ launch_shape shape_of_tiles(std::int64_t rows, std::int64_t width)
 template <class T>
 launch_shape shape_of_run(std::int64_t count)
 {
-    return {.grid = blocks_for(chunks_in<T>(count), tile_chunks), .block = tile_chunks / kept_chunks};
+    return {.grid = blocks_for(chunks_in<T>(count), tile_chunks), .block = tile_chunks / items_per_thread};
 }
 
 /// The number of the k-th chunk that the running thread of such a launch has.
-__device__ inline std::int64_t run_chunk(int k) { return (static_cast<std::int64_t>(blockIdx.x) * kept_chunks + k) * blockDim.x + threadIdx.x; }
+__device__ inline std::int64_t run_chunk(int k) { return (static_cast<std::int64_t>(blockIdx.x) * items_per_thread + k) * blockDim.x + threadIdx.x; }
 
 /// The row of the running thread; rows beyond the last one are empty, so that their threads take part in everything.
 struct row_place {
@@ -78,7 +78,7 @@ struct row_place {
     }
 
     /// The number of the k-th chunk that this thread keeps.
-    __device__ std::int64_t chunk(int k) const { return threadIdx.x + (static_cast<std::int64_t>(blockIdx.y) * kept_chunks + k) * blockDim.x; }
+    __device__ std::int64_t chunk(int k) const { return threadIdx.x + (static_cast<std::int64_t>(blockIdx.y) * items_per_thread + k) * blockDim.x; }
 
     /// Whether element e of it is within the row.
     template <bool Whole, class T>
@@ -92,18 +92,18 @@ struct row_place {
 
 /// Reads this thread's chunks of a run, all of them in flight at once.
 template <bool Whole, class T>
-__device__ void load_kept(chunk<T> (&kept)[kept_chunks], T const* run, row_place const& place)
+__device__ void load_striped(chunk<T> (&kept)[items_per_thread], T const* run, row_place const& place)
 {
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         kept[k] = load<Whole>(run, place.width, place.chunk(k));
     }
 }
 
 /// Writes them.
 template <bool Whole, class T>
-__device__ void store_kept(T* run, row_place const& place, chunk<T> const (&kept)[kept_chunks])
+__device__ void store_striped(T* run, row_place const& place, chunk<T> const (&kept)[items_per_thread])
 {
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         store<Whole>(run, place.width, place.chunk(k), kept[k]);
     }
 }

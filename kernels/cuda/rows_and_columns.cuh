@@ -21,13 +21,13 @@ constexpr unsigned rows_of_block(unsigned threads)
 }
 static_assert(rows_of_block(32) == 8 && rows_of_block(96) == 4 && rows_of_block(256) == 1 && column_rows % rows_of_block(32) == 0);
 
-/// `row_values` for block_join in each row, `column_values` sums per column. @pre as of shape_of_rows and shape_of_columns
+/// `row_values` for block_reduce in each row, `column_values` sums per column. @pre as of shape_of_rows and shape_of_columns
 template <class T>
-launch_shape shape_of_rows_and_columns(std::int64_t rows, std::int64_t width, int row_values, int column_values, workspace room)
+launch_shape shape_of_rows_and_columns(std::int64_t rows, std::int64_t width, int row_values, int column_values, workspace scratch)
 {
     auto const threads = row_threads<T>(width);
     auto const each = rows_of_block(threads);
-    auto const columns = shape_of_columns<T>(rows, width, column_values, room);
+    auto const columns = shape_of_columns<T>(rows, width, column_values, scratch);
     auto const joined = sizeof(float) * static_cast<std::size_t>(row_values * warp_size) * each;
     return {.grid = columns.grid.y * columns.grid.x + blocks_for(rows, each), .block = {threads, each}, .shared_bytes = std::max(joined, columns.shared_bytes)};
 }

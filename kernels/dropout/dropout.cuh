@@ -40,7 +40,7 @@ public:
         }
         auto const numbers = rule.numbers();
         std::int64_t const first = rule.rows(place.row) * place.width;
-        for (int i = 0; i < kept_chunks * chunk_size<T>; ++i) {
+        for (int i = 0; i < items_per_thread * chunk_size<T>; ++i) {
             std::int64_t const column = place.chunk(i / chunk_size<T>) * chunk_size<T> + i % chunk_size<T>;
             bool const drops = column < place.width && random_word(numbers, static_cast<std::uint64_t>(first + column)) < rule.threshold;
             dropped_ |= static_cast<std::uint32_t>(drops) << i;
@@ -51,7 +51,7 @@ public:
     __device__ float factor(int k, int e) const { return (dropped_ >> (k * chunk_size<T> + e) & 1U) != 0 ? 0.0F : scale_; }
 
 private:
-    static_assert(kept_chunks * chunk_size<T> <= 32, "a thread's mask is one word");
+    static_assert(items_per_thread * chunk_size<T> <= 32, "a thread's mask is one word");
     std::uint32_t dropped_ = 0;
     float scale_;
 };

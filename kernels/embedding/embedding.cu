@@ -14,14 +14,14 @@ __global__ void __launch_bounds__(256) forward(embedding_forward_arguments<polic
 {
     row_place const place{a.batch * a.length, a.width};
     std::int64_t const token = place.width > 0 ? a.tokens[place.row] : 0;
-    chunk<T> x[kept_chunks];
-    chunk<T> position[kept_chunks];
-    load_kept<Whole>(x, a.token_table + token * a.width, place);
+    chunk<T> x[items_per_thread];
+    chunk<T> position[items_per_thread];
+    load_striped<Whole>(x, a.token_table + token * a.width, place);
     if (a.position_table != nullptr) {
-        load_kept<Whole>(position, a.position_table + (a.first + place.row % a.length) * a.width, place);
+        load_striped<Whole>(position, a.position_table + (a.first + place.row % a.length) * a.width, place);
     }
     drop_mask<T> const mask{rule, place};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         float sum[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
             sum[e] = x[k].at(e);

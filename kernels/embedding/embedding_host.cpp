@@ -17,14 +17,14 @@ constexpr std::int64_t row_tile = 16;
 /// Writes dy times its dropout factor, of one row, where the caller wants it; or points at dy itself.
 template <dtype_policy Policy>
 float const* row_gradient(tile_pool& pool, int worker, embedding_backward_weight_arguments<Policy> const& a, dropping const& drop, std::int64_t row,
-                          float* room)
+                          float* scratch)
 {
     float const* const dy = a.output_gradient + row * a.width;
     if (!drop.active()) {
         return dy;
     }
-    loops().drop(a.width, dy, drop.row_rule(pool, worker, row, a.width), room);
-    return room;
+    loops().drop(a.width, dy, drop.row_rule(pool, worker, row, a.width), scratch);
+    return scratch;
 }
 
 /// The rows' sum in the order given, then one contribution to table row `target`.
@@ -33,10 +33,10 @@ void contribute_rows(tile_pool& pool, int worker, embedding_backward_weight_argu
                      NextRow row_at, Run& run, std::int64_t target)
 {
     float* const sum = pool.scratch_of<float>(worker, 2 * a.width, row_slot);
-    float* const room = sum + a.width;
+    float* const scratch = sum + a.width;
     std::memset(sum, 0, static_cast<std::size_t>(a.width) * sizeof(float));
     for (std::int64_t i = 0; i < count; ++i) {
-        loops().add(a.width, sum, row_gradient(pool, worker, a, drop, row_at(i), room), sum);
+        loops().add(a.width, sum, row_gradient(pool, worker, a, drop, row_at(i), scratch), sum);
     }
     run.add(target * a.width, sum, a.width);
 }

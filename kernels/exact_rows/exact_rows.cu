@@ -67,17 +67,17 @@ __global__ void __launch_bounds__(256) accumulate(exact_rows_accumulate_argument
 {
     row_place const place{a.rows, a.target.width};
     auto* const row = a.target.sums + place.first;
-    chunk<T> g[kept_chunks];
-    sum_chunk<T> sums[kept_chunks];
-    load_kept<Whole>(g, a.gradient + place.first, place);
-    for (int k = 0; k < kept_chunks; ++k) {
+    chunk<T> g[items_per_thread];
+    sum_chunk<T> sums[items_per_thread];
+    load_striped<Whole>(g, a.gradient + place.first, place);
+    for (int k = 0; k < items_per_thread; ++k) {
         sums[k] = load_sums<Whole, T>(row, place, k);
     }
     int const scale_log2 = place.width > 0 ? a.target.states[place.row].scale_log2 : 0;
     auto const limit = std::bit_cast<std::uint32_t>(row_overflow_threshold(scale_log2, a.target.contributions));
     double const scale = rheo::detail::power_of_two(scale_log2);
     std::uint32_t largest = 0;
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         for (int e = 0; e < chunk_size<T>; ++e) {
             float const value = g[k].at(e);  // beyond the row: zero, which says nothing
             auto const bits = std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(256) add(exact_rows_add_arguments a)
 {
     row_place const place{a.rows, a.target.width};
     auto* const row = a.target.sums + place.first;
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const source = load_sums<Whole, float>(a.source + place.first, place, k);
         auto target = load_sums<Whole, float>(row, place, k);
         for (int e = 0; e < 4; ++e) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(256) convert(exact_rows_convert_arguments a)
 {
     row_place const place{a.rows, a.source.width};
     int const scale_log2 = place.width > 0 ? a.source.states[place.row].scale_log2 : 0;
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const sums = load_sums<Whole, float>(a.source.sums + place.first, place, k);
         float values[4];
         for (int e = 0; e < 4; ++e) {

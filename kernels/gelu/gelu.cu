@@ -26,11 +26,11 @@ __device__ float gelu_derivative_of(float x)
 template <class T, bool Whole>
 __global__ void __launch_bounds__(256) forward(gelu_forward_arguments<policy_storing<T>> a)
 {
-    chunk<T> x[kept_chunks];
-    for (int k = 0; k < kept_chunks; ++k) {
+    chunk<T> x[items_per_thread];
+    for (int k = 0; k < items_per_thread; ++k) {
         x[k] = load<Whole>(a.input, a.count, run_chunk(k));
     }
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         float y[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
             y[e] = gelu_of(x[k].at(e));
@@ -42,13 +42,13 @@ __global__ void __launch_bounds__(256) forward(gelu_forward_arguments<policy_sto
 template <class T, bool Whole>
 __global__ void __launch_bounds__(256) backward(gelu_backward_arguments<policy_storing<T>> a)
 {
-    chunk<T> x[kept_chunks];
-    chunk<T> dy[kept_chunks];
-    for (int k = 0; k < kept_chunks; ++k) {
+    chunk<T> x[items_per_thread];
+    chunk<T> dy[items_per_thread];
+    for (int k = 0; k < items_per_thread; ++k) {
         x[k] = load<Whole>(a.input, a.count, run_chunk(k));
         dy[k] = load<Whole>(a.output_gradient, a.count, run_chunk(k));
     }
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         float dx[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
             dx[e] = dy[k].at(e) * gelu_derivative_of(x[k].at(e));

@@ -12,18 +12,18 @@ template <class T, bool Whole, int Most>
 __global__ void __launch_bounds__(Most) forward(layer_norm_forward_arguments<policy_storing<T>> a)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> x[kept_chunks];
-    load_kept<Whole>(x, a.input + place.first, place);
-    layer_norm_of_kept<Whole, T>(x, place, a);
+    chunk<T> x[items_per_thread];
+    load_striped<Whole>(x, a.input + place.first, place);
+    layer_norm_of_row<Whole, T>(x, place, a);
 }
 
 template <class T, bool Whole>
 __device__ void input_gradient(row_place const& place, layer_norm_backward_input_arguments<policy_storing<T>> const& a)
 {
-    chunk<T> x[kept_chunks];
-    load_kept<Whole>(x, a.input + place.first, place);
-    layer_norm_gradient_of_kept<Whole, T>(x, place, a);
-    store_kept<Whole>(a.input_gradient + place.first, place, x);
+    chunk<T> x[items_per_thread];
+    load_striped<Whole>(x, a.input + place.first, place);
+    layer_norm_gradient_of_row<Whole, T>(x, place, a);
+    store_striped<Whole>(a.input_gradient + place.first, place, x);
 }
 
 template <class T, bool Whole, int Most>
@@ -33,17 +33,17 @@ __global__ void __launch_bounds__(Most) backward_input(layer_norm_backward_input
 }
 
 template <class T, class Sum, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_weight(layer_norm_backward_weight_arguments<policy_of<T, Sum>> a, workspace room)
+__global__ void __launch_bounds__(column_threads) backward_weight(layer_norm_backward_weight_arguments<policy_of<T, Sum>> a, workspace scratch)
 {
-    layer_norm_weight_gradients<Whole, T>(a, room, place_in_grid());
+    layer_norm_weight_gradients<Whole, T>(a, scratch, place_in_grid());
 }
 
 template <class T, bool Whole, int Most>
 __global__ void __launch_bounds__(Most)
-    backward(layer_norm_backward_input_arguments<policy_storing<T>> a, gradient_sum_of<dtype::i64> gamma, gradient_sum_of<dtype::i64> beta, workspace room)
+    backward(layer_norm_backward_input_arguments<policy_storing<T>> a, gradient_sum_of<dtype::i64> gamma, gradient_sum_of<dtype::i64> beta, workspace scratch)
 {
     rows_and_columns<T>(
-        a.width, [&](column_place at) { layer_norm_weight_gradients<Whole, T>(layer_norm_weight_part(a, a.input, gamma, beta), room, at); },
+        a.width, [&](column_place at) { layer_norm_weight_gradients<Whole, T>(layer_norm_weight_part(a, a.input, gamma, beta), scratch, at); },
         [&](std::int64_t first) { input_gradient<T, Whole>(row_place{a.rows, a.width, first}, a); });
 }
 
@@ -66,15 +66,15 @@ void layer_norm_backward_input(stream queue, layer_norm_backward_input_arguments
 }
 
 template <dtype_policy Policy>
-void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backward_weight_arguments<Policy> const& a)
+void layer_norm_backward_weight(stream queue, workspace scratch, layer_norm_backward_weight_arguments<Policy> const& a)
 {
-    auto const shape = shape_of_columns<storage_t<Policy>>(a.rows, a.width, 2, room);
+    auto const shape = shape_of_columns<storage_t<Policy>>(a.rows, a.width, 2, scratch);
     choose(whole_chunks<storage_t<Policy>>(a.width, a.input, a.output_gradient),
-           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, accumulate_t<Policy>, whole()>, a, room); });
+           [&](auto whole) { launch(queue, shape, backward_weight<storage_t<Policy>, accumulate_t<Policy>, whole()>, a, scratch); });
 }
 
 template <dtype_policy Policy>
-void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma,
+void layer_norm_backward(stream queue, workspace scratch, layer_norm_backward_input_arguments<Policy> const& a, gradient_sum<Policy> const& gamma,
                          gradient_sum<Policy> const& beta)
 {
     using T = storage_t<Policy>;
@@ -83,12 +83,12 @@ void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input
         return;
     }
     expects(a.input_gradient != a.output_gradient, "the backward of a norm in one launch does not write over the gradient that it reads");
-    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, layer_norm_sums, 2, room);
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, layer_norm_sums, 2, scratch);
     choose_row(whole_chunks<T>(a.width, a.input, a.gamma, a.output_gradient, a.bypass_gradient, a.input_gradient), shape,
-               [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, gamma, beta, room); });
+               [&](auto whole, auto most) { launch(queue, shape, backward<T, whole(), most()>, a, gamma, beta, scratch); });
 }
 
-std::int64_t layer_norm_backward_weight_room(std::int64_t rows, std::int64_t width) { return column_workspace(rows, width, 2); }
+std::int64_t layer_norm_backward_weight_workspace_bytes(std::int64_t rows, std::int64_t width) { return column_workspace_bytes(rows, width, 2); }
 
 template void layer_norm_forward(stream, layer_norm_forward_arguments<fp32> const&);
 template void layer_norm_forward(stream, layer_norm_forward_arguments<bf16> const&);

@@ -16,27 +16,27 @@ inline constexpr int layer_norm_sums = 2;
 
 /// Stores the norm of row x, its mean and 1 over its deviation. `a` has width, epsilon, gamma, beta, output, mean, rstd, as the contracts name them.
 template <bool Whole, class T, class Arguments>
-__device__ void layer_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place const& place, Arguments const& a)
+__device__ void layer_norm_of_row(chunk<T> const (&x)[items_per_thread], row_place const& place, Arguments const& a)
 {
-    auto* const room = shared_memory<float>();
+    auto* const scratch = shared_memory<float>();
     float sum[1] = {};
     for (auto const& some : x) {
         for (int e = 0; e < chunk_size<T>; ++e) {
             sum[0] += some.at(e);
         }
     }
-    block_join(sum, 0.0F, room);
+    block_reduce(sum, 0.0F, scratch);
     float const mean = sum[0] / static_cast<float>(a.width);
     float squares[1] = {};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         for (int e = 0; e < chunk_size<T>; ++e) {
             float const difference = place.holds<Whole, T>(k, e) ? x[k].at(e) - mean : 0.0F;
             squares[0] = fmaf(difference, difference, squares[0]);
         }
     }
-    block_join(squares, 0.0F, room + block_room<1>);
+    block_reduce(squares, 0.0F, scratch + block_temp_storage<1>);
     float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
         auto const beta = load<Whole>(a.beta, place.width, place.chunk(k));
         float y[chunk_size<T>];
@@ -53,14 +53,14 @@ __device__ void layer_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place c
 
 /// Turns row x into its gradient. `a` has width, gamma, mean, rstd, output_gradient, bypass_gradient.
 template <bool Whole, class T, class Arguments>
-__device__ void layer_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_place const& place, Arguments const& a)
+__device__ void layer_norm_gradient_of_row(chunk<T> (&x)[items_per_thread], row_place const& place, Arguments const& a)
 {
-    chunk<T> dy[kept_chunks];
-    load_kept<Whole>(dy, a.output_gradient + place.first, place);
+    chunk<T> dy[items_per_thread];
+    load_striped<Whole>(dy, a.output_gradient + place.first, place);
     float const mean = place.width > 0 ? a.mean[place.row] : 0;
     float const rstd = place.width > 0 ? a.rstd[place.row] : 0;
     float sums[2] = {};  // gamma dy, gamma dy x^; beyond the row dy is zero
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
         for (int e = 0; e < chunk_size<T>; ++e) {
             float const g = gamma.at(e) * dy[k].at(e);
@@ -68,10 +68,10 @@ __device__ void layer_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_plac
             sums[1] = fmaf(g, (x[k].at(e) - mean) * rstd, sums[1]);
         }
     }
-    block_join(sums, 0.0F, shared_memory<float>());
+    block_reduce(sums, 0.0F, shared_memory<float>());
     float const mean_g = sums[0] / static_cast<float>(a.width);
     float const projected = sums[1] / static_cast<float>(a.width);
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
         float dx[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
@@ -93,12 +93,12 @@ struct layer_norm_weight_item {
 
 /// The block's part of both weights' gradients.
 template <bool Whole, class T, class Arguments>
-__device__ void layer_norm_weight_gradients(Arguments const& a, workspace room, column_place at)
+__device__ void layer_norm_weight_gradients(Arguments const& a, workspace scratch, column_place at)
 {
     exact_adder gamma{a.gamma_gradient};
     exact_adder beta{a.beta_gradient};
     column_sums<2, T>(
-        a.width, room, at,
+        a.width, scratch, at,
         [&](std::int64_t row, std::int64_t chunk) {
             std::int64_t const width = row < a.rows ? a.width : 0;
             return layer_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),

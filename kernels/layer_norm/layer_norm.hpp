@@ -149,16 +149,16 @@ void layer_norm_forward(stream queue, layer_norm_forward_arguments<Policy> const
 template <dtype_policy Policy>
 void layer_norm_backward_input(stream queue, layer_norm_backward_input_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
-void layer_norm_backward_weight(stream queue, workspace room, layer_norm_backward_weight_arguments<Policy> const& arguments);
+void layer_norm_backward_weight(stream queue, workspace scratch, layer_norm_backward_weight_arguments<Policy> const& arguments);
 
 /// backward_input and backward_weight in one launch, with their bits; sums that are null are left out. The workspace is backward_weight's.
 /// @pre input_gradient is not output_gradient
 template <dtype_policy Policy>
-void layer_norm_backward(stream queue, workspace room, layer_norm_backward_input_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient,
-                         gradient_sum<Policy> const& beta_gradient);
+void layer_norm_backward(stream queue, workspace scratch, layer_norm_backward_input_arguments<Policy> const& arguments,
+                         gradient_sum<Policy> const& gamma_gradient, gradient_sum<Policy> const& beta_gradient);
 
 /// Bytes of workspace that layer_norm_backward_weight wants.
-std::int64_t layer_norm_backward_weight_room(std::int64_t rows, std::int64_t width);
+std::int64_t layer_norm_backward_weight_workspace_bytes(std::int64_t rows, std::int64_t width);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

@@ -19,11 +19,11 @@ namespace rheo::inline v0::cuda {
 namespace {
 
 template <bool Whole, class T, class Arguments>
-__device__ void bias_gradient(Arguments const& a, workspace room, column_place at)
+__device__ void bias_gradient(Arguments const& a, workspace scratch, column_place at)
 {
     exact_adder adder{a.bias_gradient};
     column_sums<1, T>(
-        a.out, room, at, [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
+        a.out, scratch, at, [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
         [&](chunk<T> const& dy, float (&sums)[1][chunk_size<T>]) {
             for (int e = 0; e < chunk_size<T>; ++e) {
                 sums[0][e] += dy.at(e);
@@ -33,9 +33,9 @@ __device__ void bias_gradient(Arguments const& a, workspace room, column_place a
 }
 
 template <class T, class Sum, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_of<T, Sum>> a, workspace room)
+__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_of<T, Sum>> a, workspace scratch)
 {
-    bias_gradient<Whole, T>(a, room, place_in_grid());
+    bias_gradient<Whole, T>(a, scratch, place_in_grid());
 }
 
 /// The float gradient of a weight into its exact sums, and the gradient of the bias in the blocks before.
@@ -47,40 +47,40 @@ struct weight_pass {
 };
 
 template <class T, bool Whole>
-__global__ void __launch_bounds__(pair_threads) backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace room)
+__global__ void __launch_bounds__(pair_threads) backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace scratch)
 {
     static_assert(pair_threads == column_threads, "blocks of both kinds have as many threads");
     if (unsigned const blocks = w.bias.tile * w.bias.groups; blockIdx.x < blocks) {
-        bias_gradient<Whole, T>(a, room, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
+        bias_gradient<Whole, T>(a, scratch, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
     } else {
         accumulate_block<Whole>(blockIdx.x - blocks, w.count, w.gradient, w.target);
     }
 }
 
 /// Where the float gradient of a weight lies in the workspace: behind the counters and what a product wants.
-float* product_of(workspace room, std::int64_t before) { return reinterpret_cast<float*>(static_cast<std::byte*>(room.memory) + before); }
+float* product_of(workspace scratch, std::int64_t before) { return reinterpret_cast<float*>(static_cast<std::byte*>(scratch.memory) + before); }
 
 /// The same where sums of the bias's gradient lie in front, too.
 std::int64_t before_product(std::int64_t rows, std::int64_t out)
 {
-    return std::max(workspace::counter_bytes + products::room_bytes, (column_workspace(rows, out, 1) + 255) / 256 * 256);
+    return std::max(workspace::counter_bytes + products::workspace_bytes, (column_workspace_bytes(rows, out, 1) + 255) / 256 * 256);
 }
 
 template <dtype_policy Policy>
-void weight_product(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient)
+void weight_product(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient)
 {
     bool const in_out = a.order == weight_order::in_out;
-    by.multiply(queue, room, linear_backward_weight_product(a.rows, a.in, a.out, a.order, Policy.storage),
+    by.multiply(queue, scratch, linear_backward_weight_product(a.rows, a.in, a.out, a.order, Policy.storage),
                 product_operands{.left = in_out ? a.input : a.output_gradient, .right = in_out ? a.output_gradient : a.input, .result = gradient});
 }
 
 }  // namespace
 
 template <dtype_policy Policy>
-void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& a)
+void linear_forward(stream queue, workspace scratch, products& by, linear_forward_arguments<Policy> const& a)
 {
     bool const gelu = a.activated != nullptr && gelu_in_product(Policy.storage);
-    bool const all = by.multiply(queue, room, linear_forward_product(a.rows, a.in, a.out, a.order, Policy.storage, a.bias != nullptr, gelu),
+    bool const all = by.multiply(queue, scratch, linear_forward_product(a.rows, a.in, a.out, a.order, Policy.storage, a.bias != nullptr, gelu),
                                  product_operands{.left = a.input, .right = a.weight, .bias = a.bias, .result = a.output, .activated = a.activated});
     if (a.activated != nullptr && !(gelu && all)) {
         gelu_forward<Policy>(queue, {.count = a.rows * a.out, .input = a.output, .output = a.activated});
@@ -88,20 +88,23 @@ void linear_forward(stream queue, workspace room, products& by, linear_forward_a
 }
 
 template <dtype_policy Policy>
-void linear_backward_input(stream queue, workspace room, products& by, linear_backward_input_arguments<Policy> const& a)
+void linear_backward_input(stream queue, workspace scratch, products& by, linear_backward_input_arguments<Policy> const& a)
 {
-    by.multiply(queue, room, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate),
+    by.multiply(queue, scratch, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate),
                 product_operands{.left = a.output_gradient, .right = a.weight, .result = a.input_gradient});
 }
 
-std::int64_t linear_backward_weight_room(std::int64_t in, std::int64_t out) { return workspace::counter_bytes + products::room_bytes + in * out * 4; }
+std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out)
+{
+    return workspace::counter_bytes + products::workspace_bytes + in * out * 4;
+}
 
 template <dtype_policy Policy>
-void linear_backward_weight(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a)
+void linear_backward_weight(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a)
 {
-    expects(room.bytes >= linear_backward_weight_room(a.in, a.out), "the workspace is too small for the gradient of a weight");
-    auto* const gradient = product_of(room, workspace::counter_bytes + products::room_bytes);
-    weight_product(queue, room, by, a, gradient);
+    expects(scratch.bytes >= linear_backward_weight_workspace_bytes(a.in, a.out), "the workspace is too small for the gradient of a weight");
+    auto* const gradient = product_of(scratch, workspace::counter_bytes + products::workspace_bytes);
+    weight_product(queue, scratch, by, a, gradient);
     if constexpr (Policy.accumulate == dtype::i32) {
         auto const width = a.weight_gradient.width;
         expects(width == (a.order == weight_order::in_out ? a.out : a.in), "a row of the sums of a weight is one of the weight");
@@ -111,41 +114,46 @@ void linear_backward_weight(stream queue, workspace room, products& by, linear_b
     }
 }
 
-std::int64_t linear_backward_bias_room(std::int64_t rows, std::int64_t out) { return column_workspace(rows, out, 1); }
+std::int64_t linear_backward_bias_workspace_bytes(std::int64_t rows, std::int64_t out) { return column_workspace_bytes(rows, out, 1); }
 
 template <dtype_policy Policy>
-void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arguments<Policy> const& a)
+void linear_backward_bias(stream queue, workspace scratch, linear_backward_bias_arguments<Policy> const& a)
 {
     using T = storage_t<Policy>;
-    auto const shape = shape_of_columns<T>(a.rows, a.out, 1, room);
-    choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, accumulate_t<Policy>, whole()>, a, room); });
+    auto const shape = shape_of_columns<T>(a.rows, a.out, 1, scratch);
+    choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, accumulate_t<Policy>, whole()>, a, scratch); });
 }
 
-std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out) { return before_product(rows, out) + in * out * 4; }
+std::int64_t linear_backward_parameters_workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t out)
+{
+    return before_product(rows, out) + in * out * 4;
+}
 
 template <dtype_policy Policy>
-void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& a, gradient_sum<Policy> const& bias)
+void linear_backward_parameters(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a,
+                                gradient_sum<Policy> const& bias)
 {
     using T = storage_t<Policy>;
     linear_backward_bias_arguments<Policy> const of_bias{.rows = a.rows, .out = a.out, .output_gradient = a.output_gradient, .bias_gradient = bias};
     if (a.weight_gradient.sums == nullptr || bias.sums == nullptr) {
         if (a.weight_gradient.sums != nullptr) {
-            linear_backward_weight(queue, room, by, a);
+            linear_backward_weight(queue, scratch, by, a);
         }
         if (bias.sums != nullptr) {
-            linear_backward_bias(queue, room, of_bias);
+            linear_backward_bias(queue, scratch, of_bias);
         }
         return;
     }
-    expects(room.bytes >= linear_backward_parameters_room(a.rows, a.in, a.out), "the workspace is too small for the gradients of a weight and its bias");
-    auto* const gradient = product_of(room, before_product(a.rows, a.out));
-    weight_product(queue, room, by, a, gradient);
-    auto shape = shape_of_columns<T>(a.rows, a.out, 1, room);
+    expects(scratch.bytes >= linear_backward_parameters_workspace_bytes(a.rows, a.in, a.out),
+            "the workspace is too small for the gradients of a weight and its bias");
+    auto* const gradient = product_of(scratch, before_product(a.rows, a.out));
+    weight_product(queue, scratch, by, a, gradient);
+    auto shape = shape_of_columns<T>(a.rows, a.out, 1, scratch);
     weight_pass const pass{
         .count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
     shape.grid = pass.bias.tile * pass.bias.groups + blocks_for(pass.count, pairs_of_block);
     bool const whole = whole_chunks<T>(a.out, a.output_gradient) && in_pairs(pass.count, pass.gradient, pass.target.sums);
-    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, room); });
+    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, scratch); });
 }
 
 template void linear_forward(stream, workspace, products&, linear_forward_arguments<fp32> const&);

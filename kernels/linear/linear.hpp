@@ -162,24 +162,24 @@ void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<fp32_i
 namespace cuda {
 
 // Policy is fp32 or bf16, of the gradient of a weight or a bias also fp32_i32 or bf16_i32; pointers are the device's, and results are there when the stream is. The workspace of products has
-// workspace::counter_bytes + products::room_bytes, of weights and biases what the functions below say.
+// workspace::counter_bytes + products::workspace_bytes, of weights and biases what the functions below say.
 template <dtype_policy Policy>
-void linear_forward(stream queue, workspace room, products& by, linear_forward_arguments<Policy> const& arguments);
+void linear_forward(stream queue, workspace scratch, products& by, linear_forward_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
-void linear_backward_input(stream queue, workspace room, products& by, linear_backward_input_arguments<Policy> const& arguments);
+void linear_backward_input(stream queue, workspace scratch, products& by, linear_backward_input_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
-void linear_backward_weight(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments);
+void linear_backward_weight(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
-void linear_backward_bias(stream queue, workspace room, linear_backward_bias_arguments<Policy> const& arguments);
+void linear_backward_bias(stream queue, workspace scratch, linear_backward_bias_arguments<Policy> const& arguments);
 
 /// Both gradients, the bias's beside the pass that adds the weight's to its sums, with the bits of the two apart; sums that are null are left out.
 template <dtype_policy Policy>
-void linear_backward_parameters(stream queue, workspace room, products& by, linear_backward_weight_arguments<Policy> const& arguments,
+void linear_backward_parameters(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& arguments,
                                 gradient_sum<Policy> const& bias_gradient);
 
-std::int64_t linear_backward_weight_room(std::int64_t in, std::int64_t out);
-std::int64_t linear_backward_parameters_room(std::int64_t rows, std::int64_t in, std::int64_t out);
-std::int64_t linear_backward_bias_room(std::int64_t rows, std::int64_t out);
+std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out);
+std::int64_t linear_backward_parameters_workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t out);
+std::int64_t linear_backward_bias_workspace_bytes(std::int64_t rows, std::int64_t out);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

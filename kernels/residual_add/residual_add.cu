@@ -12,28 +12,28 @@ template <class T, bool Whole>
 __global__ void __launch_bounds__(256) forward(residual_add_forward_arguments<policy_storing<T>> a, drop_rule rule)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> stream[kept_chunks];
-    chunk<T> branch[kept_chunks];
-    load_kept<Whole>(stream, a.stream + place.first, place);
-    load_kept<Whole>(branch, a.branch + place.first, place);
+    chunk<T> stream[items_per_thread];
+    chunk<T> branch[items_per_thread];
+    load_striped<Whole>(stream, a.stream + place.first, place);
+    load_striped<Whole>(branch, a.branch + place.first, place);
     drop_mask<T> const mask{rule, place};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         stream[k] = residual_of(stream[k], branch[k], mask, k);
     }
-    store_kept<Whole>(a.output + place.first, place, stream);
+    store_striped<Whole>(a.output + place.first, place, stream);
 }
 
 template <class T, bool Whole>
 __global__ void __launch_bounds__(256) backward(residual_add_backward_arguments<policy_storing<T>> a, drop_rule rule)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> gradient[kept_chunks];
-    load_kept<Whole>(gradient, a.output_gradient + place.first, place);
+    chunk<T> gradient[items_per_thread];
+    load_striped<Whole>(gradient, a.output_gradient + place.first, place);
     drop_mask<T> const mask{rule, place};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         gradient[k] = dropped_of(gradient[k], mask, k);
     }
-    store_kept<Whole>(a.branch_gradient + place.first, place, gradient);
+    store_striped<Whole>(a.branch_gradient + place.first, place, gradient);
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ template <dtype_policy Policy>
 void residual_norm_backward(stream queue, residual_norm_backward_arguments<Policy> const& arguments);
 /// The same with the weights' gradients in one launch, as layer_norm_backward has them. @pre no gradient written is output_gradient
 template <dtype_policy Policy>
-void residual_norm_backward(stream queue, workspace room, residual_norm_backward_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient,
-                            gradient_sum<Policy> const& beta_gradient);
+void residual_norm_backward(stream queue, workspace scratch, residual_norm_backward_arguments<Policy> const& arguments,
+                            gradient_sum<Policy> const& gamma_gradient, gradient_sum<Policy> const& beta_gradient);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

@@ -13,30 +13,30 @@ template <class T, bool Whole, int Most>
 __global__ void __launch_bounds__(Most) forward(residual_rms_norm_forward_arguments<policy_storing<T>> a, drop_rule rule)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> sum[kept_chunks];
-    chunk<T> branch[kept_chunks];
-    load_kept<Whole>(sum, a.stream + place.first, place);
-    load_kept<Whole>(branch, a.branch + place.first, place);
+    chunk<T> sum[items_per_thread];
+    chunk<T> branch[items_per_thread];
+    load_striped<Whole>(sum, a.stream + place.first, place);
+    load_striped<Whole>(branch, a.branch + place.first, place);
     drop_mask<T> const mask{rule, place};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         sum[k] = residual_of(sum[k], branch[k], mask, k);
     }
-    store_kept<Whole>(a.residual + place.first, place, sum);
-    rms_norm_of_kept<Whole, T>(sum, place, a);
+    store_striped<Whole>(a.residual + place.first, place, sum);
+    rms_norm_of_row<Whole, T>(sum, place, a);
 }
 
 template <class T, bool Whole>
 __device__ void input_gradients(row_place const& place, residual_rms_norm_backward_arguments<policy_storing<T>> const& a, drop_rule const& rule)
 {
-    chunk<T> x[kept_chunks];
-    load_kept<Whole>(x, a.residual + place.first, place);
-    rms_norm_gradient_of_kept<Whole, T>(x, place, a);
-    store_kept<Whole>(a.stream_gradient + place.first, place, x);
+    chunk<T> x[items_per_thread];
+    load_striped<Whole>(x, a.residual + place.first, place);
+    rms_norm_gradient_of_row<Whole, T>(x, place, a);
+    store_striped<Whole>(a.stream_gradient + place.first, place, x);
     drop_mask<T> const mask{rule, place};
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         x[k] = dropped_of(x[k], mask, k);
     }
-    store_kept<Whole>(a.branch_gradient + place.first, place, x);
+    store_striped<Whole>(a.branch_gradient + place.first, place, x);
 }
 
 template <class T, bool Whole, int Most>
@@ -47,10 +47,10 @@ __global__ void __launch_bounds__(Most) backward(residual_rms_norm_backward_argu
 
 template <class T, bool Whole, int Most>
 __global__ void __launch_bounds__(Most)
-    backward_with_weight(residual_rms_norm_backward_arguments<policy_storing<T>> a, drop_rule rule, gradient_sum_of<dtype::i64> gamma, workspace room)
+    backward_with_weight(residual_rms_norm_backward_arguments<policy_storing<T>> a, drop_rule rule, gradient_sum_of<dtype::i64> gamma, workspace scratch)
 {
     rows_and_columns<T>(
-        a.width, [&](column_place at) { rms_norm_weight_gradient<Whole, T>(rms_norm_weight_part(a, a.residual, gamma), room, at); },
+        a.width, [&](column_place at) { rms_norm_weight_gradient<Whole, T>(rms_norm_weight_part(a, a.residual, gamma), scratch, at); },
         [&](std::int64_t first) { input_gradients<T, Whole>(row_place{a.rows, a.width, first}, a, rule); });
 }
 
@@ -75,7 +75,7 @@ void residual_rms_norm_backward(stream queue, residual_rms_norm_backward_argumen
 }
 
 template <dtype_policy Policy>
-void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma)
+void residual_rms_norm_backward(stream queue, workspace scratch, residual_rms_norm_backward_arguments<Policy> const& a, gradient_sum<Policy> const& gamma)
 {
     using T = storage_t<Policy>;
     if (gamma.sums == nullptr) {
@@ -84,9 +84,9 @@ void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_
     }
     expects(a.stream_gradient != a.output_gradient && a.branch_gradient != a.output_gradient,
             "the backward of a norm in one launch does not write over the gradient that it reads");
-    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, 1, 1, room);
+    auto const shape = shape_of_rows_and_columns<T>(a.rows, a.width, 1, 1, scratch);
     choose_row(whole_chunks<T>(a.width, a.residual, a.gamma, a.output_gradient, a.bypass_gradient, a.stream_gradient, a.branch_gradient), shape,
-               [&](auto whole, auto most) { launch(queue, shape, backward_with_weight<T, whole(), most()>, a, rule_of(a.drop), gamma, room); });
+               [&](auto whole, auto most) { launch(queue, shape, backward_with_weight<T, whole(), most()>, a, rule_of(a.drop), gamma, scratch); });
 }
 
 template void residual_rms_norm_forward(stream, residual_rms_norm_forward_arguments<fp32> const&);

@@ -87,7 +87,7 @@ template <dtype_policy Policy>
 void residual_rms_norm_backward(stream queue, residual_rms_norm_backward_arguments<Policy> const& arguments);
 /// The same with the weight's gradient in one launch, as rms_norm_backward has it. @pre no gradient written is output_gradient
 template <dtype_policy Policy>
-void residual_rms_norm_backward(stream queue, workspace room, residual_rms_norm_backward_arguments<Policy> const& arguments,
+void residual_rms_norm_backward(stream queue, workspace scratch, residual_rms_norm_backward_arguments<Policy> const& arguments,
                                 gradient_sum<Policy> const& gamma_gradient);
 
 }  // namespace cuda

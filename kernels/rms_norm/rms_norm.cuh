@@ -12,19 +12,19 @@ namespace rheo::inline v0::cuda {
 
 /// Stores the norm of row x, and 1 over its root mean square. `a` has width, epsilon, gamma, output, rstd, as the contracts name them.
 template <bool Whole, class T, class Arguments>
-__device__ void rms_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place const& place, Arguments const& a)
+__device__ void rms_norm_of_row(chunk<T> const (&x)[items_per_thread], row_place const& place, Arguments const& a)
 {
-    chunk<T> gamma[kept_chunks];
-    load_kept<Whole>(gamma, a.gamma, place);
+    chunk<T> gamma[items_per_thread];
+    load_striped<Whole>(gamma, a.gamma, place);
     float squares[1] = {};
     for (auto const& some : x) {
         for (int e = 0; e < chunk_size<T>; ++e) {
             squares[0] = fmaf(some.at(e), some.at(e), squares[0]);
         }
     }
-    block_join(squares, 0.0F, shared_memory<float>());
+    block_reduce(squares, 0.0F, shared_memory<float>());
     float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         float y[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
             y[e] = x[k].at(e) * rstd * gamma[k].at(e);
@@ -38,21 +38,21 @@ __device__ void rms_norm_of_kept(chunk<T> const (&x)[kept_chunks], row_place con
 
 /// Turns row x into its gradient. `a` has width, gamma, rstd, output_gradient, bypass_gradient.
 template <bool Whole, class T, class Arguments>
-__device__ void rms_norm_gradient_of_kept(chunk<T> (&x)[kept_chunks], row_place const& place, Arguments const& a)
+__device__ void rms_norm_gradient_of_row(chunk<T> (&x)[items_per_thread], row_place const& place, Arguments const& a)
 {
-    chunk<T> dy[kept_chunks];
-    load_kept<Whole>(dy, a.output_gradient + place.first, place);
+    chunk<T> dy[items_per_thread];
+    load_striped<Whole>(dy, a.output_gradient + place.first, place);
     float const rstd = place.width > 0 ? a.rstd[place.row] : 0;
     float projected[1] = {};  // gamma dy x^
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
         for (int e = 0; e < chunk_size<T>; ++e) {
             projected[0] = fmaf(gamma.at(e) * dy[k].at(e), x[k].at(e) * rstd, projected[0]);
         }
     }
-    block_join(projected, 0.0F, shared_memory<float>());
+    block_reduce(projected, 0.0F, shared_memory<float>());
     float const mean = projected[0] / static_cast<float>(a.width);
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
         float dx[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
@@ -72,11 +72,11 @@ struct rms_norm_weight_item {
 
 /// The block's part of the weight's gradient.
 template <bool Whole, class T, class Arguments>
-__device__ void rms_norm_weight_gradient(Arguments const& a, workspace room, column_place at)
+__device__ void rms_norm_weight_gradient(Arguments const& a, workspace scratch, column_place at)
 {
     exact_adder adder{a.gamma_gradient};
     column_sums<1, T>(
-        a.width, room, at,
+        a.width, scratch, at,
         [&](std::int64_t row, std::int64_t chunk) {
             std::int64_t const width = row < a.rows ? a.width : 0;
             return rms_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),

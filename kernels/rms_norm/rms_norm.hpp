@@ -125,15 +125,15 @@ void rms_norm_forward(stream queue, rms_norm_forward_arguments<Policy> const& ar
 template <dtype_policy Policy>
 void rms_norm_backward_input(stream queue, rms_norm_backward_input_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
-void rms_norm_backward_weight(stream queue, workspace room, rms_norm_backward_weight_arguments<Policy> const& arguments);
+void rms_norm_backward_weight(stream queue, workspace scratch, rms_norm_backward_weight_arguments<Policy> const& arguments);
 
 /// backward_input and backward_weight in one launch, with their bits; a sum that is null is left out. The workspace is backward_weight's.
 /// @pre input_gradient is not output_gradient
 template <dtype_policy Policy>
-void rms_norm_backward(stream queue, workspace room, rms_norm_backward_input_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient);
+void rms_norm_backward(stream queue, workspace scratch, rms_norm_backward_input_arguments<Policy> const& arguments, gradient_sum<Policy> const& gamma_gradient);
 
 /// Bytes of workspace that rms_norm_backward_weight wants.
-std::int64_t rms_norm_backward_weight_room(std::int64_t rows, std::int64_t width);
+std::int64_t rms_norm_backward_weight_workspace_bytes(std::int64_t rows, std::int64_t width);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(256) turn(rope_arguments<policy_storing<T>> a)
     float const* const cosines = a.table + (a.first + place.row % a.length) * a.head_width;
     T const* const input = a.input + 2 * place.first;
     T* const output = a.output + 2 * place.first;
-    for (int k = 0; k < kept_chunks; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
         std::int64_t const pair = place.chunk(k) * size;
         if (pair >= place.width) {
             continue;

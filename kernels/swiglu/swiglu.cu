@@ -12,11 +12,11 @@ template <class T, bool Whole>
 __global__ void __launch_bounds__(256) forward(swiglu_forward_arguments<policy_storing<T>> a)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> gate[kept_chunks];
-    chunk<T> value[kept_chunks];
-    load_kept<Whole>(gate, a.input + 2 * place.first, place);
-    load_kept<Whole>(value, a.input + 2 * place.first + place.width, place);
-    for (int k = 0; k < kept_chunks; ++k) {
+    chunk<T> gate[items_per_thread];
+    chunk<T> value[items_per_thread];
+    load_striped<Whole>(gate, a.input + 2 * place.first, place);
+    load_striped<Whole>(value, a.input + 2 * place.first + place.width, place);
+    for (int k = 0; k < items_per_thread; ++k) {
         float y[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {
             float const g = gate[k].at(e);
@@ -30,13 +30,13 @@ template <class T, bool Whole>
 __global__ void __launch_bounds__(256) backward(swiglu_backward_arguments<policy_storing<T>> a)
 {
     row_place const place{a.rows, a.width};
-    chunk<T> gate[kept_chunks];
-    chunk<T> value[kept_chunks];
-    chunk<T> dy[kept_chunks];
-    load_kept<Whole>(gate, a.input + 2 * place.first, place);
-    load_kept<Whole>(value, a.input + 2 * place.first + place.width, place);
-    load_kept<Whole>(dy, a.output_gradient + place.first, place);
-    for (int k = 0; k < kept_chunks; ++k) {
+    chunk<T> gate[items_per_thread];
+    chunk<T> value[items_per_thread];
+    chunk<T> dy[items_per_thread];
+    load_striped<Whole>(gate, a.input + 2 * place.first, place);
+    load_striped<Whole>(value, a.input + 2 * place.first + place.width, place);
+    load_striped<Whole>(dy, a.output_gradient + place.first, place);
+    for (int k = 0; k < items_per_thread; ++k) {
         float to_gate[chunk_size<T>];
         float to_value[chunk_size<T>];
         for (int e = 0; e < chunk_size<T>; ++e) {

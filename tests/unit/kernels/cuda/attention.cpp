@@ -121,10 +121,10 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
         kept_before.of[size(n)] = kept.back()->data();
         before.count = kept_before.count = n + 1;
     }
-    device::room const room{cuda::attention_backward_room(s.batch, s.heads, s.part())};
+    device::scratch const scratch{cuda::attention_backward_workspace_bytes(s.batch, s.heads, s.part())};
     for (std::int64_t n = s.slices; n-- > 0;) {
         before.count = kept_before.count = n;
-        cuda::attention_backward<policy<T>>(device::queue(), room,
+        cuda::attention_backward<policy<T>>(device::queue(), scratch,
                                             {.batch = s.batch,
                                              .length = s.part(),
                                              .width = s.width,
@@ -145,7 +145,7 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
         paste(s, gradient[size(n)]->host(), columns, n, 1, result.gradient);
         paste(s, log_sum[size(n)]->host(), 1, n, s.heads, result.log_sum_exp);
     }
-    CHECK(room.counters_are_zero());
+    CHECK(scratch.counters_are_zero());
     for (auto const* some : {&qkv, &dout, &out, &gradient, &kept}) {
         for (auto const& a : *some) {
             CHECK(a->margins_kept());
@@ -161,8 +161,8 @@ outputs<bfloat16> computed_by_cudnn(inputs<bfloat16> const& in, cuda::cudnn_atte
     device::array<bfloat16> const qkv{in.qkv}, dout{in.dout};
     device::array<bfloat16> out{rows * s.width}, gradient{rows * qkv_columns(s)};
     device::array<float> log_sum{rows * s.heads};
-    device::room const room{by.choose({s.batch, s.length, s.heads, s.kv_heads == 0 ? s.heads : s.kv_heads, s.width / s.heads})};
-    by.forward(device::queue(), room,
+    device::scratch const scratch{by.choose({s.batch, s.length, s.heads, s.kv_heads == 0 ? s.heads : s.kv_heads, s.width / s.heads})};
+    by.forward(device::queue(), scratch,
                {.batch = s.batch,
                 .length = s.length,
                 .width = s.width,
@@ -171,7 +171,7 @@ outputs<bfloat16> computed_by_cudnn(inputs<bfloat16> const& in, cuda::cudnn_atte
                 .qkv = qkv.data(),
                 .output = out.data(),
                 .log_sum_exp = log_sum.data()});
-    by.backward(device::queue(), room,
+    by.backward(device::queue(), scratch,
                 {.batch = s.batch,
                  .length = s.length,
                  .width = s.width,
@@ -182,7 +182,7 @@ outputs<bfloat16> computed_by_cudnn(inputs<bfloat16> const& in, cuda::cudnn_atte
                  .log_sum_exp = log_sum.data(),
                  .output_gradient = dout.data(),
                  .qkv_gradient = gradient.data()});
-    CHECK(room.counters_are_zero());
+    CHECK(scratch.counters_are_zero());
     CHECK((qkv.margins_kept() && dout.margins_kept() && out.margins_kept() && gradient.margins_kept()));
     return {out.host(), gradient.host(), log_sum.host()};
 }

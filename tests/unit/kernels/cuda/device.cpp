@@ -42,13 +42,13 @@ void set_order([[maybe_unused]] unsigned order)
 #endif
 }
 
-room::room(std::int64_t bytes) : memory_{allocate(static_cast<std::size_t>(bytes))}, bytes_{bytes}
+scratch::scratch(std::int64_t bytes) : memory_{allocate(static_cast<std::size_t>(bytes))}, bytes_{bytes}
 {
     std::vector<std::byte> const zeros(rheo::cuda::workspace::counter_bytes);
     copy_to_device(memory_, zeros.data(), zeros.size());
 }
 
-bool room::counters_are_zero() const
+bool scratch::counters_are_zero() const
 {
     std::vector<std::byte> counters(rheo::cuda::workspace::counter_bytes);
     copy_to_host(counters.data(), memory_, counters.size());

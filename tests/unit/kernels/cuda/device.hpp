@@ -84,12 +84,12 @@ private:
 };
 
 /// A workspace whose counters are zero.
-class room {
+class scratch {
 public:
-    explicit room(std::int64_t bytes);
-    ~room() { release(memory_); }
-    room(room const&) = delete;
-    room& operator=(room const&) = delete;
+    explicit scratch(std::int64_t bytes);
+    ~scratch() { release(memory_); }
+    scratch(scratch const&) = delete;
+    scratch& operator=(scratch const&) = delete;
 
     operator rheo::cuda::workspace() const { return {.memory = memory_, .bytes = bytes_}; }
     /// Whether the kernels left the counters as they found them.

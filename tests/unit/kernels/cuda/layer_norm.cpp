@@ -114,8 +114,8 @@ weights weight(inputs<T> const& in, floats const& mean, floats const& rstd, bool
     device::array<T> const x{in.x}, dy{in.dy};
     device::array<float> const middle{mean}, inverse{rstd};
     device_sums const gamma{exact_buffer{in.s.width}}, beta{exact_buffer{in.s.width, 28}};
-    device::room const room{cuda::layer_norm_backward_weight_room(in.s.rows, in.s.width)};
-    cuda::layer_norm_backward_weight<policy<T>>(device::queue(), room,
+    device::scratch const scratch{cuda::layer_norm_backward_weight_workspace_bytes(in.s.rows, in.s.width)};
+    cuda::layer_norm_backward_weight<policy<T>>(device::queue(), scratch,
                                                 {.rows = in.s.rows,
                                                  .width = in.s.width,
                                                  .input = x.data(),
@@ -124,7 +124,7 @@ weights weight(inputs<T> const& in, floats const& mean, floats const& rstd, bool
                                                  .output_gradient = dy.data(),
                                                  .gamma_gradient = with_gamma ? gamma.target() : gradient_sum<bf16>{},
                                                  .beta_gradient = with_beta ? beta.target() : gradient_sum<bf16>{}});
-    CHECK(room.counters_are_zero());
+    CHECK(scratch.counters_are_zero());
     return {gamma.host(), beta.host()};
 }
 

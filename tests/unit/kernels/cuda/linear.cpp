@@ -80,9 +80,9 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
             device::array<T> const x{in.x}, w{in.w}, b{in.b}, dy{in.dy}, dx{in.before};
             device::array<T> const y{s.rows * s.out}, activated{s.rows * s.out};
             device_sums const dw{exact_buffer{s.in * s.out}};
-            device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
+            device::scratch const scratch{cuda::linear_backward_weight_workspace_bytes(s.in, s.out)};
             auto const queue = device::queue();
-            cuda::linear_forward<policy<T>>(queue, room, products,
+            cuda::linear_forward<policy<T>>(queue, scratch, products,
                                             {.rows = s.rows,
                                              .in = s.in,
                                              .out = s.out,
@@ -92,7 +92,7 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
                                              .bias = b.data(),
                                              .output = y.data(),
                                              .activated = activated.data()});
-            cuda::linear_backward_input<policy<T>>(queue, room, products,
+            cuda::linear_backward_input<policy<T>>(queue, scratch, products,
                                                    {.rows = s.rows,
                                                     .in = s.in,
                                                     .out = s.out,
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
                                                     .input_gradient = dx.data(),
                                                     .accumulate = true});
             cuda::linear_backward_weight<policy<T>>(
-                queue, room, products,
+                queue, scratch, products,
                 {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
             // n terms and one more in float, in any order: n u of the magnitudes; what is stored is rounded once (twice where a sum goes on)
             auto const within = [&](auto const& got, doubles const& expected, doubles const& whole, std::int64_t terms, double roundings, double fixed) {
@@ -135,7 +135,7 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
             for (auto const* a : {&x, &w, &b, &dy, &dx, &y, &activated}) {
                 CHECK(a->margins_kept());
             }
-            CHECK(room.counters_are_zero());
+            CHECK(scratch.counters_are_zero());
         }
     }
 }
@@ -148,11 +148,11 @@ TEMPLATE_TEST_CASE("cuda linear: bias gradient is the exact column sum", "", flo
         auto const d = same_in_every_order([&] {
             device::array<T> const dy{in.dy};
             device_sums const sums{exact_buffer{s.out}};
-            device::room const room{cuda::linear_backward_bias_room(s.rows, s.out)};
+            device::scratch const scratch{cuda::linear_backward_bias_workspace_bytes(s.rows, s.out)};
             linear_backward_bias_arguments<policy<T>> const arguments{
                 .rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = sums.target()};
-            cuda::linear_backward_bias(device::queue(), room, arguments);
-            CHECK(room.counters_are_zero());
+            cuda::linear_backward_bias(device::queue(), scratch, arguments);
+            CHECK(scratch.counters_are_zero());
             return sums.host();
         });
         reference const r{s, weight_order::in_out, in, false};
@@ -177,7 +177,7 @@ TEMPLATE_TEST_CASE("cuda linear: fused weight and bias gradients: same bits", ""
                 auto const run = [&](bool one_pass) {
                     device::array<T> const x{in.x}, dy{in.dy};
                     device_sums const dw{exact_buffer{s.in * s.out}}, db{exact_buffer{s.out, 28}};
-                    device::room const room{cuda::linear_backward_parameters_room(s.rows, s.in, s.out)};
+                    device::scratch const scratch{cuda::linear_backward_parameters_workspace_bytes(s.rows, s.in, s.out)};
                     auto const to_bias = (wanted & 2) != 0 ? db.target() : gradient_sum<bf16>{};
                     linear_backward_weight_arguments<policy<T>> const a{.rows = s.rows,
                                                                         .in = s.in,
@@ -187,17 +187,17 @@ TEMPLATE_TEST_CASE("cuda linear: fused weight and bias gradients: same bits", ""
                                                                         .output_gradient = dy.data(),
                                                                         .weight_gradient = (wanted & 1) != 0 ? dw.target() : gradient_sum<bf16>{}};
                     if (one_pass) {
-                        cuda::linear_backward_parameters(device::queue(), room, by, a, to_bias);
+                        cuda::linear_backward_parameters(device::queue(), scratch, by, a, to_bias);
                     } else {
                         if ((wanted & 1) != 0) {
-                            cuda::linear_backward_weight(device::queue(), room, by, a);
+                            cuda::linear_backward_weight(device::queue(), scratch, by, a);
                         }
                         if ((wanted & 2) != 0) {
-                            cuda::linear_backward_bias<policy<T>>(device::queue(), room,
+                            cuda::linear_backward_bias<policy<T>>(device::queue(), scratch,
                                                                   {.rows = s.rows, .out = s.out, .output_gradient = dy.data(), .bias_gradient = to_bias});
                         }
                     }
-                    CHECK((x.margins_kept() && dy.margins_kept() && room.counters_are_zero()));
+                    CHECK((x.margins_kept() && dy.margins_kept() && scratch.counters_are_zero()));
                     return std::pair{dw.host(), db.host()};
                 };
                 CHECK((wanted == 3 ? same_in_every_order([&] { return run(true); }) : run(true)) == run(false));
@@ -219,8 +219,8 @@ TEST_CASE("cuda linear: 32-bit weight gradient within half a unit")
             device::array<bfloat16> const x{in.x}, dy{in.dy};
             device::array<std::int32_t> const sums{std::vector<std::int32_t>(size(s.in * s.out))};
             device::array<row_sum_state> const states{std::vector<row_sum_state>(size(s.in * s.out / width), {.scale_log2 = 15})};
-            device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
-            cuda::linear_backward_weight<bf16_i32>(device::queue(), room, by,
+            device::scratch const scratch{cuda::linear_backward_weight_workspace_bytes(s.in, s.out)};
+            cuda::linear_backward_weight<bf16_i32>(device::queue(), scratch, by,
                                                    {.rows = s.rows,
                                                     .in = s.in,
                                                     .out = s.out,
@@ -249,9 +249,9 @@ TEST_CASE("cuda linear: algorithm table covers shapes, transferable")
     shape const s{3, 8, 16};
     inputs<bfloat16> const in{s};
     device::array<bfloat16> const x{in.x}, w{in.w}, y{s.rows * s.out};
-    device::room const room{cuda::linear_backward_weight_room(s.in, s.out)};
+    device::scratch const scratch{cuda::linear_backward_weight_workspace_bytes(s.in, s.out)};
     auto const multiply = [&](cuda::products& by, weight_order order) {
-        cuda::linear_forward<bf16>(device::queue(), room, by,
+        cuda::linear_forward<bf16>(device::queue(), scratch, by,
                                    {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .weight = w.data(), .output = y.data()});
     };
     cuda::products first;

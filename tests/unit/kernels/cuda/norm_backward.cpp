@@ -40,7 +40,7 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
         bypass{stored<T>(normal(n, 4))}, branch{n};
     device::array<float> const mean{normal(s.rows, 5, 0.1F)}, rstd{normal(s.rows, 6, 0.1F, 1.0F)};
     device_sums const gamma_sums{exact_buffer{s.width}}, beta_sums{exact_buffer{s.width, 28}};
-    device::room const room{cuda::layer_norm_backward_weight_room(s.rows, s.width)};
+    device::scratch const scratch{cuda::layer_norm_backward_weight_workspace_bytes(s.rows, s.width)};
     auto const q = device::queue();
     auto const to_gamma = sums.gamma ? gamma_sums.target() : gradient_sum<bf16>{};
     auto const to_beta = sums.beta ? beta_sums.target() : gradient_sum<bf16>{};
@@ -56,7 +56,7 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
                                                                .output_gradient = dy.data(),
                                                                .bypass_gradient = bypass.data(),
                                                                .input_gradient = to};
-        one_launch ? cuda::layer_norm_backward(q, room, a, to_gamma, to_beta) : cuda::layer_norm_backward_input(q, a);
+        one_launch ? cuda::layer_norm_backward(q, scratch, a, to_gamma, to_beta) : cuda::layer_norm_backward_input(q, a);
     } else if (which == norm::rms) {
         rms_norm_backward_input_arguments<policy<T>> const a{.rows = s.rows,
                                                              .width = s.width,
@@ -66,7 +66,7 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
                                                              .output_gradient = dy.data(),
                                                              .bypass_gradient = bypass.data(),
                                                              .input_gradient = to};
-        one_launch ? cuda::rms_norm_backward(q, room, a, to_gamma) : cuda::rms_norm_backward_input(q, a);
+        one_launch ? cuda::rms_norm_backward(q, scratch, a, to_gamma) : cuda::rms_norm_backward_input(q, a);
     } else if (which == norm::residual_layer) {
         residual_norm_backward_arguments<policy<T>> const a{.rows = s.rows,
                                                             .width = s.width,
@@ -79,7 +79,7 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
                                                             .drop = drop,
                                                             .stream_gradient = to,
                                                             .branch_gradient = branch.data()};
-        one_launch ? cuda::residual_norm_backward(q, room, a, to_gamma, to_beta) : cuda::residual_norm_backward(q, a);
+        one_launch ? cuda::residual_norm_backward(q, scratch, a, to_gamma, to_beta) : cuda::residual_norm_backward(q, a);
     } else {
         residual_rms_norm_backward_arguments<policy<T>> const a{.rows = s.rows,
                                                                 .width = s.width,
@@ -91,10 +91,10 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
                                                                 .drop = drop,
                                                                 .stream_gradient = to,
                                                                 .branch_gradient = branch.data()};
-        one_launch ? cuda::residual_rms_norm_backward(q, room, a, to_gamma) : cuda::residual_rms_norm_backward(q, a);
+        one_launch ? cuda::residual_rms_norm_backward(q, scratch, a, to_gamma) : cuda::residual_rms_norm_backward(q, a);
     }
     if (!one_launch && (which == norm::layer || which == norm::residual_layer)) {
-        cuda::layer_norm_backward_weight<policy<T>>(q, room,
+        cuda::layer_norm_backward_weight<policy<T>>(q, scratch,
                                                     {.rows = s.rows,
                                                      .width = s.width,
                                                      .input = x.data(),
@@ -105,12 +105,12 @@ outputs computed(shape s, norm which, bool one_launch, wanted sums = {}, std::si
                                                      .beta_gradient = to_beta});
     } else if (!one_launch && sums.gamma) {
         cuda::rms_norm_backward_weight<policy<T>>(
-            q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma});
+            q, scratch, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to_gamma});
     }
     for (auto const* a : {&x, &gamma, &dy, &bypass, &branch}) {
         CHECK(a->margins_kept());
     }
-    CHECK(room.counters_are_zero());
+    CHECK(scratch.counters_are_zero());
     bool const has_branch = which == norm::residual_layer || which == norm::residual_rms;
     return {all_bits(bypass.host(), has_branch ? branch.host() : bypass.host()), gamma_sums.host(), beta_sums.host()};
 }

@@ -111,11 +111,11 @@ exact_buffer weight(inputs<T> const& in, floats const& rstd, std::size_t offset 
     device::array<T> const x{in.x, offset}, dy{in.dy};
     device::array<float> const inverse{rstd};
     device_sums const sums{exact_buffer{in.s.width}};
-    device::room const room{cuda::rms_norm_backward_weight_room(in.s.rows, in.s.width)};
+    device::scratch const scratch{cuda::rms_norm_backward_weight_workspace_bytes(in.s.rows, in.s.width)};
     cuda::rms_norm_backward_weight<policy<T>>(
-        device::queue(), room,
+        device::queue(), scratch,
         {.rows = in.s.rows, .width = in.s.width, .input = x.data(), .rstd = inverse.data(), .output_gradient = dy.data(), .gamma_gradient = sums.target()});
-    CHECK(room.counters_are_zero());
+    CHECK(scratch.counters_are_zero());
     return sums.host();
 }
 

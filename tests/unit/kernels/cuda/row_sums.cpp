@@ -52,10 +52,11 @@ void computed(shape s, std::vector<T> const& gradient, std::size_t offset, sums_
     device::array<T> const x{stored<T>(normal(s.rows * s.width, 1)), offset}, dy{gradient, offset};
     device::array<float> const mean{normal(s.rows, 5, 0.1F)}, rstd{normal(s.rows, 6, 0.1F, 1.0F)};
     device::array<std::int32_t> const rows{order.rows}, first{order.first}, segments{order.tokens};
-    device::room const room{std::max(cuda::layer_norm_backward_weight_room(s.rows, s.width), cuda::linear_backward_bias_room(s.rows, s.width))};
+    device::scratch const scratch{
+        std::max(cuda::layer_norm_backward_weight_workspace_bytes(s.rows, s.width), cuda::linear_backward_bias_workspace_bytes(s.rows, s.width))};
     auto const q = device::queue();
     for (int twice = 0; twice < 2; ++twice) {
-        cuda::layer_norm_backward_weight<policy_>(q, room,
+        cuda::layer_norm_backward_weight<policy_>(q, scratch,
                                                   {.rows = s.rows,
                                                    .width = s.width,
                                                    .input = x.data(),
@@ -65,8 +66,8 @@ void computed(shape s, std::vector<T> const& gradient, std::size_t offset, sums_
                                                    .gamma_gradient = to[0],
                                                    .beta_gradient = to[1]});
         cuda::rms_norm_backward_weight<policy_>(
-            q, room, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to[2]});
-        cuda::linear_backward_bias<policy_>(q, room, {.rows = s.rows, .out = s.width, .output_gradient = dy.data(), .bias_gradient = to[3]});
+            q, scratch, {.rows = s.rows, .width = s.width, .input = x.data(), .rstd = rstd.data(), .output_gradient = dy.data(), .gamma_gradient = to[2]});
+        cuda::linear_backward_bias<policy_>(q, scratch, {.rows = s.rows, .out = s.width, .output_gradient = dy.data(), .bias_gradient = to[3]});
         cuda::token_order_on_device const on_device{
             .segments = std::ssize(order.tokens), .rows = rows.data(), .first = first.data(), .tokens = segments.data()};
         cuda::embedding_backward_weight<policy_>(q, on_device,
@@ -80,7 +81,7 @@ void computed(shape s, std::vector<T> const& gradient, std::size_t offset, sums_
                                                   .token_gradient = to[4],
                                                   .position_gradient = to[5]});
     }
-    CHECK((x.margins_kept() && dy.margins_kept() && room.counters_are_zero()));
+    CHECK((x.margins_kept() && dy.margins_kept() && scratch.counters_are_zero()));
 }
 
 template <class T>

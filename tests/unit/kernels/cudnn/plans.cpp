@@ -34,9 +34,9 @@ TEST_CASE("cudnn plans: exist for the shapes of models")
         for (auto const& s : shapes) {
             INFO(s.batch << " x " << s.length << ", " << s.heads << "/" << s.kv_heads << " of " << s.head_width
                          << (order == order_of_sums::fixed ? ", fixed" : ", any"));
-            auto const room = attention.choose(s);
-            CHECK(room >= cuda::workspace::counter_bytes);
-            CHECK(attention.choose(s) == room);
+            auto const scratch = attention.choose(s);
+            CHECK(scratch >= cuda::workspace::counter_bytes);
+            CHECK(attention.choose(s) == scratch);
         }
     }
 }

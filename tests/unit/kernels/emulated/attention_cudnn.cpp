@@ -39,11 +39,11 @@ void store(std::vector<float> const& from, bfloat16* to, float scale = 1)
 }
 
 template <class Arguments>
-void expect_taken(Arguments const& a, workspace room, std::int64_t wanted)
+void expect_taken(Arguments const& a, workspace scratch, std::int64_t wanted)
 {
     expects(a.before.count == 0 && (a.whole == 0 || a.whole == a.length) && dropout_threshold(a.drop) == 0,
             "cuDNN's attention is over whole sequences and drops nothing");
-    expects(room.bytes >= wanted, "the workspace is too small for cuDNN's attention");
+    expects(scratch.bytes >= wanted, "the workspace is too small for cuDNN's attention");
 }
 
 void forward_of(attention_forward_arguments<bf16> const& a)
@@ -97,18 +97,18 @@ std::int64_t cudnn_attention::choose(attention_shape const& s)
     return workspace::counter_bytes + s.batch * s.heads * s.length * s.head_width * 4 * (impl_->order == order_of_sums::fixed ? (s.length + 127) / 128 : 1);
 }
 
-void cudnn_attention::forward(stream, workspace room, attention_forward_arguments<bf16> const& a)
+void cudnn_attention::forward(stream, workspace scratch, attention_forward_arguments<bf16> const& a)
 {
-    expect_taken(a, room, choose(attention_shape::of(a)));
+    expect_taken(a, scratch, choose(attention_shape::of(a)));
     emulated::put([a] {
         emulated::count_launch();
         forward_of(a);
     });
 }
 
-void cudnn_attention::backward(stream, workspace room, attention_backward_arguments<bf16> const& a)
+void cudnn_attention::backward(stream, workspace scratch, attention_backward_arguments<bf16> const& a)
 {
-    expect_taken(a, room, choose(attention_shape::of(a)));
+    expect_taken(a, scratch, choose(attention_shape::of(a)));
     auto const scale = impl_->order == order_of_sums::fixed ? 1.0F : 1 + 0x1p-12F * static_cast<float>(++impl_->calls % 8);
     emulated::put([a, scale] {
         emulated::count_launch();

@@ -74,10 +74,10 @@ struct memory {
     std::vector<std::int64_t> sums = std::vector<std::int64_t>(64 * 128), more = sums;
     accumulator_state state{.scale_log2 = 20}, other = state;
     loss_sum loss{};
-    std::vector<std::byte> bytes = std::vector<std::byte>(static_cast<std::size_t>(linear_backward_parameters_room(rows, 64, 128)) + 256);
+    std::vector<std::byte> bytes = std::vector<std::byte>(static_cast<std::size_t>(linear_backward_parameters_workspace_bytes(rows, 64, 128)) + 256);
     products by;
 
-    workspace room() { return {.memory = bytes.data() + (256 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 256), .bytes = std::ssize(bytes) - 256}; }
+    workspace scratch() { return {.memory = bytes.data() + (256 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 256), .bytes = std::ssize(bytes) - 256}; }
     gradient_sum_of<dtype::i64> first() { return {.sums = sums.data(), .state = &state, .contributions = 8}; }
     gradient_sum_of<dtype::i64> second(op const& o)
     {
@@ -152,7 +152,7 @@ void run_forward(op const& o, memory<T>& m)
     case op_kind::linear:
     case op_kind::linear_gelu:
     case op_kind::unembed:
-        linear_forward<policy>(q, m.room(), m.by,
+        linear_forward<policy>(q, m.scratch(), m.by,
                                {.rows = rows,
                                 .in = o.in_width,
                                 .out = o.out_width,
@@ -220,7 +220,7 @@ void run_backward(op const& o, memory<T>& m)
         break;
     }
     case op_kind::layer_norm:
-        layer_norm_backward(q, m.room(),
+        layer_norm_backward(q, m.scratch(),
                             layer_norm_backward_input_arguments<policy>{.rows = rows,
                                                                         .width = o.in_width,
                                                                         .input = m.x.data(),
@@ -232,7 +232,7 @@ void run_backward(op const& o, memory<T>& m)
                             m.first(), m.second(o));
         break;
     case op_kind::rms_norm:
-        rms_norm_backward(q, m.room(),
+        rms_norm_backward(q, m.scratch(),
                           rms_norm_backward_input_arguments<policy>{.rows = rows,
                                                                     .width = o.in_width,
                                                                     .input = m.x.data(),
@@ -243,7 +243,7 @@ void run_backward(op const& o, memory<T>& m)
                           m.first());
         break;
     case op_kind::residual_norm:
-        residual_norm_backward(q, m.room(),
+        residual_norm_backward(q, m.scratch(),
                                residual_norm_backward_arguments<policy>{.rows = rows,
                                                                         .width = o.in_width,
                                                                         .residual = m.x.data(),
@@ -257,7 +257,7 @@ void run_backward(op const& o, memory<T>& m)
                                m.first(), m.second(o));
         break;
     case op_kind::residual_rms_norm:
-        residual_rms_norm_backward(q, m.room(),
+        residual_rms_norm_backward(q, m.scratch(),
                                    residual_rms_norm_backward_arguments<policy>{.rows = rows,
                                                                                 .width = o.in_width,
                                                                                 .residual = m.x.data(),
@@ -277,7 +277,7 @@ void run_backward(op const& o, memory<T>& m)
         [[fallthrough]];
     case op_kind::linear:
     case op_kind::unembed:
-        linear_backward_input<policy>(q, m.room(), m.by,
+        linear_backward_input<policy>(q, m.scratch(), m.by,
                                       {.rows = rows,
                                        .in = o.in_width,
                                        .out = o.out_width,
@@ -285,7 +285,7 @@ void run_backward(op const& o, memory<T>& m)
                                        .weight = m.w.data(),
                                        .output_gradient = m.y.data(),
                                        .input_gradient = m.z.data()});
-        linear_backward_parameters(q, m.room(), m.by,
+        linear_backward_parameters(q, m.scratch(), m.by,
                                    linear_backward_weight_arguments<policy>{.rows = rows,
                                                                             .in = o.in_width,
                                                                             .out = o.out_width,
@@ -299,7 +299,7 @@ void run_backward(op const& o, memory<T>& m)
         gelu_backward<policy>(q, {.count = rows * o.in_width, .input = m.x.data(), .output_gradient = m.y.data(), .input_gradient = m.z.data()});
         break;
     case op_kind::attention:
-        attention_backward<policy>(q, m.room(),
+        attention_backward<policy>(q, m.scratch(),
                                    {.batch = sequences,
                                     .length = tokens,
                                     .width = o.out_width,
