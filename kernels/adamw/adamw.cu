@@ -109,6 +109,7 @@ __device__ void add_block(norm_tensor const& tensor, std::int64_t block, bool wo
             sum += static_cast<double>(value) * static_cast<double>(value);
         }
     }
+    // by hand: cub::WarpReduce joins neighbours first, the host's lanes the halves
     for (int half = lanes / 2; half > 0; half /= 2) {
         sum += __shfl_xor_sync(all_lanes, sum, half);
     }

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(plain::threads) attention_forward_plain(attent
         bool const seen = lane < block.seen_by(query);
         float const score =
             seen ? shared.dot(shared.own[0] + warp * shared.width, shared.tiles[0] + lane * shared.step()) : -std::numeric_limits<float>::infinity();
-        float const most = fmaxf(largest, warp_reduce(score, larger_of{}));
+        float const most = fmaxf(largest, warp_reduce(score, ::cuda::maximum<>{}));
         float const correction = exp2f((largest - most) * heads.scale);
         float p = exp2f(fmaf(score, heads.scale, -most * heads.scale));
         largest = most;

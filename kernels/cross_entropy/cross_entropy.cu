@@ -14,38 +14,23 @@ namespace {
 constexpr int threads = 512;
 constexpr int in_flight = 4;
 
+/// Blocks of the fused kernel on a multiprocessor: floats in whole chunks need few registers, so three fit; 0: the compiler chooses.
+template <class T, bool Whole>
+inline constexpr int blocks_at_once = Whole && sizeof(T) == 4 ? 3 : 0;
+
 /// A sum of exponentials that begins again with every larger one (Milakov, Gimelshein: "Online normalizer calculation for softmax", 2018).
 struct running_sum {
     float largest = -FLT_MAX;
     float sum = 0;  ///< of exp(x - largest)
 };
 
-__device__ running_sum joined(running_sum const& a, running_sum const& b)
-{
-    float const largest = a.largest < b.largest ? b.largest : a.largest;
-    return {.largest = largest, .sum = a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
-}
-
-__device__ running_sum joined_in_warp(running_sum mine)
-{
-    for (int lane_mask = warp_size / 2; lane_mask > 0; lane_mask /= 2) {
-        mine = joined(mine, {.largest = __shfl_xor_sync(all_lanes, mine.largest, lane_mask), .sum = __shfl_xor_sync(all_lanes, mine.sum, lane_mask)});
+struct add_running_sums {
+    __device__ running_sum operator()(running_sum const& a, running_sum const& b) const
+    {
+        float const largest = a.largest < b.largest ? b.largest : a.largest;
+        return {.largest = largest, .sum = a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
     }
-    return mine;
-}
-
-/// Over the block, in the tree of block_reduce; all threads get it.
-__device__ running_sum joined_in_block(running_sum mine)
-{
-    auto* const scratch = shared_memory<running_sum>();
-    mine = joined_in_warp(mine);
-    if (threadIdx.x % warp_size == 0) {
-        scratch[threadIdx.x / warp_size] = mine;
-    }
-    __syncthreads();
-    unsigned const lane = threadIdx.x % warp_size;
-    return joined_in_warp(lane < threads / warp_size ? scratch[lane] : running_sum{});
-}
+};
 
 template <bool Whole, class T>
 __device__ running_sum sum_of_row(T const* logits, std::int64_t vocabulary)
@@ -69,7 +54,9 @@ __device__ running_sum sum_of_row(T const* logits, std::int64_t vocabulary)
             mine = {.largest = largest, .sum = sum};
         }
     }
-    return joined_in_block(mine);
+    running_sum row[] = {mine};
+    block_reduce(row, shared_memory<running_sum>(), add_running_sums{});
+    return row[0];
 }
 
 /// Writes softmax - onehot, or zeros in a row that is ignored.
@@ -99,7 +86,7 @@ __device__ void add_loss_of_row(loss_sum* sum, double loss)
     static_assert(sizeof(long long) == sizeof(std::int64_t));
     atomicAdd(reinterpret_cast<unsigned long long*>(&sum->targets), 1ULL);
     if (!(fabs(loss) < largest_row_loss)) {
-        sum->not_finite = true;  // whoever writes it writes the same
+        sum->not_finite = true;  // all that write it write the same
         return;
     }
     atomicAdd(reinterpret_cast<unsigned long long*>(&sum->fixed), static_cast<unsigned long long>(rheo::detail::nearest_integer(loss * loss_units_per_nat)));
@@ -137,7 +124,7 @@ __global__ void __launch_bounds__(threads) backward(cross_entropy_backward_argum
 }
 
 template <class T, bool Whole>
-__global__ void __launch_bounds__(threads) fused(cross_entropy_fused_arguments<policy_storing<T>> a)
+__global__ void __launch_bounds__(threads, blocks_at_once<T, Whole>) fused(cross_entropy_fused_arguments<policy_storing<T>> a)
 {
     std::int64_t const row = blockIdx.x;
     T* const logits = a.logits + row * a.vocabulary;
@@ -147,7 +134,7 @@ __global__ void __launch_bounds__(threads) fused(cross_entropy_fused_arguments<p
 
 launch_shape shape_of(std::int64_t rows)
 {
-    return {.grid = blocks_for(rows, 1), .block = threads, .shared_bytes = sizeof(running_sum) * (threads / warp_size)};
+    return {.grid = blocks_for(rows, 1), .block = threads, .shared_bytes = sizeof(running_sum) * block_temp_storage<1>};
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ __device__ void column_sums(std::int64_t width, workspace scratch, column_place 
     for (int v = 0; v < Values; ++v) {
         for (int e = 0; e < size; ++e) {
             float sum = sums[v][e];
+            // by hand: lanes of one column are column_chunks apart, those of a logical warp of CUB side by side
             for (int lane_mask = column_chunks; lane_mask < warp_size; lane_mask *= 2) {
                 sum += __shfl_xor_sync(all_lanes, sum, lane_mask);
             }

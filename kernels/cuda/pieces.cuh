@@ -6,18 +6,14 @@
 #include <cstdint>
 
 #include <cuda_runtime.h>
+#include <cub/thread/thread_search.cuh>
 
 namespace rheo::inline v0::cuda {
 
-/// The n with first_block[n] <= block < first_block[n + 1], by bisection. @pre there is one
+/// The n with first_block[n] <= block < first_block[n + 1]. @pre there is one
 __device__ inline std::int64_t piece_of(std::int64_t block, std::int64_t const* first_block, std::int64_t count)
 {
-    std::int64_t low = 0;
-    for (std::int64_t high = count; high - low > 1;) {
-        std::int64_t const middle = (low + high) / 2;
-        (first_block[middle] <= block ? low : high) = middle;
-    }
-    return low;
+    return cub::UpperBound(first_block, count, block) - 1;
 }
 
 }  // namespace rheo::inline v0::cuda

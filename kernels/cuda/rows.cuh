@@ -28,7 +28,7 @@ unsigned row_threads(std::int64_t width)
     return static_cast<unsigned>(std::max<std::int64_t>(1, (wanted + warp_size - 1) / warp_size) * warp_size);
 }
 
-/// The launch of one thread row per row, with room for block_reduce of `values`.
+/// The launch of one thread row per row, with temporary storage for block_reduce of `values`.
 template <class T>
 launch_shape shape_of_rows(std::int64_t rows, std::int64_t width, int values)
 {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs of elements in chunks of 16 bytes, the widest access of a thread. Which chunk holds an element does not depend on how it
-// is read: a run that is aligned and whole is read by 16-byte accesses, another one by elements, with the same bits.
+// is read: a run that is aligned and whole is read by 16-byte accesses, another one by elements, with the same bits. (cub::BlockLoad would give a thread
+// other elements in the second case, and wants the size of a block at compile time.)
 
 #include <bit>
 #include <cstdint>

@@ -17,27 +17,23 @@ __global__ void __launch_bounds__(pair_threads) accumulate(std::int64_t count, T
 template <bool Whole>
 __global__ void __launch_bounds__(pair_threads) add(exact_add_arguments a)
 {
-    two_sums source[pair_times];
-    two_sums target[pair_times];
-    for (int k = 0; k < pair_times; ++k) {
-        source[k] = load_pair<Whole>(a.source, a.count, pair_at(blockIdx.x, k));
-        target[k] = load_pair<Whole>(a.target, a.count, pair_at(blockIdx.x, k));
+    auto const source = load_block<Whole>(a.source, a.count, blockIdx.x);
+    auto target = load_block<Whole>(a.target, a.count, blockIdx.x);
+    for (int i = 0; i < target.size; ++i) {
+        target[i] += source[i];
     }
-    for (int k = 0; k < pair_times; ++k) {
-        store_pair<Whole>(a.target, a.count, pair_at(blockIdx.x, k), {{source[k].at[0] + target[k].at[0], source[k].at[1] + target[k].at[1]}});
-    }
+    store_block(a.target, a.count, blockIdx.x, target);
 }
 
 template <bool Whole>
 __global__ void __launch_bounds__(pair_threads) convert(exact_convert_arguments a)
 {
-    two_sums sums[pair_times];
-    for (int k = 0; k < pair_times; ++k) {
-        sums[k] = load_pair<Whole>(a.sums, a.count, pair_at(blockIdx.x, k));
+    auto const sums = load_block<Whole>(a.sums, a.count, blockIdx.x);
+    block_items<float, Whole> gradient;
+    for (int i = 0; i < sums.size; ++i) {
+        gradient[i] = value_of(sums[i], a.scale_log2);
     }
-    for (int k = 0; k < pair_times; ++k) {
-        store_pair<Whole>(a.gradient, a.count, pair_at(blockIdx.x, k), {{value_of(sums[k].at[0], a.scale_log2), value_of(sums[k].at[1], a.scale_log2)}});
-    }
+    store_block(a.gradient, a.count, blockIdx.x, gradient);
 }
 
 launch_shape shape_of(std::int64_t count) { return {.grid = blocks_for(count, pairs_of_block), .block = pair_threads}; }

@@ -11,21 +11,21 @@
 
 namespace rheo::inline v0::cuda {
 
-/// Values that a row's sums need room for.
+/// Values that the sums of a row need temporary storage for.
 inline constexpr int layer_norm_sums = 2;
 
 /// Stores the norm of row x, its mean and 1 over its deviation. `a` has width, epsilon, gamma, beta, output, mean, rstd, as the contracts name them.
 template <bool Whole, class T, class Arguments>
 __device__ void layer_norm_of_row(chunk<T> const (&x)[items_per_thread], row_place const& place, Arguments const& a)
 {
-    auto* const scratch = shared_memory<float>();
+    auto* const temp_storage = shared_memory<float>();
     float sum[1] = {};
     for (auto const& some : x) {
         for (int e = 0; e < chunk_size<T>; ++e) {
             sum[0] += some.at(e);
         }
     }
-    block_reduce(sum, 0.0F, scratch);
+    block_reduce(sum, temp_storage);
     float const mean = sum[0] / static_cast<float>(a.width);
     float squares[1] = {};
     for (int k = 0; k < items_per_thread; ++k) {
@@ -34,7 +34,7 @@ __device__ void layer_norm_of_row(chunk<T> const (&x)[items_per_thread], row_pla
             squares[0] = fmaf(difference, difference, squares[0]);
         }
     }
-    block_reduce(squares, 0.0F, scratch + block_temp_storage<1>);
+    block_reduce(squares, temp_storage + block_temp_storage<1>);
     float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
     for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));
@@ -68,7 +68,7 @@ __device__ void layer_norm_gradient_of_row(chunk<T> (&x)[items_per_thread], row_
             sums[1] = fmaf(g, (x[k].at(e) - mean) * rstd, sums[1]);
         }
     }
-    block_reduce(sums, 0.0F, shared_memory<float>());
+    block_reduce(sums, shared_memory<float>());
     float const mean_g = sums[0] / static_cast<float>(a.width);
     float const projected = sums[1] / static_cast<float>(a.width);
     for (int k = 0; k < items_per_thread; ++k) {

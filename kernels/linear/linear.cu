@@ -47,7 +47,8 @@ struct weight_pass {
 };
 
 template <class T, bool Whole>
-__global__ void __launch_bounds__(pair_threads) backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace scratch)
+__global__ void __launch_bounds__(pair_threads, Whole ? 4 : 0)
+    backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace scratch)
 {
     static_assert(pair_threads == column_threads, "blocks of both kinds have as many threads");
     if (unsigned const blocks = w.bias.tile * w.bias.groups; blockIdx.x < blocks) {

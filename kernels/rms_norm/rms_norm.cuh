@@ -22,7 +22,7 @@ __device__ void rms_norm_of_row(chunk<T> const (&x)[items_per_thread], row_place
             squares[0] = fmaf(some.at(e), some.at(e), squares[0]);
         }
     }
-    block_reduce(squares, 0.0F, shared_memory<float>());
+    block_reduce(squares, shared_memory<float>());
     float const rstd = 1.0F / sqrtf(squares[0] / static_cast<float>(a.width) + static_cast<float>(a.epsilon));
     for (int k = 0; k < items_per_thread; ++k) {
         float y[chunk_size<T>];
@@ -50,7 +50,7 @@ __device__ void rms_norm_gradient_of_row(chunk<T> (&x)[items_per_thread], row_pl
             projected[0] = fmaf(gamma.at(e) * dy[k].at(e), x[k].at(e) * rstd, projected[0]);
         }
     }
-    block_reduce(projected, 0.0F, shared_memory<float>());
+    block_reduce(projected, shared_memory<float>());
     float const mean = projected[0] / static_cast<float>(a.width);
     for (int k = 0; k < items_per_thread; ++k) {
         auto const gamma = load<Whole>(a.gamma, place.width, place.chunk(k));

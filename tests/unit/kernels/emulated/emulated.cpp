@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The emulation itself: it runs what is right, and finds what is wrong.
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.cuh"
+#include "kernels/cuda/reduce.cuh"
 #include "support/catch.hpp"
 
 using namespace rheo::cuda;
@@ -211,6 +213,39 @@ void two_groups(unsigned* out)
     out[blockIdx.x * blockDim.x + t] = own[0];
 }
 
+float value_of_thread(unsigned t) { return 1.0F / static_cast<float>(t + 3); }
+
+void warp_reductions(unsigned* out)
+{
+    float const sum = warp_reduce(value_of_thread(threadIdx.x));
+    float const largest = warp_reduce(value_of_thread(threadIdx.x), ::cuda::maximum<>{});
+    bool const right = largest == value_of_thread(threadIdx.x / warp_size * warp_size);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = right ? std::bit_cast<unsigned>(sum) : 0;
+}
+
+void block_reductions(unsigned* out)
+{
+    float values[2] = {value_of_thread(threadIdx.x), -value_of_thread(threadIdx.x)};
+    block_reduce(values, shared_memory<float>());
+    out[blockIdx.x * blockDim.x + threadIdx.x] = values[1] == -values[0] ? std::bit_cast<unsigned>(values[0]) : 0;
+}
+
+void reductions_of_first_lanes(unsigned* out)
+{
+    out[blockIdx.x * blockDim.x + threadIdx.x] = std::bit_cast<unsigned>(reduce_to_first_lane(value_of_thread(threadIdx.x), ::cuda::std::plus<>{}));
+}
+
+/// The sum in CUB's tree: neighbours first, then pairs of them, and so on.
+float sum_of_tree(std::vector<float> values)
+{
+    for (std::size_t offset = 1; offset < values.size(); offset *= 2) {
+        for (std::size_t i = 0; i + offset < values.size(); ++i) {
+            values[i] += values[i + offset];
+        }
+    }
+    return values.front();
+}
+
 /// Whether a kernel whose threads copy 16 bytes each writes this in every order, for each thread.
 template <class Kernel>
 bool writes_in_every_order(Kernel kernel, std::vector<unsigned> const& expected)
@@ -239,6 +274,29 @@ TEST_CASE("emulated: barriers, shuffles, votes, reductions work")
     CHECK(result_of(sums_of_warps, 0)[40] == 32 * 32 + 31 * 16);
     for (unsigned order = 0; order < 5; ++order) {
         CHECK(result_of(collectives, order) == std::vector<unsigned>(threads * 3, 0));
+    }
+}
+
+TEST_CASE("emulated device: reductions go in CUB's tree")
+{
+    std::vector<float> of_warps;
+    for (unsigned warp = 0; warp < 3; ++warp) {
+        std::vector<float> values;
+        for (unsigned lane = 0; lane < 32; ++lane) {
+            values.push_back(value_of_thread(32 * warp + lane));
+        }
+        of_warps.push_back(sum_of_tree(values));
+    }
+    std::vector<unsigned> const of_block(threads * 3, std::bit_cast<unsigned>(sum_of_tree(of_warps)));
+    for (unsigned order = 0; order < 5; ++order) {
+        auto const of_threads = result_of(warp_reductions, order);
+        auto const of_first_lanes = result_of(reductions_of_first_lanes, order);
+        for (unsigned t = 0; t < threads; ++t) {
+            auto const sum = std::bit_cast<unsigned>(of_warps[t / 32]);
+            CHECK(of_threads[t] == sum);
+            CHECK(of_first_lanes[t] == (t % 32 == 0 ? sum : 0xffffffffU));  // elsewhere it is undefined
+        }
+        CHECK(result_of(block_reductions, order) == of_block);
     }
 }
 
