@@ -90,8 +90,9 @@ struct shared_tiles {
 };
 }  // namespace plain
 
+// 6 blocks: with dropout the compiler would copy the loop and take half as many registers again.
 template <class T, bool Drops, class Arguments>
-__global__ void __launch_bounds__(plain::threads) attention_forward_plain(attention_heads<Arguments> const heads)
+__global__ void __launch_bounds__(plain::threads, Drops ? 6 : 0) attention_forward_plain(attention_heads<Arguments> const heads)
 {
     using namespace plain;
     auto const& a = heads.a;

@@ -92,19 +92,19 @@ struct row_place {
 
 /// Reads this thread's chunks of a run, all of them in flight at once.
 template <bool Whole, class T>
-__device__ void load_striped(chunk<T> (&kept)[items_per_thread], T const* run, row_place const& place)
+__device__ void load_striped(chunk<T> (&items)[items_per_thread], T const* run, row_place const& place)
 {
     for (int k = 0; k < items_per_thread; ++k) {
-        kept[k] = load<Whole>(run, place.width, place.chunk(k));
+        items[k] = load<Whole>(run, place.width, place.chunk(k));
     }
 }
 
 /// Writes them.
 template <bool Whole, class T>
-__device__ void store_striped(T* run, row_place const& place, chunk<T> const (&kept)[items_per_thread])
+__device__ void store_striped(T* run, row_place const& place, chunk<T> const (&items)[items_per_thread])
 {
     for (int k = 0; k < items_per_thread; ++k) {
-        store<Whole>(run, place.width, place.chunk(k), kept[k]);
+        store<Whole>(run, place.width, place.chunk(k), items[k]);
     }
 }
 
