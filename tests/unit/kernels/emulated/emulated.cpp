@@ -277,7 +277,7 @@ TEST_CASE("emulated: barriers, shuffles, votes, reductions work")
     }
 }
 
-TEST_CASE("emulated device: reductions go in CUB's tree")
+TEST_CASE("emulated: reductions go in CUB's tree")
 {
     std::vector<float> of_warps;
     for (unsigned warp = 0; warp < 3; ++warp) {
