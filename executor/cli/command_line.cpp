@@ -147,10 +147,10 @@ void command_line::add_frontier()
 
 void command_line::add_records()
 {
-    auto& report_command = *app.add_subcommand("report", "Write one HTML page about a run.");
+    auto& report_command = *app.add_subcommand("report", "Write one HTML page about a run, or one that compares several.");
     report_command.callback([this] { chosen = [this] { return report(report_); }; });
-    report_command.add_option("run", report_.folder, "Run folder.")->required()->type_name("FOLDER");
-    report_command.add_option("--out", report_.out, "File to write. Default: report.html in the run folder.")->type_name("FILE");
+    report_command.add_option("run", report_.folders, "Run folder. Several, or a folder of runs, are compared.")->required()->type_name("FOLDER");
+    report_command.add_option("--out", report_.out, "File to write. Default: report.html in the run folder; runs.html for several.")->type_name("FILE");
 
     auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as model.safetensors and config.json.");
     export_command.callback([this] { chosen = [this] { return export_weights(export_); }; });

@@ -43,8 +43,8 @@ struct profile_options {
 };
 
 struct report_options {
-    std::string folder;
-    std::string out;  ///< empty: report.html in the folder
+    std::vector<std::string> folders;
+    std::string out;  ///< empty: report.html in the folder of a run; runs.html in a folder of runs, or in the working directory
 };
 
 struct info_options {

@@ -25,7 +25,24 @@ struct writer {
     }
 };
 
+struct lister {
+    std::vector<config_value> values = {};
+
+    template <class T>
+    void operator()(std::string_view key, T const& member, field_limits const&, std::string_view)
+    {
+        values.push_back({std::string{key}, writer::value(member)});
+    }
+};
+
 }  // namespace
+
+std::vector<config_value> values_of(run_config const& config)
+{
+    lister visitor;
+    for_each_field(config, visitor);
+    return visitor.values;
+}
 
 std::string to_toml(run_config const& config)
 {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "executor/config/config.hpp"
 
@@ -33,5 +34,16 @@ read_config_result read_config_file(std::string const& path, std::span<std::stri
 
 /// The whole config with all its defaults; reading it gives the same config.
 std::string to_toml(run_config const& config);
+
+/// A key with its value as the file has it.
+struct config_value {
+    std::string key;
+    std::string value;
+
+    friend bool operator==(config_value const&, config_value const&) = default;
+};
+
+/// All keys in the file's order.
+std::vector<config_value> values_of(run_config const& config);
 
 }  // namespace rheo::inline v0

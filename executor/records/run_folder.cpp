@@ -109,7 +109,7 @@ std::vector<nlohmann::json const*> run_folder::of_kind(std::string const& kind) 
     return found;
 }
 
-run_folder read_run_folder(std::string const& folder)
+run_folder read_run_folder(std::string const& folder, traces with)
 {
     fs::path const path{folder};
     if (!fs::exists(path / "config.toml") || !fs::exists(path / "metrics.jsonl")) {
@@ -127,7 +127,7 @@ run_folder read_run_folder(std::string const& folder)
         run.ranks.push_back(read_record(file));
     }
     std::sort(run.ranks.begin(), run.ranks.end(), [](auto const& a, auto const& b) { return a.value("rank", 0) < b.value("rank", 0); });
-    for (auto const& file : files_of(path / "trace", ".jsonl")) {
+    for (auto const& file : with == traces::read ? files_of(path / "trace", ".jsonl") : std::vector<fs::path>{}) {
         read_trace(file, run);
     }
     std::stable_sort(run.events.begin(), run.events.end(),

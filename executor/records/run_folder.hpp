@@ -37,8 +37,11 @@ struct run_folder {
     std::vector<nlohmann::json const*> of_kind(std::string const& kind) const;
 };
 
+/// Traces are most of what a run leaves, and need not be read for its figures.
+enum class traces : unsigned char { read, leave };
+
 /// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
-run_folder read_run_folder(std::string const& folder);
+run_folder read_run_folder(std::string const& folder, traces with = traces::read);
 
 /// report.json, or another file with what it holds. @throws unreadable_record
 ended_run read_report(std::string const& path);

@@ -7,5 +7,3 @@
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "rheo/trace/svg.hpp"
-#include "rheo/trace/svg_curves.hpp"
-#include "rheo/trace/svg_lanes.hpp"

@@ -10,7 +10,7 @@
 
 #include "executor/records/record_files.hpp"
 #include "executor/records/run_folder.hpp"
-#include "executor/report/html_report.hpp"
+#include "executor/report/run_page.hpp"
 #include "readers.hpp"
 
 namespace fuzz {
@@ -49,7 +49,7 @@ void records(std::span<std::uint8_t const> bytes)
     for (auto const* const name : {"metrics.jsonl", "report.json", "ranks/0.json", "trace/rank-0.jsonl"}) {
         run.write(name, text_of(bytes));
         try {
-            promise(rheo::html_report(run.path.string()).ends_with("</html>\n"), "a folder that was read has a whole page");
+            promise(rheo::page_of(rheo::run_page(run.path.string())).ends_with("</html>\n"), "a folder that was read has a whole page");
         } catch (rheo::unreadable_record const& error) {
             auto const message = std::string_view{error.what()};
             bool const lines = name == std::string_view{"metrics.jsonl"};

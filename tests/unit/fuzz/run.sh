@@ -15,13 +15,17 @@ if [[ ! -e usable ]]; then
   touch usable
 fi
 
+cmake "-DASSETS=$root/executor/report/assets" "-DOUT=$PWD/page_asset.cpp.new" -P "$root/cmake/embed_page.cmake" || exit 1
+cmp -s page_asset.cpp.new page_asset.cpp || mv page_asset.cpp.new page_asset.cpp
+
 # What the readers are made of, and nothing that needs MPI or BLAS.
 sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp
   "$root"/executor/checkpoint/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,huggingface,safetensors}.cpp
   "$root"/executor/config/{config,inject,schedule_file,strict_json,to_toml,toml}.cpp "$root"/executor/data/{data,token_files}.cpp
   "$root"/executor/device/backend.cpp "$root"/executor/os/mapped_copy.cpp
   "$root"/executor/plan/{forecast,job_templates,layer_profile_file,plan_file,plan_report,plan_tables,planning,text_table}.cpp
-  "$root"/executor/records/{record_files,record_line,report,run_folder}.cpp "$root"/executor/report/{energy_page,html_report,step_page}.cpp
+  "$root"/executor/records/{record_files,record_line,report,run_folder}.cpp "$root"/executor/report/{blocks,energy_section,memory_section,run_page,step_section}.cpp
+  "$PWD/page_asset.cpp"
   "$root"/executor/state/resident_state.cpp "$root"/kernels/{digest/digest_host,detail/loops,detail/loops_choice}.cpp)
 stale() { # an object that is missing, or older than a file that it was made of
   [[ -e $1 && -e ${1%.o}.d ]] || return 0

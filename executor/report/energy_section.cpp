@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/report/energy_page.hpp"
+#include "executor/report/energy_section.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-
-#include "executor/report/html_parts.hpp"
-#include "rheo/trace/svg_curves.hpp"
 
 namespace rheo::inline v0 {
 
@@ -89,9 +86,9 @@ run_time columns_of(run_folder const& run)
     return time;
 }
 
-std::vector<svg_mark> marks_of(run_folder const& run)
+std::vector<curve_mark> marks_of(run_folder const& run)
 {
-    std::vector<svg_mark> marks;
+    std::vector<curve_mark> marks;
     for (auto const& e : run.events) {
         if (e.what == activity::shrink) {
             marks.push_back({e.end.count, fmt::format("the members changed in step {}", e.step.value + 1)});
@@ -100,49 +97,66 @@ std::vector<svg_mark> marks_of(run_folder const& run)
     return marks;
 }
 
-}  // namespace
-
-std::string energy_section(run_folder const& run)
+void add(curve& to, double x, double y)
 {
-    bool known = false;
-    for (auto const& e : run.events) {
-        known = known || e.energy.count > 0.0;
-    }
-    auto const time = known ? columns_of(run) : run_time{};
-    if (!known || !(time.end > time.begin) || time.end - time.begin > longest_run) {
-        return {};
-    }
+    to.x.push_back(x);
+    to.y.push_back(y);
+}
+
+page_block charts_of(run_time const& time, run_folder const& run)
+{
     watts const blocking{run.config.power.blocking_w};
-    svg_curve power{"power of all ranks, W", "#e45756", {}};
-    svg_curve mean{"mean clock, MHz", "#4c78a8", {}};
-    svg_curve lowest{"lowest", "#9ecae9", {}};
-    svg_curve highest{"highest", "#54a24b", {}};
+    curve power{.name = "all ranks", .colour = 3};
+    curve mean{.name = "mean", .colour = 0};
+    curve lowest{.name = "lowest", .colour = 5};
+    curve highest{.name = "highest", .colour = 1};
     for (std::size_t k = 0; k < time.parts.size(); ++k) {
         auto const& c = time.parts[k];
         auto const when = time.middle(k).count;
         auto const waiting = c.present > c.computing ? c.present - c.computing : seconds{};
-        power.samples.push_back({when, ((c.drawn + blocking * waiting) / time.width()).count});
+        add(power, when, ((c.drawn + blocking * waiting) / time.width()).count);
         if (c.clock_time > 0.0) {
-            mean.samples.push_back({when, c.clock_time / c.computing.count});
-            lowest.samples.push_back({when, c.lowest});
-            highest.samples.push_back({when, c.highest});
+            add(mean, when, c.clock_time / c.computing.count);
+            add(lowest, when, c.lowest);
+            add(highest, when, c.highest);
         }
     }
-    std::string text = "<h2>Energy</h2>\n";
+    auto const marks = marks_of(run);
+    bool const has_clocks = !mean.x.empty();
+    auto blocks = page_block::array({curves_block({.name = "Power, W", .curves = {std::move(power)}, .marks = marks, .over_time = true, .from_zero = true})});
+    if (has_clocks) {
+        blocks.push_back(
+            curves_block({.name = "Clock, MHz", .curves = {std::move(mean), std::move(lowest), std::move(highest)}, .marks = marks, .over_time = true}));
+    }
+    return blocks;
+}
+
+}  // namespace
+
+page_block energy_section(run_folder const& run)
+{
+    bool const known = std::any_of(run.events.begin(), run.events.end(), [](trace_event const& e) { return e.energy.count > 0.0; });
+    auto const time = known ? columns_of(run) : run_time{};
+    if (!known || !(time.end > time.begin) || time.end - time.begin > longest_run) {
+        return page_block::array();
+    }
+    auto blocks = page_block::array();
     auto const of_report = [&](char const* key) {
         auto const found = run.report.find(key);
         return found != run.report.end() && found->is_number() ? found->get<double>() : 0.0;
     };
     if (of_report("energy_J") > 0.0) {
-        text += fmt::format("<p>{:.6g} J in all, {:.4g} J per step, {:.4g} J per token.</p>\n", of_report("energy_J"), of_report("energy_J_per_step"),
-                            of_report("energy_J_per_token"));
+        facts_block facts;
+        facts.add("energy", fmt::format("{:.6g} J", of_report("energy_J")));
+        facts.add("per step", fmt::format("{:.4g} J", of_report("energy_J_per_step")));
+        facts.add("per token", fmt::format("{:.4g} J", of_report("energy_J_per_token")));
+        blocks.push_back(facts.block());
     }
-    auto const marks = marks_of(run);
-    text += picture(draw_curves({{power}, marks, true}));
-    if (!mean.samples.empty()) {
-        text += picture(draw_curves({{mean, lowest, highest}, marks, false}));
+    for (auto& chart : charts_of(time, run)) {
+        blocks.push_back(std::move(chart));
     }
-    return text + "<p class=\"note\">Over the seconds since the launch. Ranks that wait are counted at power.blocking_w; red lines: the members changed.</p>\n";
+    blocks.push_back(note_block("Ranks that wait are counted at power.blocking_w. Dashed red lines: the members changed."));
+    return blocks;
 }
 
 }  // namespace rheo::inline v0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/report/step_page.hpp"
+#include "executor/report/step_section.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,10 +11,8 @@
 #include <fmt/format.h>
 
 #include "executor/plan/job_templates.hpp"
-#include "executor/report/html_parts.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/simulate/plan_step.hpp"
-#include "rheo/trace/svg_lanes.hpp"
 
 namespace rheo::inline v0 {
 
@@ -22,7 +20,7 @@ namespace {
 
 struct chosen_step {
     std::vector<trace_event> events;
-    svg_lanes lanes;
+    lane_chart lanes;
     seconds computing;  ///< of all ranks
 };
 
@@ -99,40 +97,25 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
 std::string step_text(chosen_step const& step) { return fmt::format("step {}, the median of the first generation.", step.events.front().step.value + 1); }
 
 /// Both steps on axes of equal length: beside each other in a wide window, one below the other in a narrow one.
-std::string side_by_side(chosen_step planned, chosen_step measured)
+page_block side_by_side(chosen_step planned, chosen_step measured)
 {
     auto const length = [](chosen_step const& step) { return step.lanes.end - step.lanes.begin; };
-    auto const one = [&](chosen_step& step, std::string const& message) {
-        step.lanes.width = {760};
-        return fmt::format("<div>\n<p class=\"note\">{}</p>\n", fmt::format(fmt::runtime(message), in_milliseconds(length(step))));
-    };
     auto const longest = std::max(length(planned), length(measured));
-    auto const plan_says = one(planned, "Planned: {:.3g} ms at the speed of computing that the measured step shows.");
-    auto const step_says = one(measured, "Measured: {:.3g} ms, " + step_text(measured));
-    planned.lanes.end = planned.lanes.begin + longest;
-    measured.lanes.end = measured.lanes.begin + longest;
-    return "<div class=\"pair\">\n" + plan_says + picture(draw_lanes(planned.events, planned.lanes)) + "</div>\n" + step_says +
-           picture(draw_lanes(measured.events, measured.lanes)) + "</div>\n</div>\n";
-}
-
-/// The colours of what the steps show.
-std::string key_of_steps(std::span<trace_event const> events)
-{
-    using enum activity;
-    std::vector<activity> shown;
-    for (auto const a : {forward, recompute, backward, input_gradient, weight_gradient, await_reduction, decide, update}) {
-        if (std::any_of(events.begin(), events.end(), [&](auto const& e) { return e.what == a; })) {
-            shown.push_back(a);
-        }
-    }
-    return key_of_colours(shown);
+    auto const drawn = [&](chosen_step& step, std::string const& note) {
+        step.lanes.end = step.lanes.begin + longest;
+        step.lanes.group = "step";
+        return page_block::array({note_block(note), lanes_block(step.events, step.lanes)});
+    };
+    auto const plan_says = fmt::format("Planned: {:.3g} ms at the speed of computing that the measured step shows.", in_milliseconds(length(planned)));
+    auto const step_says = fmt::format("Measured: {:.3g} ms, {}", in_milliseconds(length(measured)), step_text(measured));
+    return beside_block(page_block::array({drawn(planned, plan_says), drawn(measured, step_says)}));
 }
 
 }  // namespace
 
-std::string step_section(run_folder const& run, std::optional<model_description> const& model)
+page_block step_section(run_folder const& run, std::optional<model_description> const& model)
 {
-    std::string text = "<h2>A step as planned and as measured</h2>\n";
+    auto blocks = page_block::array();
     std::optional<generation_id> first;
     std::optional<generation_id> last;
     for (auto const& e : run.events) {
@@ -143,25 +126,26 @@ std::string step_section(run_folder const& run, std::optional<model_description>
     }
     auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
     for (auto const& message : run.left_out) {
-        text += fmt::format("<p class=\"note\">Left out, with what follows it: {}.</p>\n", escaped(message));
+        blocks.push_back(error_block(fmt::format("Left out, with what follows it: {}.", message)));
     }
     if (!measured) {
-        return text + "<p class=\"note\">The folder holds no trace of a whole step.</p>\n";
+        blocks.push_back(note_block("The folder holds no trace of a whole step."));
+        return blocks;
     }
     if (model) {
-        text += side_by_side(planned_step(*run.first, *model, run.config, *measured), *measured);
+        blocks.push_back(side_by_side(planned_step(*run.first, *model, run.config, *measured), *measured));
     } else {
-        text += "<p class=\"note\">The plan that the run began with is not in the folder, or is for a model that a program brought along.</p>\n";
-        text += fmt::format("<p class=\"note\">Measured: {}</p>\n", step_text(*measured));
-        text += picture(draw_lanes(measured->events, measured->lanes));
+        blocks.push_back(note_block("The plan that the run began with is not in the folder, or is for a model that a program brought along."));
+        blocks.push_back(note_block("Measured: " + step_text(*measured)));
+        blocks.push_back(lanes_block(measured->events, measured->lanes));
     }
     if (*last != *first) {
         if (auto const after = step_of_generation(run, *last)) {
-            text += fmt::format("<p class=\"note\">Measured after the last recovery: step {}.</p>\n", after->events.front().step.value + 1);
-            text += picture(draw_lanes(after->events, after->lanes));
+            blocks.push_back(note_block(fmt::format("Measured after the last recovery: step {}.", after->events.front().step.value + 1)));
+            blocks.push_back(lanes_block(after->events, after->lanes));
         }
     }
-    return text + key_of_steps(measured->events);
+    return blocks;
 }
 
 }  // namespace rheo::inline v0
