@@ -147,22 +147,14 @@ namespace {
 std::string text_of(activity what)
 {
     switch (what) {
-    case activity::forward:
-        return "forward";
-    case activity::backward:
-        return "backward";
-    case activity::input_gradient:
-        return "input gradient";
-    case activity::weight_gradient:
-        return "weight gradient";
-    case activity::recompute:
-        return "recompute";
-    case activity::await_reduction:
-        return "wait for a reduction";
-    case activity::decide:
-        return "vote";
-    default:
-        break;
+    case activity::forward: return "forward";
+    case activity::backward: return "backward";
+    case activity::input_gradient: return "input gradient";
+    case activity::weight_gradient: return "weight gradient";
+    case activity::recompute: return "recompute";
+    case activity::await_reduction: return "wait for a reduction";
+    case activity::decide: return "vote";
+    default: break;
     }
     std::string text{name_of(what)};
     std::replace(text.begin(), text.end(), '_', ' ');
