@@ -25,7 +25,7 @@ if(RHEO_NVCC)
   check_language(CUDA)
   set(RHEO_CUDA_VERDICT "${RHEO_NVCC} does not work with ${CMAKE_CXX_COMPILER}")
   if(CMAKE_CUDA_COMPILER)
-    set(CMAKE_CUDA_ARCHITECTURES OFF) # the flags say it: 90a is no number
+    set(CMAKE_CUDA_ARCHITECTURES OFF) # the flags say it: 90a is not a number
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc has C++20 since 12.0
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

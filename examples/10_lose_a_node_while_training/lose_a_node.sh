@@ -25,7 +25,7 @@ train undisturbed
 echo "undisturbed: $(sed -n 's/^  ended  *//p' "$runs/undisturbed.out")"
 
 train lost --inject kill:2@20:commit --inject kill:3@20:commit
-sed -n 's/^\(lost .*\) went on after [0-9.]* ms, .*kept ([0-9]* %)/node 1: \1 went on/p' "$runs/lost.out"
+sed -n 's/^\(lost .*\) continued after [0-9.]* ms, .*kept ([0-9]* %)/node 1: \1 went on/p' "$runs/lost.out"
 echo "without node 1: $(sed -n 's/^  ended  *//p' "$runs/lost.out")"
 
 [[ -n $(digest lost) && $(digest lost) == "$(digest undisturbed)" ]] && echo "the digests are equal: the loss changed no bit of the result"

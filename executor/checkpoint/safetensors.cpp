@@ -67,7 +67,7 @@ std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t 
 {
     auto const header = parse_strict(text, 3);
     if (!header.is_object()) {
-        throw json_error{"has a header that is no object"};
+        throw json_error{"has a header that is not an object"};
     }
     std::vector<safetensors_entry> entries;
     for (auto const& [name, value] : header.items()) {
@@ -95,12 +95,12 @@ std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t 
 std::int64_t header_length(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name)
 {
     if (begin.size() < length_bytes || file_bytes < length_bytes) {
-        throw safetensors_error{fmt::format("'{}' is no safetensors file: it has only {} bytes", name, file_bytes)};
+        throw safetensors_error{fmt::format("'{}' is not a safetensors file: it has only {} bytes", name, file_bytes)};
     }
     std::uint64_t length = 0;
     std::memcpy(&length, begin.data(), sizeof length);
     if (length > static_cast<std::uint64_t>(file_bytes - length_bytes) || length > static_cast<std::uint64_t>(longest_safetensors_header)) {
-        throw safetensors_error{fmt::format("'{}' is no safetensors file: it says that its header has {} bytes, but the file has {} and a header at most {}",
+        throw safetensors_error{fmt::format("'{}' is not a safetensors file: it says that its header has {} bytes, but the file has {} and a header at most {}",
                                             name, length, file_bytes, longest_safetensors_header)};
     }
     return static_cast<std::int64_t>(length);

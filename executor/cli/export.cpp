@@ -28,7 +28,7 @@ checkpoint open(std::filesystem::path const& path)
         fmt::print(stderr, "rheo: skipped: {}\n", message);
     }
     if (!found.newest) {
-        throw command_error{4, fmt::format("'{}' is no checkpoint and no run folder with one that can be taken", path.string())};
+        throw command_error{4, fmt::format("'{}' is neither a checkpoint nor a run folder with a usable one", path.string())};
     }
     return *std::move(found.newest);
 }

@@ -166,7 +166,7 @@ std::optional<invalid_key> check(run_config const& config)
                            fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
     }
     if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory_mib == 0) {
-        return invalid_key{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be said",
+        return invalid_key{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be set",
                                                          plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
     }
     if (microbatch.slices > 1 && plan.recompute != recompute_policy::never && plan.recompute != recompute_policy::selective) {

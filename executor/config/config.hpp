@@ -80,7 +80,7 @@ struct watchdog_config {
     double stopped_s = 10;  ///< a process that has stood still that long is killed by others of its host; 0: never
 };
 
-/// The newest checkpoint is where the same command goes on.
+/// The newest checkpoint is where the same command resumes.
 struct checkpoint_config {
     std::int64_t every_steps = 0;  ///< 0: not by steps
     double every_minutes = 30;  ///< 0: not by time

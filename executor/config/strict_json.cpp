@@ -33,7 +33,7 @@ std::optional<std::uint64_t> hexadecimal(std::string_view digits)
 json parse_strict(std::string_view text, int depth)
 {
     if (auto const zero = text.find('\0'); zero != std::string_view::npos) {  // which the parser takes for the end
-        throw json_error{fmt::format("is no JSON: byte {} of {} is a zero", zero + 1, text.size())};
+        throw json_error{fmt::format("is not JSON: byte {} of {} is a zero", zero + 1, text.size())};
     }
     std::vector<std::set<std::string>> keys;
     auto const check = [&](int at, json::parse_event_t event, json& value) {
@@ -59,9 +59,9 @@ json parse_strict(std::string_view text, int depth)
     try {
         return json::parse(text.begin(), text.end(), check);
     } catch (json::parse_error const& error) {
-        throw json_error{fmt::format("is no JSON: byte {} of {} is not what JSON has there", error.byte, text.size())};
+        throw json_error{fmt::format("is not JSON: byte {} of {} is not what JSON has there", error.byte, text.size())};
     } catch (json::exception const&) {
-        throw json_error{"is no JSON: a number is too large"};
+        throw json_error{"is not JSON: a number is too large"};
     }
 }
 
@@ -83,7 +83,7 @@ json const& list_member(json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_array()) {
-        throw json_error{fmt::format("has a '{}' that is no list", key)};
+        throw json_error{fmt::format("has a '{}' that is not a list", key)};
     }
     return value;
 }
@@ -92,7 +92,7 @@ std::string text_member(json const& object, char const* key)
 {
     auto const& value = member(object, key);
     if (!value.is_string()) {
-        throw json_error{fmt::format("has a '{}' that is no text", key)};
+        throw json_error{fmt::format("has a '{}' that is not a text", key)};
     }
     return value.get<std::string>();
 }
@@ -112,7 +112,7 @@ state_digest digest_member(json const& object, char const* key)
     auto const high = hexadecimal(std::string_view{text}.substr(0, 16));
     auto const low = hexadecimal(std::string_view{text}.substr(std::min<std::size_t>(16, text.size())));
     if (text.size() != 32 || !high || !low) {
-        throw json_error{fmt::format("has a '{}' that is no digest of 32 hexadecimal digits", key)};
+        throw json_error{fmt::format("has a '{}' that is not a digest of 32 hexadecimal digits", key)};
     }
     return {*high, *low};
 }
@@ -121,7 +121,7 @@ std::int64_t integer_of(json const& value, char const* what, integer_limits limi
 {
     auto const fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX) : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < limits.least || value.get<std::int64_t>() > limits.most) {
-        throw json_error{fmt::format("has a '{}' that is no whole number from {} to {}", what, limits.least, limits.most)};
+        throw json_error{fmt::format("has a '{}' that is not a whole number from {} to {}", what, limits.least, limits.most)};
     }
     return value.get<std::int64_t>();
 }

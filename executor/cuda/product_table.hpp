@@ -24,7 +24,7 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
 
 /// "15 products, <digest>: " and twelve numbers in hexadecimal digits for each.
 std::string to_text(std::span<product_choice const> table);
-/// @throws backend_error when it is no text of a table
+/// @throws backend_error when it is not a text of a table
 std::vector<product_choice> table_from(std::string_view text);
 
 }  // namespace rheo::inline v0::cuda

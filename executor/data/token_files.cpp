@@ -77,7 +77,7 @@ std::int64_t check_token_file(file_bytes const& file, std::string const& path)
     std::array<std::int32_t, 3> header{};
     std::memcpy(header.data(), file.data(), sizeof header);
     if (header[0] != 20240520) {
-        refuse(fmt::format("'{}' is no token file: it begins with the number {}, expected 20240520 (a text must not be called .bin)", path, header[0]));
+        refuse(fmt::format("'{}' is not a token file: it begins with the number {}, expected 20240520 (a text must not be called .bin)", path, header[0]));
     }
     if (header[1] != 1) {
         refuse(fmt::format("'{}' is a token file of version {}, expected 1", path, header[1]));

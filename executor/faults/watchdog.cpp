@@ -84,7 +84,7 @@ void watchdog::join_host(std::uint64_t launch, int ranks)
         ::close(file);
     }
     if (memory == MAP_FAILED) {
-        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); it goes on without", self_.value, std::strerror(error)));
+        say(fmt::format("rank {}: no shared memory for the watch over stopped ranks ({}); continuing without it", self_.value, std::strerror(error)));
         return;
     }
     slots_ = static_cast<slot*>(memory);

@@ -60,7 +60,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
         }
     }
     if (!next.has(next.self)) {
-        throw excluded_from_job{"the other ranks hold this one for lost and go on without it"};
+        throw excluded_from_job{"the other ranks count this one as lost and continue without it"};
     }
     // Those that were agreed on as lost are acknowledged, once this rank, too, has heard of each of them.
     auto const lost = lives.size() - next.members.size();

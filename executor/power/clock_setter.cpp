@@ -237,7 +237,7 @@ void clock_setter::end()
         status_.holds.reset();
     }
     if (!left) {
-        report("the clock cannot be put back: " + left.error().message);
+        report("the clock cannot be restored: " + left.error().message);
     }
     if (guardian_) {
         if (left) {

@@ -76,7 +76,7 @@ earlier_state find_earlier_state(fs::path const& folder)
             result.error += message + "; restore it from a copy, or wait until it can be read, and start the same command again\n";
         }
         result.error += fmt::format(
-            "run folder '{}': no checkpoint can be read, so the run neither goes on nor begins again, and nothing was changed: restore one of them, {}",
+            "run folder '{}': no checkpoint can be read, so the run is neither resumed nor restarted, and nothing was changed: restore one of them, {}",
             folder.string(), restart_advice(folder));
     }
     return result;

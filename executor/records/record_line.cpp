@@ -34,7 +34,7 @@ constexpr integer_limits a_rank{0, INT32_MAX};
 void expect_member(std::string const& key, json const& value)
 {
     if (is_one_of(texts, key) && !value.is_string()) {
-        throw json_error{fmt::format("has a '{}' that is no text", key)};
+        throw json_error{fmt::format("has a '{}' that is not a text", key)};
     }
     if ((key == "skipped" || key == "from_checkpoint") && !value.is_boolean()) {
         throw json_error{fmt::format("has a '{}' that is neither true nor false", key)};
@@ -47,7 +47,7 @@ void expect_member(std::string const& key, json const& value)
     }
     if (is_one_of(lists_of_ranks, key)) {
         if (!value.is_array()) {
-            throw json_error{fmt::format("has a '{}' that is no list", key)};
+            throw json_error{fmt::format("has a '{}' that is not a list", key)};
         }
         for (auto const& rank : value) {
             integer_of(rank, key.c_str(), a_rank);
@@ -64,7 +64,7 @@ void expect_member(std::string const& key, json const& value)
 void expect_record(json const& object)
 {
     if (!object.is_object()) {
-        throw json_error{"is no object"};
+        throw json_error{"is not an object"};
     }
     for (auto const& [key, value] : object.items()) {
         expect_member(key, value);

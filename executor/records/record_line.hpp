@@ -13,7 +13,7 @@
 
 namespace rheo::inline v0 {
 
-/// @throws json_error when it is no object, or a member that is known has another type than records have it in: "has a 'step' that is ..."
+/// @throws json_error when it is not an object, or a member that is known has another type than records have it in: "has a 'step' that is ..."
 void expect_record(nlohmann::json const& object);
 
 /// The object of a line; none when it was torn, as the end of a killed rank's is. @throws json_error

@@ -51,12 +51,12 @@ std::string lost_ranks(recovery_record const& r)
     return r.lost.empty() && r.left.empty() ? "none" : r.lost.empty() ? some_ranks(r.left) + " left" : some_ranks(r.lost);
 }
 
-/// What has happened, up to "went on after".
+/// What has happened, up to "continued after".
 std::string change(recovery_record const& r)
 {
     auto const left = r.left.empty() ? std::string{} : fmt::format("{} left after step {}", some_ranks(r.left), r.step.value);
     auto const lost = r.lost.empty() ? std::string{} : fmt::format("lost {} in step {}", some_ranks(r.lost), r.step.value + 1);
-    return left.empty() && lost.empty() ? fmt::format("places were dealt anew after step {}", r.step.value)
+    return left.empty() && lost.empty() ? fmt::format("ranks were reassigned after step {}", r.step.value)
                                         : fmt::format("{}{}{}", left, left.empty() || lost.empty() ? "" : ", ", lost);
 }
 
@@ -294,7 +294,7 @@ std::string recovery_line(recovery_record const& r)
     auto const salvage = r.lost.empty() ? std::string{}
                                         : fmt::format(", {} of {} gradient contributions kept ({:.0f} %)", r.pairs_salvaged, r.pairs_total,
                                                       share(r.pairs_salvaged, r.pairs_total));
-    return fmt::format("{}: {} rank{} in {} pipeline{} went on after {:.1f} ms{}{}", change(r), r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines),
+    return fmt::format("{}: {} rank{} in {} pipeline{} continued after {:.1f} ms{}{}", change(r), r.ranks, plural(r.ranks), r.pipelines, plural(r.pipelines),
                        in_milliseconds(total(r)), salvage, r.message.empty() ? "" : "; " + r.message);
 }
 
@@ -346,7 +346,7 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         text += fmt::format("  {:<20}{:.6g} J, {:.4g} J per step, {:.4g} J per token\n", "energy", r.energy.count, r.energy_per_step.count,
                             r.energy_per_token.count);
         for (auto const rank : r.energy_missing) {
-            text += fmt::format("  {:<20}what rank {} drew at last is not among it: nobody saw its meter\n", "", rank.value);
+            text += fmt::format("  {:<20}what rank {} drew at last is not included: its meter was not read\n", "", rank.value);
         }
     }
     text += fmt::format("  {:<20}{}\n", "digest of the state", r.digest_known ? to_string(r.digest) : "not known");

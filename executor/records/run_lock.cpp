@@ -88,7 +88,7 @@ lock_answer run_lock::take(std::string const& folder, seconds patience)
         auto const other = about_the_other(descriptor_);
         release();
         return {false, fmt::format("run folder {0}: another launch is at work in it{1}; {0}/ranks has the processes of its ranks. SIGTERM to one of them ends "
-                                   "it after a step, with a checkpoint, and then the same command goes on",
+                                   "it after a step, with a checkpoint, and then the same command resumes",
                                    folder, other)};
     }
     if (error != 0) {

@@ -12,7 +12,7 @@ activation_layout::activation_layout(std::span<layer_description const> layers, 
                                      std::span<recompute_level const> drops)
     : recompute_levels(layers.size(), recompute_level::none), rows{rheo::rows(shape)}, where{&place}
 {
-    expects(drops.empty() || drops.size() == layers.size(), "what is recomputed is said for every layer of a stage");
+    expects(drops.empty() || drops.size() == layers.size(), "what is recomputed is given for every layer of a stage");
     std::copy(drops.begin(), drops.end(), recompute_levels.begin());
     auto const take = [](std::size_t& region, bytes size) {
         auto const offset = static_cast<std::ptrdiff_t>(region);

@@ -14,8 +14,8 @@ namespace rheo::inline v0 {
 /// One sentence for people: what happens when a rank is lost.
 constexpr std::string_view what_a_loss_does(bool survived)
 {
-    return survived ? "losses of ranks are survived: the others go on"
-                    : "losses of ranks are resumed only: a lost rank ends the job, and the same command goes on from the newest checkpoint";
+    return survived ? "losses of ranks are survived: the others continue"
+                    : "losses of ranks are resumed only: a lost rank ends the job, and the same command resumes from the newest checkpoint";
 }
 
 /// Words as a shell reads them back.

@@ -185,7 +185,7 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
     auto const& began = newest.manifest().fingerprint;
     start.step = newest.step().value;
     if (start.step > config.train.steps) {
-        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
+        return {2, fmt::format("cannot resume from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
                                "which begins with the first step again",
                                start.step, folder, config.train.steps)};
     }
@@ -198,7 +198,7 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
         while (std::filesystem::exists(folder_of(folder, ++start.fork))) {
         }
     } else if (!differs.empty()) {
-        return {2, fmt::format("cannot go on from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
+        return {2, fmt::format("cannot resume from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
                                "--resume never sets the run aside and starts at step 0",
                                start.step, folder, message_about(differs))};
     }
@@ -209,7 +209,7 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
         notes = {fmt::format("the run in {} has committed all its {} steps: nothing is left to do, and these are its figures", folder, config.train.steps)};
         return {};
     }
-    notes.push_back(fmt::format("going on after {} steps, from {}", start.step, newest.folder().string()));
+    notes.push_back(fmt::format("resuming after {} steps, from {}", start.step, newest.folder().string()));
     for (auto const& difference : differs) {
         notes.push_back(difference.message());
     }

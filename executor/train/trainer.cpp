@@ -70,7 +70,7 @@ training_end trainer::run()
             if (end->reason == leave_reason::fenced) {
                 auto const ended = generation_->id.value - 1;
                 exit_without_finalize(
-                    fmt::format("rank {}: others have gone on without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
+                    fmt::format("rank {}: the others continued without it after generation {} ('{}/after-{}' says who); it commits and writes nothing "
                                 "more, and ends itself",
                                 self_.value, ended, job_->config.run.folder, ended));
             }

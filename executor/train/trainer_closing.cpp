@@ -119,7 +119,7 @@ void trainer::close()
     switch (reason) {
     case leave_reason::finished: end_finished(); break;
     case leave_reason::stopped:
-        end_.message = fmt::format("stopped after {} steps: the same command goes on", state_.now.step.value);
+        end_.message = fmt::format("stopped after {} steps: the same command resumes", state_.now.step.value);
         if (!save(holders_of(job_->state, state_.plan.pipelines))) {
             end_.message = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
             end_.exit_code = 5;
@@ -147,13 +147,13 @@ void trainer::close()
         if (words.front() >= 0) {
             resume_from_ = step_id{words.front()};
             resume_totals_ = steps_so_far::of(words, 1);
-            job_->record->note(end_.message + fmt::format("; going on from the checkpoint of step {}", words.front()));
+            job_->record->note(end_.message + fmt::format("; resuming from the checkpoint of step {}", words.front()));
         }
         break;
     }
     case leave_reason::no_plan: {
         auto const holdings = gather_holdings(*messages_, state_.holds);
-        auto then = fmt::format("the state after {} steps is saved, and the same command goes on with more ranks", state_.now.step.value);
+        auto then = fmt::format("the state after {} steps is saved, and the same command resumes with more ranks", state_.now.step.value);
         if (!save(holders_of(job_->state, holdings))) {
             then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
             end_.exit_code = 5;

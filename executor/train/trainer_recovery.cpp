@@ -90,7 +90,7 @@ bool trainer::link_when_possible(link_generation const& action)
             if (is_reporter() && waited.count - reported_s >= repeated_s) {
                 reported_s = waited.count;
                 fmt::print(stderr,
-                           "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank goes on before generation {} is recorded there; "
+                           "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank continues before generation {} is recorded there; "
                            "no state is lost meanwhile\n",
                            waited.count, error.what(), action.ended.value + 1);
             }

@@ -278,7 +278,7 @@ protocol_event trainer::perform(update_state const& action)
     auto const tokens = job_->microbatches() * microbatch_rows(job_->shape());
     if (job_->energies != nullptr) {
         for (auto const rank : job_->energies->settled(!redone)) {
-            job_->record->note(fmt::format("what rank {} drew at last is not counted: nobody saw its meter", rank.value));
+            job_->record->note(fmt::format("what rank {} drew at last is not counted: its meter was not read", rank.value));
         }
     }
     if (!redone) {

@@ -74,7 +74,7 @@ device_result<done> emulated_device::lock(megahertz clock)
 {
     auto& s = *state_;
     if (std::find(s.clocks.begin(), s.clocks.end(), clock) == s.clocks.end()) {
-        return device_error{device_error_code::failed, std::to_string(clock.count) + " MHz is no clock of the profile"};
+        return device_error{device_error_code::failed, std::to_string(clock.count) + " MHz is not a clock of the profile"};
     }
     std::lock_guard const lock{s.mutex};
     auto const now = s.options.now();

@@ -73,7 +73,7 @@ device_result<int> zeusd_device(std::string const& socket, std::string const& pc
         return device_error{device_error_code::no_permission, "zeusd at " + socket + " does not offer gpu-control"};
     }
     if (all.contains("auth_required") && all["auth_required"] == true && token().empty()) {
-        return device_error{device_error_code::no_permission, "zeusd at " + socket + " wants a token in ZEUSD_TOKEN"};
+        return device_error{device_error_code::no_permission, "zeusd at " + socket + " requires a token in ZEUSD_TOKEN"};
     }
     for (auto const& gpu : all.value("gpus", json::array())) {
         if (gpu.is_object() && gpu.contains("id") && gpu["id"].is_number_integer() && gpu.contains("pci_address") && gpu["pci_address"] == pci_address) {

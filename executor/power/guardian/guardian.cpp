@@ -64,7 +64,7 @@ device_result<std::string> guardian_program(std::string const& configured)
     std::error_code error;
     auto const program = configured.empty() ? (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "rheo-guardian").string() : configured;
     if (::access(program.c_str(), X_OK) != 0) {
-        return device_error{device_error_code::not_found, "there is no guardian to put clocks back: " + program + ": " + std::strerror(errno)};
+        return device_error{device_error_code::not_found, "there is no guardian to restore clocks: " + program + ": " + std::strerror(errno)};
     }
     return program;
 }

@@ -33,7 +33,7 @@ device_result<done> perform(restoration_step const& step)
     case restoration_kind::zeusd: {
         int device = 0;
         return read_number(step.text, device) ? zeusd_restore(step.subject, device)
-                                              : device_error{device_error_code::failed, "'" + step.text + "' is no number of a device"};
+                                              : device_error{device_error_code::failed, "'" + step.text + "' is not a number of a device"};
     }
     case restoration_kind::command: return run_shell_line(step.subject);
     case restoration_kind::write: return write_small_file(step.subject, step.text);

@@ -159,7 +159,7 @@ device_result<device_claim> device_claim::join(std::filesystem::path const& fold
             return refused(claim.path_, "cannot be opened", errno);
         }
         if (!ours_alone(claim.file_.get())) {
-            return device_error{device_error_code::no_permission, claim.path_ + " belongs to somebody else, or others may write it"};
+            return device_error{device_error_code::no_permission, claim.path_ + " belongs to another user, or others may write it"};
         }
         hold const held{claim.file_.get()};
         if (held.error() != 0) {

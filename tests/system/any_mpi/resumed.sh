@@ -21,7 +21,7 @@ expect "info says what a loss does" '  "losses": "resumed",' "$(grep '"losses"' 
 train undisturbed 4
 expect "it trains" 0 $?
 [[ -e undisturbed/report.json ]] || cat undisturbed.out
-expect "the first line" "losses of ranks are resumed only: a lost rank ends the job, and the same command goes on from the newest checkpoint" \
+expect "the first line" "losses of ranks are resumed only: a lost rank ends the job, and the same command resumes from the newest checkpoint" \
   "$(head -1 undisturbed.out)"
 expect "the command is kept" "cd $PWD && " "$(grep -o "^cd $PWD && " undisturbed/command)"
 expect "the command is said" 1 "$(grep -cF "$(cat undisturbed/command)" undisturbed.out)"
@@ -39,7 +39,7 @@ expect "the launcher ends the job with the lost rank" 1 $((rc != 0))
 [[ -e killed/report.json ]] && { echo "FAILED: the job ended before its rank was killed"; failures=$((failures + 1)); }
 sh killed/command >again.out 2>&1
 expect "the kept line goes on" 0 $?
-expect "from a checkpoint" 1 "$(grep -cE 'going on after [0-9]+0 steps' again.out)"
+expect "from a checkpoint" 1 "$(grep -cE 'resuming after [0-9]+0 steps' again.out)"
 expect "to the digest of the undisturbed job" "$(value digest undisturbed)" "$(value digest killed)"
 [[ $(value digest killed) == $(value digest undisturbed) ]] || cat again.out
 

@@ -63,7 +63,7 @@ kill -CONT "$behind"
 wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has nobody to take a code from
 for rank in 0 1 2; do
   expect "rank $rank says that it was left behind" 1 \
-    "$(grep -c "^rheo: rank $rank: others have gone on without it after generation 1 ('cut/after-1' says who); it commits and writes nothing more, and ends itself\$" cut.out)"
+    "$(grep -c "^rheo: rank $rank: the others continued without it after generation 1 ('cut/after-1' says who); it commits and writes nothing more, and ends itself\$" cut.out)"
 done
 expect "the one that came back is gone" 1 "$(kill -0 "$behind" 2>/dev/null; echo $?)"
 expect "nothing is written any more" "$before" "$(written)"

@@ -74,7 +74,7 @@ train beyond 2 --set plan.pipelines=[2] --set train.steps=4
 for mode in auto fork; do
   out=beyond-$mode train beyond 2 --set plan.pipelines=[2] --set train.steps=2 --resume $mode
   expect "beyond the last step ($mode): 2" 2 $?
-  expect "with a sentence" 1 "$(grep -c '^rheo: cannot go on from the checkpoint of step 4 in beyond: train.steps = 2 ends before it' beyond-$mode.out)"
+  expect "with a sentence" 1 "$(grep -c '^rheo: cannot resume from the checkpoint of step 4 in beyond: train.steps = 2 ends before it' beyond-$mode.out)"
 done
 
 # Records that no rank can write.

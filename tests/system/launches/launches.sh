@@ -49,7 +49,7 @@ kill_job run
 wait $job 2>/dev/null
 out=third train run 4 --max-time 0.2s
 expect "a job that was killed keeps nobody out" 75 $?
-expect "it goes on" 1 "$(grep -c '^going on after' third.out)"
+expect "it goes on" 1 "$(grep -c '^resuming after' third.out)"
 
 # Two at the same moment: one of them.
 train race 2 --set plan.pipelines=[2] --max-time 4s &

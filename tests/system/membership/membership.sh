@@ -36,7 +36,7 @@ digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
 
 # A rank leaves after a step: nothing is recomputed, and the process ends with 0.
-run drained 5 'rank 3 left after step 3: 4 ranks in 2 pipelines went on after ' --set plan.pipelines=[2,3] --inject drain:3@2
+run drained 5 'rank 3 left after step 3: 4 ranks in 2 pipelines continued after ' --set plan.pipelines=[2,3] --inject drain:3@2
 expect "drained: who left" "[3] " "$(recovered left drained)"
 expect "drained: nobody was lost" "[] " "$(recovered lost drained)"
 expect "drained: its step had not begun" 0 "$(undone drained)"
@@ -60,7 +60,7 @@ run waits 5 'lost rank 3 in step 3: 4 ranks in 2 pipelines' --set plan.spares=1 
 run waits_for_a_drain 5 'rank 0 left after step 3: 4 ranks in 2 pipelines' --set plan.spares=1 --inject drain:0@2
 # Two that have no place in the plan get one between two steps, because that makes the step shorter.
 "$rheo" plan job.toml --ranks 6 --set plan.spares=2 --json >plan.json
-run joins 6 'places were dealt anew after step 1: 6 ranks in 3 pipelines' --set plan.pipelines=[] --plan plan.json
+run joins 6 'ranks were reassigned after step 1: 6 ranks in 3 pipelines' --set plan.pipelines=[] --plan plan.json
 
 # Whole nodes, and two pipelines at once. Rank 0 + 1 are a node, 2 + 3, and so on.
 run node 8 'lost ranks 2, 3 in step 4: 6 ranks in [23] pipelines .* any [12] ranks? and any [12] nodes? can be lost' --set plan.pipelines=[] --node-size 2 --inject kill:2@2:commit --inject kill:3@2:commit
@@ -77,7 +77,7 @@ done
 train all_leave 4 --inject drain:0@2 --inject drain:1@2 --inject drain:2@2
 expect "all_leave: too few stay" 75 $?
 train all_leave 5 --set plan.pipelines=[2,3] --resume auto
-expect "all_leave: the same command goes on" 0 $?
+expect "all_leave: the same command resumes" 0 $?
 expect "all_leave: the digest" "$digest" "$(value digest all_leave)"
 
 exit $((failures > 0))

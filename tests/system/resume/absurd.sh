@@ -41,12 +41,12 @@ while IFS=: read -r how file said; do
   expect "$how: nothing is touched" "$before" "$(hashes)"
 done <<'END'
 file of 10^18 bytes:model-0.safetensors:has [0-9]* bytes; the manifest says 1000000000000000000
-file of -1 bytes:manifest.json:has a 'bytes' that is no whole number from 0 to
-tensor of 10^18 rows:manifest.json:has a 'rows' that is no whole number from 1 to
-tensor of -1 rows:manifest.json:has a 'rows' that is no whole number from 1 to
+file of -1 bytes:manifest.json:has a 'bytes' that is not a whole number from 0 to
+tensor of 10^18 rows:manifest.json:has a 'rows' that is not a whole number from 1 to
+tensor of -1 rows:manifest.json:has a 'rows' that is not a whole number from 1 to
 tensor of 2^58 elements:model-0.safetensors:does not have the header that the manifest says
-generation -1:manifest.json:has a 'generation' that is no whole number from 0 to
-scale of 2^10000:manifest.json:has a 'scale_log2' that is no whole number from -200 to 200
+generation -1:manifest.json:has a 'generation' that is not a whole number from 0 to
+scale of 2^10000:manifest.json:has a 'scale_log2' that is not a whole number from -200 to 200
 END
 
 cp good run/step-1/manifest.json

@@ -38,7 +38,7 @@ reached signal 30
 kill -TERM "$(pid_of signal 2)"
 wait $job
 expect "SIGTERM ends the job with 75" 75 $?
-expect "it says how to go on" 1 "$(grep -c 'steps: the same command goes on' signal.out | sed 's/[1-9].*/1/')"
+expect "it says how to go on" 1 "$(grep -c 'steps: the same command resumes' signal.out | sed 's/[1-9].*/1/')"
 train signal 3 --set plan.pipelines=[3] --set plan.schedule=gpipe
 same signal $?
 
@@ -60,7 +60,7 @@ for step in 50 110; do
 done
 train power 4
 same power $?
-expect "it did go on" 2 "$(grep -c '^going on after' power.out)"
+expect "it did go on" 2 "$(grep -c '^resuming after' power.out)"
 
 # A rank dies while it writes, at moments of its own part and of the whole: the others go on, and so does the next job. A checkpoint is left out
 # while the one before is being written, so those in which a rank dies are the first of their jobs.
@@ -73,7 +73,7 @@ for fault in 1@60:weights_torn 1@60:part 0@60:manifest_torn 0@60:renamed; do
   same writing $?
   died writing $fault
   rm writing.out
-  [[ $fault == *manifest_torn ]] && expect "what has no name is no checkpoint in the metrics" 0 "$(grep -c '"kind":"checkpoint","step":60,' writing/metrics.jsonl)"
+  [[ $fault == *manifest_torn ]] && expect "what has no name is not a checkpoint in the metrics" 0 "$(grep -c '"kind":"checkpoint","step":60,' writing/metrics.jsonl)"
 done
 train removes 4 --set plan.pipelines=[4] --set plan.min_ranks=4 --set checkpoint.every_steps=0 --inject kill:1@30:backward
 expect "a job ends with one checkpoint" "75 step-30" "$? $(cd removes && echo step-*)"
@@ -84,12 +84,12 @@ died removes 0@140:removing
 # The last copy of a layer is lost (nobody keeps a second one for no failures): the others go on from the checkpoint in the same job.
 train lost 3 --set plan.pipelines=[3] --set plan.failures=0 --inject kill:1@90:backward
 same lost $?
-expect "it says so" 1 "$(grep -c '^state lost: .*; going on from the checkpoint of step' lost.out)"
+expect "it says so" 1 "$(grep -c '^state lost: .*; resuming from the checkpoint of step' lost.out)"
 
-# The others are too few for a pipeline: the job ends, and the same command goes on where there are more ranks.
+# The others are too few for a pipeline: the job ends, and the same command resumes where there are more ranks.
 train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3 --inject kill:1@90:backward
 expect "too few ranks end the job with 75" 75 $?
-expect "it says what goes on" 1 "$(grep -c '^  ended .*no plan: .* is saved, and the same command goes on' few.out)"
+expect "it says what goes on" 1 "$(grep -c '^  ended .*no plan: .* is saved, and the same command resumes' few.out)"
 train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3
 same few $?
 

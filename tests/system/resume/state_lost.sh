@@ -23,7 +23,7 @@ kept=$(cd lost && echo step-*)
 train lost 3 --set plan.pipelines=[3] --inject kill:1@13:backward
 expect "it goes on to the end" 0 $?
 expect "with the digest" "$digest" "$(value digest lost)"
-expect "and says from where" 1 "$(grep -c "^state lost: .*; going on from the checkpoint of step ${kept#step-}\$" lost.out)"
+expect "and says from where" 1 "$(grep -c "^state lost: .*; resuming from the checkpoint of step ${kept#step-}\$" lost.out)"
 ((failures > 0)) && tail -20 lost.out
 
 train nothing 3 --set plan.pipelines=[3] --inject kill:1@3:backward

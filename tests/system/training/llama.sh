@@ -35,7 +35,7 @@ train whole 1 "${alone[@]}"
 train resumed 1 "${alone[@]}" --inject kill:0@70:forward
 train resumed 1 "${alone[@]}"
 expect "resumed ends" 0 $?
-expect "from a checkpoint" 1 "$(grep -cE 'going on after [0-9]+ steps' resumed.out)"
+expect "from a checkpoint" 1 "$(grep -cE 'resuming after [0-9]+ steps' resumed.out)"
 expect "with the same bits" "$(value digest whole)" "$(value digest resumed)"
 losses() { sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/metrics.jsonl"; }
 expect "the loss falls" 1 "$(losses one | awk 'NR == 1 {first = $1} {last = $1} END {print last < first}')"

@@ -41,7 +41,7 @@ train resumed 1 "${alone[@]}" --set train.steps=200 --max-time 0.1s
 expect "stopped in between" 75 $?
 train resumed 2 --set plan.pipelines=[2] --set plan.failures=0 --set train.steps=200
 expect "resumed ends" 0 $?
-expect "from a checkpoint" 1 "$(grep -cE 'going on after [0-9]+ steps' resumed.out)"
+expect "from a checkpoint" 1 "$(grep -cE 'resuming after [0-9]+ steps' resumed.out)"
 expect "with the same bits" "$(value digest whole)" "$(value digest resumed)"
 train long 1 "${alone[@]}" --set train.sums='"int64"'
 expect "sums in 64 bits end" 0 $?

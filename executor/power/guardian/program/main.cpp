@@ -100,7 +100,7 @@ int restore(charge const& what)
     }
     auto const result = restore_if_last(what.claim, what.how);
     if (!result) {
-        say("the clock cannot be put back: " + result.error().message);
+        say("the clock cannot be restored: " + result.error().message);
         return 1;
     }
     return 0;

@@ -44,8 +44,8 @@ TEST_CASE("cli: a wrong command line: exit code 2")
     temporary_folder const folder;
     std::string const hint = "; rheo --help and rheo train --help say what there is";
     refused(run_rheo(folder, ""), 2, "A subcommand is required" + hint);
-    refused(run_rheo(folder, "foo"), 2, "'foo' is no command; the nearest is info" + hint);
-    refused(run_rheo(folder, "shedule 1f1b"), 2, "'shedule' is no command; the nearest is schedule" + hint);
+    refused(run_rheo(folder, "foo"), 2, "'foo' is not a command; the nearest is info" + hint);
+    refused(run_rheo(folder, "shedule 1f1b"), 2, "'shedule' is not a command; the nearest is schedule" + hint);
     refused(run_rheo(folder, "train"), 2, "config is required" + hint);
     refused(run_rheo(folder, "train c.toml --jsn"), 2, "The following argument was not expected: --jsn" + hint);
     refused(run_rheo(folder, "plan c.toml --ranks 0"), 2, "--ranks: Value 0 not in range 1 to 65536" + hint);

@@ -192,10 +192,10 @@ TEST_CASE("config: the keys of the plan may not contradict each other")
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nschedule = \"seq1f1b\"") == "taken");
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = true") ==
           "c.toml:5: plan.recompute with train.slices = 2 is not possible: later slices attend to what would be evicted");
-    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"") == "c.toml:3: plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be said");
+    CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"") == "c.toml:3: plan.recompute = \"auto\" keeps ranks within plan.memory_mib, which must be set");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"auto\"\nmemory_mib = 64") == "taken");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"selective\"") ==
-          "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be said");
+          "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be set");
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = \"selective\"\nmemory_mib = 64") == "taken");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false, \"auto\" or \"selective\", not a text");
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");

@@ -447,7 +447,7 @@ TEST_CASE("records: plain lines without a terminal")
 TEST_CASE("records: the lines for people, word by word")
 {
     CHECK(recovery_line(loss_of({rank_id{2}})) ==
-          "lost rank 2 in step 17: 4 ranks in 2 pipelines went on after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");
+          "lost rank 2 in step 17: 4 ranks in 2 pipelines continued after 12.2 ms, 60 of 100 gradient contributions kept (60 %)");
     std::vector const recoveries{loss_of({rank_id{2}}), loss_of({rank_id{0}, rank_id{1}})};
     final_record const end{.exit_code = 0,
                            .message = "all steps are done",

@@ -39,7 +39,7 @@ public:
         memory_ = static_cast<T*>(allocate(bytes()));
         copy_to_device(memory_, guarded_.data(), bytes());
     }
-    /// Poisoned: each byte is 0xff, which is no number in any format of floats.
+    /// Poisoned: each byte is 0xff, which is not a number in any format of floats.
     explicit array(std::int64_t count, std::size_t offset = 0) : array(poisoned(static_cast<std::size_t>(count)), offset) {}
     ~array() { release(memory_); }
     array(array const&) = delete;

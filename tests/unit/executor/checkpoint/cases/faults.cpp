@@ -269,10 +269,10 @@ TEST_CASE("faults: wrong schema or manifest is rejected")
     CHECK_THAT(refused(bad), ContainsSubstring("does not have each element of"));
     bad = good;
     bad["tensors"][0]["scale_log2"] = largest_scale_log2 + 1;  // no exact sum takes it
-    CHECK_THAT(refused(bad), ContainsSubstring("'scale_log2' that is no whole number from -200 to 200"));
+    CHECK_THAT(refused(bad), ContainsSubstring("'scale_log2' that is not a whole number from -200 to 200"));
     bad = good;
     bad["tensors"][0]["rows"] = 9223372036854775807;
-    CHECK_THAT(refused(bad), ContainsSubstring("'rows' that is no whole number"));
+    CHECK_THAT(refused(bad), ContainsSubstring("'rows' that is not a whole number"));
     bad = good;
     bad["tensors"].push_back(bad["tensors"][0]);
     CHECK_THAT(refused(bad), ContainsSubstring("twice"));
@@ -285,8 +285,8 @@ TEST_CASE("faults: wrong schema or manifest is rejected")
     std::string const deep(200000, '[');
     CHECK_THROWS_WITH(parse_manifest(deep, "m.json"), ContainsSubstring("is nested deeper than"));
     CHECK_THROWS_WITH(parse_manifest("{\"a\": 1, \"a\": 1}", "m.json"), ContainsSubstring("has the key 'a' twice"));
-    CHECK_THROWS_WITH(parse_manifest("{\"a\": 1e999}", "m.json"), ContainsSubstring("is no JSON"));
-    CHECK_THROWS_WITH(parse_manifest("", "m.json"), ContainsSubstring("'m.json' is no JSON"));
+    CHECK_THROWS_WITH(parse_manifest("{\"a\": 1e999}", "m.json"), ContainsSubstring("is not JSON"));
+    CHECK_THROWS_WITH(parse_manifest("", "m.json"), ContainsSubstring("'m.json' is not JSON"));
 }
 
 TEST_CASE("faults: checkpoint of another model names the tensor")

@@ -183,11 +183,11 @@ TEST_CASE("huggingface: config.json of another model is rejected")
     refused("layer_norm_epsilon", 1e-6, "has layer_norm_epsilon 1e-06; here it is 1e-05");
     refused("attn_pdrop", 0.1, "all three dropouts must be the same");
     refused("n_head", 3, "model.width");
-    refused("n_head", 0, "'n_head' that is no whole number from 1");
-    refused("n_layer", 1e9, "'n_layer' that is no whole number");
-    refused("vocab_size", nullptr, "'vocab_size' that is no whole number");
+    refused("n_head", 0, "'n_head' that is not a whole number from 1");
+    refused("n_layer", 1e9, "'n_layer' that is not a whole number");
+    refused("vocab_size", nullptr, "'vocab_size' that is not a whole number");
     refused("n_inner", "x", "of a kind that was not expected");
-    CHECK_THROWS_WITH(parse_huggingface_config("{", "config.json"), ContainsSubstring("is no JSON"));
+    CHECK_THROWS_WITH(parse_huggingface_config("{", "config.json"), ContainsSubstring("is not JSON"));
     auto silent = good;  // what may be left out
     for (auto const* key : {"n_inner", "layer_norm_epsilon", "scale_attn_weights", "tie_word_embeddings", "activation_function"}) {
         silent.erase(key);
@@ -217,6 +217,6 @@ TEST_CASE("huggingface: export and import commands round-trip")
     CHECK(result.err == "rheo: 'again/step-0' is there already: an import begins a run folder of its own\n");
     result = rheo_program(folder, "export weights elsewhere");
     CHECK(result.exit_code == 4);
-    CHECK(result.err == "rheo: 'weights' is no checkpoint and no run folder with one that can be taken\n");
+    CHECK(result.err == "rheo: 'weights' is neither a checkpoint nor a run folder with a usable one\n");
     CHECK(rheo_program(folder, "import nowhere again2").err == "rheo: 'nowhere/config.json' cannot be opened: No such file or directory\n");
 }

@@ -95,7 +95,7 @@ TEST_CASE("safetensors: lengths that lie beyond the file")
     }
     CHECK_THROWS_WITH(parse(with_length("{}", 200'000'000), std::int64_t{1} << 40), ContainsSubstring("a header at most 100000000"));
     CHECK(parse_header("{}", 0).entries.empty());
-    CHECK_THROWS_WITH(parse_header("", 0), ContainsSubstring("is no JSON"));
+    CHECK_THROWS_WITH(parse_header("", 0), ContainsSubstring("is not JSON"));
 }
 
 TEST_CASE("safetensors: overlapping or missing ranges are rejected")
@@ -111,31 +111,31 @@ TEST_CASE("safetensors: overlapping or missing ranges are rejected")
     refused(entry("a", "2", "0,8"), 4, "lies in bytes 0 to 8 of its data, which are 4");
     refused(entry("a", "1", "4,0"), 4, "lies in bytes 4 to 0");
     refused(entry("a", "2", "0,4"), 4, "which is not the size of its shape");
-    refused(entry("a", "1", "-4,0"), 4, "'data_offsets' that is no whole number");
-    refused(entry("a", "1", "0,9223372036854775808"), 4, "'data_offsets' that is no whole number");
+    refused(entry("a", "1", "-4,0"), 4, "'data_offsets' that is not a whole number");
+    refused(entry("a", "1", "0,9223372036854775808"), 4, "'data_offsets' that is not a whole number");
     refused(entry("a", "1", "0,9223372036854775807"), 4, "lies in bytes");
-    refused(entry("a", "1", "0,18446744073709551616"), 4, "'data_offsets' that is no whole number");
-    refused(entry("a", "1", "0,4.0"), 4, "'data_offsets' that is no whole number");
+    refused(entry("a", "1", "0,18446744073709551616"), 4, "'data_offsets' that is not a whole number");
+    refused(entry("a", "1", "0,4.0"), 4, "'data_offsets' that is not a whole number");
     refused(entry("a", "1", "0,4,8"), 4, "and 3 places");
-    refused(entry("a", "-1", "0,4"), 4, "'shape' that is no whole number");
+    refused(entry("a", "-1", "0,4"), 4, "'shape' that is not a whole number");
     refused(entry("a", "4294967296,4294967296", "0,0"), 0, "which is not the size of its shape");
     refused(entry("a", "4611686018427387904,4", "0,0"), 0, "which is not the size of its shape");
     refused(entry("a", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "0,4"), 4, "17 dimensions");
     refused(entry("a", "1", "0,4", "F33"), 4, "unknown dtype");
     refused(entry("a", "1", "0,4") + "," + entry("a", "1", "4,8"), 8, "has the key 'a' twice");
-    refused("\"a\":{\"dtype\":1}", 0, "'dtype' that is no text");
+    refused("\"a\":{\"dtype\":1}", 0, "'dtype' that is not a text");
     refused("\"a\":{}", 0, "has no 'dtype'");
     refused("\"a\":[]", 0, "an object with 'dtype' was expected");
     refused("\"__metadata__\":{\"a\":1}", 0, "metadata that are not all text");
     refused("\"__metadata__\":[]", 0, "metadata that are not all text");
-    CHECK_THROWS_WITH(parse_header("[]", 0), ContainsSubstring("a header that is no object"));
+    CHECK_THROWS_WITH(parse_header("[]", 0), ContainsSubstring("a header that is not an object"));
     CHECK_THROWS_WITH(parse_header(std::string(100000, '['), 0), ContainsSubstring("is nested deeper than 3"));
     std::string deep = "{\"a\":";
     for (int i = 0; i < 50000; ++i) {
         deep += "{\"a\":";
     }
     CHECK_THROWS_WITH(parse_header(deep, 0), ContainsSubstring("is nested deeper than 3"));
-    CHECK_THROWS_WITH(parse_header("{\"\xff\xfe\":1}", 0), ContainsSubstring("is no JSON"));
+    CHECK_THROWS_WITH(parse_header("{\"\xff\xfe\":1}", 0), ContainsSubstring("is not JSON"));
 }
 
 TEST_CASE("safetensors: huge sparse file allocates nothing")

@@ -195,8 +195,7 @@ TEST_CASE("clock_setter: nothing is touched without permission")
         clock_setter setter{gpu(), config};
         setter.request(mhz(folder.lowest()));
         REQUIRE(setter.settled_within({20}));
-        CHECK(setter.status().message ==
-              "clocks are advised only: there is no guardian to put clocks back: " + config.guardian + ": No such file or directory");
+        CHECK(setter.status().message == "clocks are advised only: there is no guardian to restore clocks: " + config.guardian + ": No such file or directory");
     }
     CHECK(folder.locked(0) == 0);
     config.guardian = folder.write("false", "#!/bin/sh\nexit 1\n");

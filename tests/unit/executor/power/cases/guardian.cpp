@@ -173,7 +173,7 @@ TEST_CASE("guardian: no guardian: restore at once, then advise")
     CHECK(folder.locked(0) == 0);
     CHECK(resets(folder) == 2);
     CHECK(folder.log().back() == "reset 0");
-    CHECK(folder.read("said").find("clocks are advised only: there is no guardian to put clocks back") != std::string::npos);
+    CHECK(folder.read("said").find("clocks are advised only: there is no guardian to restore clocks") != std::string::npos);
 }
 
 TEST_CASE("guardian: last loss on a device restores its clock")

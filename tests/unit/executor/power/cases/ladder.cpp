@@ -139,7 +139,7 @@ TEST_CASE("ladder: zeusd: its token is sent or asked for")
                                   reply.body.replace(reply.body.find("false"), 5, "true");
                                   return reply;
                               }};
-    CHECK(zeusd_device(zeusd.path(), "0000:01:00.0").error().message == "zeusd at " + zeusd.path() + " wants a token in ZEUSD_TOKEN");
+    CHECK(zeusd_device(zeusd.path(), "0000:01:00.0").error().message == "zeusd at " + zeusd.path() + " requires a token in ZEUSD_TOKEN");
     ::setenv("ZEUSD_TOKEN", "abc", 1);
     CHECK(*zeusd_device(zeusd.path(), "0000:01:00.0") == 5);
     ::unsetenv("ZEUSD_TOKEN");
