@@ -95,7 +95,7 @@ TEST_CASE("report: a damaged record is an error with its place")
     folder.write("run/report.json", R"({"exit_code": "0"})");
     CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' has a 'exit_code' that is no whole number from 0 to 9007199254740992");
     folder.write("run/report.json", "[");
-    CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' is no JSON: byte 2 of 1 is not what JSON has there");
+    CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' is not JSON: byte 2 of 1 is not what JSON has there");
     std::filesystem::remove(run + "/report.json");
     folder.write("run/ranks/0.json", R"({"rank":0,"host":7})");
     CHECK_THROWS_WITH(run_page(run), "'" + run + "/ranks/0.json' has a 'host' that is no text");
