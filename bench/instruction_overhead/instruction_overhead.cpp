@@ -132,15 +132,18 @@ void measure(arguments const& wanted_by_user)
     host_backend backend{1};
     records silent{(folder / "silent").string(), self, false, true};
     records tracing{(folder / "tracing").string(), self, true, true};
-    job about{runs,    state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self},
-              &backend};
+    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config};
+    rank_services const with{.data = data, .backend = backend, .record = silent};
+    rank_services const with_traces{.data = data, .backend = backend, .record = tracing};
     resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});
     }
-    worker w{about, first.what, self, resident};
+    worker w{about, with, first.what, self, resident};
+    worker tracing_worker{about, with_traces, first.what, self, resident};
+    auto* in_use = &w;
     auto const place = w.place();
     auto const programs = programs_of(first.what, about.units, about.layers());
     auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
@@ -149,7 +152,7 @@ void measure(arguments const& wanted_by_user)
     section_context const context{members.id, step_id{1}, attempt_id{0}, true};
     loss_sum unused;
     std::size_t computed = 0;
-    w.computed = [&](instruction, seconds) { ++computed; };
+    w.computed = tracing_worker.computed = [&](instruction, seconds) { ++computed; };
 
     std::chrono::steady_clock::duration computed_for{};  // what sections took but for waits
     auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted,
@@ -158,12 +161,12 @@ void measure(arguments const& wanted_by_user)
         messages.begin_section();
         auto const waited = messages.waited();
         auto const start = std::chrono::steady_clock::now();
-        w.run(row, work, context, messages, wanted, contributed, unused);
+        in_use->run(row, work, context, messages, wanted, contributed, unused);
         computed_for += std::chrono::steady_clock::now() - start - (messages.waited() - waited);
     };
     auto const plain_section = [&] { section([](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}); };
     auto const booked_section = [&] {
-        auto books = books_of(about, w);
+        auto books = books_of(about, *in_use);
         section([&](use_id use, microbatch_id m) { return wanted(books, use, m); },
                 [&](std::span<use_id const> uses, microbatch_id m) { note(books, uses, m); });
     };
@@ -172,7 +175,7 @@ void measure(arguments const& wanted_by_user)
     std::function<double()> const clock_of_sections = [&] { return ranks == 1 ? processor_seconds() : std::chrono::duration<double>(computed_for).count(); };
     double const plain = microseconds_each(instructions, plain_section, clock_of_sections);
     double const booked = microseconds_each(instructions, booked_section, clock_of_sections);
-    about.record = &tracing;
+    in_use = &tracing_worker;
     double const traced = microseconds_each(
         instructions,
         [&] {
@@ -182,7 +185,7 @@ void measure(arguments const& wanted_by_user)
             computed_for += std::chrono::steady_clock::now() - start;
         },
         clock_of_sections);
-    about.record = &silent;
+    in_use = &w;
 
     // The same computations without a worker, and what else the loop does, piece by piece.
     auto& layers = *w.stages().front();
@@ -251,7 +254,7 @@ void measure(arguments const& wanted_by_user)
                                            }) -
                          clock;
     double const noting = microseconds_each(count, [&] {
-        auto books = books_of(about, w);
+        auto books = books_of(about, *in_use);
         for (int m = 0; m < config.train.microbatches; ++m) {
             note(books, layers.uses(), microbatch_id{m});
         }

@@ -69,22 +69,22 @@ public:
         compute_ = std::move(made.compute);
         data_ = std::make_unique<dataset>(config.data, config.model.vocabulary, config.train.microbatch);
         silent_ = std::make_unique<records>(scratch.string(), members.self, false, true);
-        about_ = std::make_unique<job>(
-            job{runs, state_of(runs), {}, config, data_.get(), launch_clock{}, silent_.get(), fault_injector{{}, members.self}, &backend_});
+        about_ = std::make_unique<job>(job{runs, state_of(runs), {}, config});
+        with_.emplace(rank_services{.data = *data_, .backend = backend_, .record = *silent_});
         resident_ = std::make_unique<resident_state>(about_->state, backend_);
         initialise_layers(*resident_, layer_id{0}, layer_id{about_->layers()}, 1);
         std::fill(resident_->scales.begin(), resident_->scales.end(), 20);
         for (std::size_t u = 0; u < about_->state.uses.size(); ++u) {
             resident_->accumulator(use_id{static_cast<std::int32_t>(u)});
         }
-        worker_ = std::make_unique<worker>(*about_, plan_, members.self, *resident_);
+        worker_ = std::make_unique<worker>(*about_, *with_, plan_, members.self, *resident_);
         costs_ = even_costs(compute_, {unit, unit * 2.0, unit, unit, {}, {}});
         worker_->computed = [this](instruction i, seconds since) {
             if (waits_) {
-                wait_until(about_->clock, since + cost_of(costs_, i));
+                wait_until(with_->clock, since + cost_of(costs_, i));
             }
             auto& [spent, count] = spent_[static_cast<std::size_t>(i.stage)][static_cast<std::size_t>(i.kind)];
-            spent += (about_->clock.now() - since).count;
+            spent += (with_->clock.now() - since).count;
             ++count;
         };
         std::map<int, stage*> here;
@@ -118,7 +118,7 @@ public:
     }
 
     /// What a message between its ranks takes, by itself.
-    rheo::seconds measured_message(rheo::mpi::messenger& messages) const { return message_time(messages, about_->clock, message_size()); }
+    rheo::seconds measured_message(rheo::mpi::messenger& messages) const { return message_time(messages, with_->clock, message_size()); }
 
     /// What the step that was measured takes by the library, when each operation takes what its kind took on the mean in that step, and
     /// a message what it took in this turn.
@@ -135,11 +135,11 @@ public:
         spent_.assign(costs_.size(), {});
         MPI_Barrier(MPI_COMM_WORLD);
         messages.begin_section();
-        double span[2] = {-about_->clock.now().count, 0};
+        double span[2] = {-with_->clock.now().count, 0};
         worker_->run(
             row_, plan_.work.front(), {members_->id, step_id{1}, attempt_id{0}, true}, messages, [](use_id, microbatch_id) { return true; },
             [](std::span<use_id const>, microbatch_id) {}, unused);
-        span[1] = about_->clock.now().count;
+        span[1] = with_->clock.now().count;
         MPI_Allreduce(MPI_IN_PLACE, span, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         return span[0] + span[1];
     }
@@ -195,6 +195,7 @@ private:
     std::unique_ptr<rheo::dataset> data_;
     std::unique_ptr<rheo::records> silent_;
     std::unique_ptr<rheo::job> about_;
+    std::optional<rheo::rank_services> with_;
     std::unique_ptr<rheo::resident_state> resident_;
     std::unique_ptr<rheo::worker> worker_;
     std::unique_ptr<replay> replay_;

@@ -12,7 +12,7 @@
 #include <mpi.h>
 
 #include "executor/mpi/messenger.hpp"
-#include "executor/train/job.hpp"
+#include "executor/os/launch_clock.hpp"
 
 namespace bench {
 

@@ -49,19 +49,22 @@ tensor_holders holders_of(collection const& state, std::span<rank_holdings const
     return holders;
 }
 
-checkpointing::checkpointing(job const& about, rank_id self, std::optional<step_id> from)
+checkpointing::checkpointing(job const& about, dataset const& data, fault_injector const& inject, launch_clock clock, rank_id self, std::optional<step_id> from)
     : job_{&about},
+      data_{&data},
+      inject_{&inject},
+      clock_{clock},
       self_{self},
-      writer_{about.config.run.folder, [this](checkpoint_point point) { job_->inject.at(point, step_id{being_written_}); }},
+      writer_{about.config.run.folder, [this](checkpoint_point point) { inject_->at(point, step_id{being_written_}); }},
       published_{from},
-      begun_at_{about.clock.now()}
+      begun_at_{clock.now()}
 {
 }
 
 bool checkpointing::wants_one() const
 {
     auto const minutes = job_->config.checkpoint.every_minutes;
-    return minutes > 0 && job_->clock.now().count - begun_at_.count > 60 * minutes;
+    return minutes > 0 && clock_.now().count - begun_at_.count > 60 * minutes;
 }
 
 void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
@@ -86,7 +89,7 @@ void checkpointing::begin(step_id step, generation_id generation, tensor_holders
     being_written_ = step.value;
     generation_ = generation;
     phase_ = phase::writing;
-    begun_at_ = job_->clock.now();
+    begun_at_ = clock_.now();
     size_ = {};
     for (auto const& tensor : tensors_) {
         size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
@@ -130,7 +133,7 @@ void checkpointing::publish()
                      .tensors = tensors_,
                      .fingerprint = job_->fingerprint,
                      .config = to_toml(job_->config),
-                     .data_digest = to_string(job_->data->digest()),
+                     .data_digest = to_string(data_->digest()),
                      .keep_last = job_->config.checkpoint.keep_last});
 }
 
@@ -171,7 +174,7 @@ void checkpointing::there()
 {
     phase_ = phase::idle;
     published_ = step_;
-    written_ = checkpoint_record{.step = step_, .size = size_, .duration = {job_->clock.now().count - begun_at_.count}};
+    written_ = checkpoint_record{.step = step_, .size = size_, .duration = {clock_.now().count - begun_at_.count}};
 }
 
 void checkpointing::generation_ended(std::span<rank_id const> members)

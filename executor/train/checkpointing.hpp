@@ -15,6 +15,11 @@
 #include <vector>
 
 #include "executor/checkpoint/checkpoint_writer.hpp"
+#include "executor/config/inject.hpp"
+#include "executor/data/data.hpp"
+#include "executor/os/launch_clock.hpp"
+#include "executor/records/records.hpp"
+#include "executor/state/resident_state.hpp"
 #include "executor/train/job.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/topology/holdings.hpp"
@@ -33,7 +38,7 @@ public:
     static constexpr std::uint32_t has_not_failed = 4;
 
     /// @param from the step that a resumed job goes on from, whose checkpoint is there already
-    checkpointing(job const& about, rank_id self, std::optional<step_id> from);
+    checkpointing(job const& about, dataset const& data, fault_injector const& inject, launch_clock clock, rank_id self, std::optional<step_id> from);
 
     /// True when so much time has passed that this rank wants a checkpoint; any rank's request is everybody's.
     bool wants_one() const;
@@ -76,6 +81,9 @@ private:
     std::string no_checkpoint() const;
 
     job const* job_;
+    dataset const* data_;
+    fault_injector const* inject_;
+    launch_clock clock_;
     rank_id self_;
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;

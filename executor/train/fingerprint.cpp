@@ -41,14 +41,14 @@ std::string operations_of(model_description const& model)
 
 }  // namespace
 
-std::vector<fingerprint_line> fingerprint_of(job const& about)
+std::vector<fingerprint_line> fingerprint_of(model_description const& model, run_config const& config, dataset const& data, compute_backend& backend)
 {
-    auto const& train = about.config.train;
-    auto const& optimizer = about.config.optimizer;
+    auto const& train = config.train;
+    auto const& optimizer = config.optimizer;
     std::vector<fingerprint_line> lines{
         {"seed", std::to_string(train.seed)},
-        {"data", to_string(about.data->digest())},
-        {"operations", operations_of(about.model)},
+        {"data", to_string(data.digest())},
+        {"operations", operations_of(model)},
         {"microbatches per step", std::to_string(train.microbatches)},
         {"microbatch", fmt::format("{} sequences of {} tokens{}", train.microbatch.sequences, train.microbatch.tokens,
                                    train.microbatch.slices > 1 ? fmt::format(" in {} slices", train.microbatch.slices) : "")},
@@ -56,16 +56,16 @@ std::vector<fingerprint_line> fingerprint_of(job const& about)
                                   optimizer.final_learning_rate, train.steps, optimizer.warmup_steps, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
                                   optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
-        {"dtypes", fmt::format("{}, exact {} sums{}", about.backend->policy().storage == dtype::f32 ? "fp32" : "bf16",
-                               about.backend->policy().accumulate == dtype::i32 ? "int32" : "int64",
-                               about.backend->policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
-        {"BLAS", about.backend->products()},
-        {"kernels", about.backend->kernels()},
+        {"dtypes",
+         fmt::format("{}, exact {} sums{}", backend.policy().storage == dtype::f32 ? "fp32" : "bf16",
+                     backend.policy().accumulate == dtype::i32 ? "int32" : "int64", backend.policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
+        {"BLAS", backend.products()},
+        {"kernels", backend.kernels()},
     };
-    if (auto by = about.backend->attention(); !by.empty()) {
+    if (auto by = backend.attention(); !by.empty()) {
         lines.push_back({std::string{attention_line}, std::move(by)});
     }
-    if (auto chosen = about.backend->choose_algorithms(about.model.layers, about.shape()); !chosen.empty()) {
+    if (auto chosen = backend.choose_algorithms(model.layers, config.train.microbatch); !chosen.empty()) {
         lines.push_back({std::string{algorithms_line}, std::move(chosen)});
     }
     return lines;

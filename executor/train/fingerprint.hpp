@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "executor/checkpoint/fingerprint_line.hpp"
-#include "executor/train/job.hpp"
+#include "executor/config/config.hpp"
+#include "executor/data/data.hpp"
+#include "executor/device/backend.hpp"
+#include "rheo/model/model.hpp"
 
 namespace rheo::inline v0 {
 
 /// May let the backend choose algorithms. @throws std::runtime_error when it has none for a product
-std::vector<fingerprint_line> fingerprint_of(job const& about);
+std::vector<fingerprint_line> fingerprint_of(model_description const& model, run_config const& config, dataset const& data, compute_backend& backend);
 
 }  // namespace rheo::inline v0

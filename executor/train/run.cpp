@@ -24,6 +24,7 @@
 #include "executor/train/fingerprint.hpp"
 #include "executor/train/job_setup.hpp"
 #include "executor/train/opened_backend.hpp"
+#include "executor/train/rank_services.hpp"
 #include "executor/train/same_command.hpp"
 #include "executor/train/startup.hpp"
 #include "executor/train/trainer.hpp"
@@ -39,7 +40,7 @@ volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t leave_signal = 0;
 
 /// Tells whether somebody or the clock wants the job to stop after the step.
-std::function<bool()> stop_asker(run_options const& options, launch_clock clock)
+std::function<bool()> stop_request(run_options const& options, launch_clock clock)
 {
     if (options.stop_on_signals) {
         std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write, as a full disk is
@@ -52,7 +53,7 @@ std::function<bool()> stop_asker(run_options const& options, launch_clock clock)
 }
 
 /// Tells whether somebody wants this rank to leave. Only where the others can go on without it.
-std::function<bool(step_id)> leave_asker(run_options const& options, fault_injector faults)
+std::function<bool(step_id)> leave_request(run_options const& options, fault_injector faults)
 {
     bool const possible = mpi::survives_losses();
     if (options.stop_on_signals) {
@@ -253,7 +254,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto const backend = open_backend(given, failure);
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
-        fingerprint = fingerprint_of({runs, state, {}, given, &*data, launch_clock{}, nullptr, {}, backend.get()});
+        fingerprint = fingerprint_of(runs, given, *data, *backend);
     } catch (data_error const& error) {
         failure = {4, error.what()};
     } catch (std::runtime_error const& error) {
@@ -309,17 +310,28 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 
     run_result result;
     result.patience = seconds{given.run.watchdog.factor > 0 ? given.run.watchdog.least_s : 0.0};
-    std::optional<job> about;
+    job const about{runs, state, units, config, fingerprint};
+    std::optional<rank_services> services;
     std::optional<trainer> training;
     try {
         record.emplace(config.run.folder, self, config.run.trace, options.quiet);
-        about.emplace(job{runs, state, units, config, &*data, launch_clock{launch.launched}, &*record, fault_injector{faults, self}, backend.get(), &watch,
-                          fingerprint, stop_asker(options, launch_clock{launch.launched}), leave_asker(options, fault_injector{faults, self}),
-                          power.device.get(), power.clocks.get(), energies ? &*energies : nullptr});
+        launch_clock const clock{launch.launched};
+        fault_injector const injector{faults, self};
+        services.emplace(rank_services{.data = *data,
+                                       .backend = *backend,
+                                       .record = *record,
+                                       .clock = clock,
+                                       .inject = injector,
+                                       .watch = &watch,
+                                       .asked = {stop_request(options, clock), leave_request(options, injector)},
+                                       .device = power.device.get(),
+                                       .frontiers = power.clocks.get(),
+                                       .energies = energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         training_end end;
         for (;;) {
-            training.emplace(*about, generation, launch.launch, first, what_ranks_know(runs, state, config, launched), begun.from, begun.so_far);
+            training.emplace(about, *services, generation, launch.launch, step_planner{about, first, what_ranks_know(runs, state, config, launched)},
+                             begun.from, begun.so_far);
             say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
             end = training->run();
             if (!end.resume_from) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of the trainer: an action is performed, its event goes to the protocol; and the plans that are in force.
+// The loop of the trainer: an action is performed, its event goes to the protocol; and the programs that are in force.
 #include "executor/train/trainer.hpp"
 
 #include <stdexcept>
@@ -29,19 +29,23 @@ std::vector<layer_id> all_layers(int count)
 
 }  // namespace
 
-trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, launch_id launch, plan first, replanning known, std::optional<checkpoint> from,
-                 steps_so_far so_far)
+trainer::trainer(job const& about, rank_services const& services, std::unique_ptr<mpi::generation>& begins, launch_id launch, step_planner planner,
+                 std::optional<checkpoint> from, steps_so_far so_far)
     : job_{&about},
+      with_{&services},
       self_{begins->self},
-      first_{std::move(first)},
-      known_{std::move(known)},
-      rules_{rules_of(about.config)},
+      planner_{std::move(planner)},
       fence_{about.config.run.folder, self_},
-      resident_{about.state, *about.backend},
-      room_{about.backend->own()},
-      so_far_{so_far},
+      resident_{about.state, services.backend},
+      room_{services.backend.own()},
+      clocks_{services.frontiers, services.record, services.clock},
+      sweep_{about, services.device, services.record},
+      copies_{self_},
+      evaluation_{services.record},
+      recovery_{services.record, services.clock},
       from_{std::move(from)},
-      checkpoints_{about, self_, from_ ? std::optional{from_->step()} : std::nullopt}
+      checkpoints_{about, services.data, services.inject, services.clock, self_, from_ ? std::optional{from_->step()} : std::nullopt},
+      so_far_{so_far}
 {
     resident_.begin_scales(about.items());
     if (from_) {
@@ -55,16 +59,22 @@ trainer::trainer(job const& about, std::unique_ptr<mpi::generation>& begins, lau
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     auto const version = from_ ? from_->step() : step_id{0};
-    job_->record->start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == self_);
-    if (job_->energies != nullptr) {
-        job_->energies->resume_from(version);
+    with_->record.start({begins->id, version, static_cast<int>(begins->members.size()), from_.has_value()}, begins->members.front() == self_);
+    if (with_->energies != nullptr) {
+        with_->energies->resume_from(version);
     }
     generation_ = std::move(begins);
 }
 
 training_end trainer::run()
 {
-    auto const planner = [this](auto const& holdings, auto const& in_force, auto const& departing) { return plan_for(holdings, in_force, departing); };
+    auto const planner = [this](auto const& holdings, auto const& in_force, auto const& departing) {
+        auto const start = with_->clock.now();
+        auto result = planner_.plan_for(holdings, in_force, departing);
+        trace(activity::plan, start);
+        recovery_.took(&recovery_record::plan, start);
+        return result;
+    };
     for (;;) {
         if (auto const* end = std::get_if<leave>(&action_)) {
             if (end->reason == leave_reason::fenced) {
@@ -76,9 +86,10 @@ training_end trainer::run()
             }
             if (end->reason == leave_reason::drained) {
                 checkpoints_.depart(generation_->members);
-                end_ = {.message = fmt::format("rank {} left after step {}", self_.value, state_.now.step.value), .steps = state_.now.step};
+                end_.record = {.message = fmt::format("rank {} left after step {}", self_.value, state_.now.step.value), .steps = state_.now.step};
             }
-            return {end->reason, end_, resume_from_, resume_totals_};
+            end_.reason = end->reason;
+            return end_;
         }
         protocol_event event;
         auto const perform_it = [&](auto const& action) {
@@ -87,16 +98,13 @@ training_end trainer::run()
             }
         };
         if (!mpi::unless_peer_lost([&] { std::visit(perform_it, action_); })) {
-            if (!recovery_) {
-                recovery_.emplace();
-                recovery_->detect = since(progress_);
-                before_ = generation_->members;
-                trace(activity::detect, progress_);
+            if (recovery_.peer_lost(generation_->members)) {
+                trace(activity::detect, recovery_.last_progress());
             }
             event = rheo::peer_lost{};
         }
-        progress_ = job_->clock.now();
-        job_->progress();
+        recovery_.progress();
+        with_->progress();
         auto next = advance(std::move(state_), event, planner);
         state_ = std::move(next.state);
         action_ = std::move(next.action);
@@ -114,100 +122,83 @@ std::unique_ptr<mpi::generation> trainer::abandon()
 
 void trainer::trace(activity what, seconds start)
 {
-    job_->record->event({.rank = self_,
+    with_->record.event({.rank = self_,
                          .what = what,
                          .generation = state_.now.generation,
                          .step = state_.now.step,
                          .attempt = state_.now.attempt,
                          .start = start,
-                         .end = job_->clock.now()});
-}
-
-membership_plan trainer::plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing)
-{
-    auto const start = job_->clock.now();
-    bool const begins = in_force.pipelines.empty();
-    auto places = first_.spares.size();
-    for (auto const& pipeline : first_.pipelines) {
-        places += ranks_of(pipeline).size();
-    }
-    membership_plan result;
-    if (begins && holdings.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
-        recomposition chosen;
-        chosen.pipelines = first_.pipelines;
-        chosen.spares = first_.spares;
-        for (auto const& work : first_.work) {
-            chosen.shares.push_back(static_cast<int>(work.size()));
-        }
-        result = plan_as_chosen(holdings, known_, rules_, std::move(chosen));
-    } else {
-        result = plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
-    }
-    trace(activity::plan, start);
-    if (recovery_) {
-        recovery_->plan = since(start);
-    }
-    return result;
-}
-
-plan trainer::whole_step(membership_plan const& p) const
-{
-    plan whole{first_.schedule, p.pipelines, deal(p.shares), p.spares, first_.recompute, first_.own, {}, first_.slices};
-    if (whole.pipelines == first_.pipelines) {
-        whole.recomputed = first_.recomputed;
-        whole.recompute_levels = first_.recompute_levels;
-    }
-    if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
-        choose_recomputation(whole, job_->model, job_->config);
-    }
-    return whole;
-}
-
-plan trainer::plan_in_force(section_work work) const
-{
-    auto p = whole_step(state_.plan);
-    if (work == section_work::remainder) {
-        p.work = state_.plan.salvage.work;
-    }
-    return p;
+                         .end = with_->clock.now()});
 }
 
 /// Which pipelines do not run the family that was asked for, and why.
 void trainer::report_other_schedules() const
 {
-    for (std::size_t i = 0; i < plan_.pipelines.size(); ++i) {
-        if (auto const runs = schedule_of(plan_, i); !runs.error.empty()) {
-            auto const ranks = ranks_of(plan_.pipelines[i]).size();
-            job_->record->note(fmt::format("pipeline {} of {} rank{} runs {}: {}", i, ranks, ranks == 1 ? "" : "s",
+    auto const& runs_now = section_.what;
+    for (std::size_t i = 0; i < runs_now.pipelines.size(); ++i) {
+        if (auto const runs = schedule_of(runs_now, i); !runs.error.empty()) {
+            auto const ranks = ranks_of(runs_now.pipelines[i]).size();
+            with_->record.note(fmt::format("pipeline {} of {} rank{} runs {}: {}", i, ranks, ranks == 1 ? "" : "s",
                                            runs.name == "list" ? "an order by list scheduling" : runs.name, runs.error));
         }
     }
 }
 
-std::vector<program> const& trainer::programs_for(section_work work)
+void trainer::prepare_programs(section_work work)
 {
-    if (programs_are_for_ != work) {
-        plan_ = plan_in_force(work);
-        programs_ = programs_of(plan_, job_->units, job_->layers());
-        if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{programs_}); !proof) {
-            throw std::logic_error{"the plan cannot be run: " + proof.message()};
-        }
-        programs_are_for_ = work;
-        if (work == section_work::whole) {
-            report_other_schedules();
-        }
+    if (section_.work == work) {
+        return;
+    }
+    section_.what = planner_.section(state_.plan, work);
+    section_.programs = programs_of(section_.what, job_->units, job_->layers());
+    if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{section_.programs}); !proof) {
+        throw std::logic_error{"the plan cannot be run: " + proof.message()};
+    }
+    section_.work = work;
+    if (work != section_work::whole) {
         choose_clocks();
-        if (work == section_work::whole && job_->clocks != nullptr) {
-            plan_.clocks = chosen_.clocks;
-            if (!std::exchange(clocks_are_precomputed_, true)) {
-                precompute_clocks();
-            }
-        }
-        if (auto const place = position_of(plan_, self_); place.found && work == section_work::whole) {
-            planned_activations_ = activations_of(plan_, job_->model, job_->config, self_);
+        return;
+    }
+    report_other_schedules();
+    choose_clocks();
+    if (clocks_.follows()) {
+        section_.what.clocks = clocks_.chosen().clocks;
+        if (clocks_.must_precompute() && state_.plan.error.empty()) {
+            clocks_.precompute(planner_.contingencies(state_.plan));
         }
     }
-    return programs_;
+    if (position_of(section_.what, self_).found) {
+        section_.activations = activations_of(section_.what, job_->model, job_->config, self_);
+    }
+}
+
+void trainer::choose_clocks()
+{
+    if (clocks_.must_choose()) {
+        clocks_.choose(planner_.whole_step(state_.plan), self_, recovery_.is_open() && is_reporter(), sweep_.runs());
+    }
+}
+
+/// Of this rank's row of the programs at hand.
+std::span<megahertz const> trainer::clocks_of_row(plan_position place)
+{
+    if (!place.found) {
+        return {};
+    }
+    auto const& row = section_.programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
+    if (sweep_.runs()) {
+        return sweep_.row(row.size());  // computations are fewer
+    }
+    if (section_.what.clocks.empty()) {  // what is left of a step
+        return carried_clocks_of(place, row);
+    }
+    return section_.what.clocks[at(place.pipeline)][static_cast<std::size_t>(place.position)];
+}
+
+/// For a row that is not a whole step's, on the same stages; none: the highest.
+std::span<megahertz const> trainer::carried_clocks_of(plan_position place, std::vector<instruction> const& row)
+{
+    return sweep_.runs() || !place.found ? std::span<megahertz const>{} : clocks_.carried_to(row, stage_count(state_.plan.pipelines[at(place.pipeline)].cuts));
 }
 
 }  // namespace rheo::inline v0

@@ -7,8 +7,8 @@
 
 namespace rheo::inline v0 {
 
-worker::worker(job const& about, plan const& where, rank_id self, resident_state& state)
-    : job_{&about}, place_{position_of(where, self)}, state_{&state}, self_{self}
+worker::worker(job const& about, rank_services const& services, plan const& where, rank_id self, resident_state& state)
+    : job_{&about}, with_{&services}, place_{position_of(where, self)}, state_{&state}, self_{self}
 {
     if (!place_.found) {
         return;
@@ -21,7 +21,7 @@ worker::worker(job const& about, plan const& where, rank_id self, resident_state
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
-        place_of_stage here{about.backend->make_stage(
+        place_of_stage here{services.backend.make_stage(
             std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin, about.shape(), about.microbatches(),
             state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
         if (s % chain > 0) {
@@ -65,7 +65,7 @@ int worker::message_of(int stage, int item) const { return stage * static_cast<i
 
 worker::inflight_item& worker::item_of(item_key key)
 {
-    auto const [place, is_new] = inflight_.try_emplace(key, *job_->backend);
+    auto const [place, is_new] = inflight_.try_emplace(key, with_->backend);
     if (auto& spare = free_list_[key.first]; is_new && !spare.empty()) {
         place->second = std::move(spare.back());
         spare.pop_back();
@@ -135,8 +135,8 @@ void worker::retire(mpi::messenger& messages, bool wait_for_sends)
 
 void worker::show_energy()
 {
-    if (job_->device != nullptr && job_->watch != nullptr) {
-        job_->watch->shows(job_->device->energy());
+    if (with_->device != nullptr && with_->watch != nullptr) {
+        with_->watch->shows(with_->device->energy());
     }
 }
 
@@ -176,7 +176,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
 {
     begin_row(row, work);
     meter_.reset_peak();
-    recompute_buffers_.reserve(job_->backend->own(),
+    recompute_buffers_.reserve(with_->backend.own(),
                                std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
     section const in{context, messages, wanted, contributed, evaluation};
     bool awaiting = false;
@@ -192,18 +192,18 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         sums_go_on();
         retire(messages, false);
     };
-    clocks_ = {job_->device, context.clocks, job_->inject.slowness(context.step), stages_per_copy_};
+    clocks_ = {with_->device, context.clocks, with_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
         auto const i = row[k];
-        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && job_->device == nullptr && job_->backend->has_one_memory();
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && with_->device == nullptr && with_->backend.has_one_memory();
         if (!is_event(i.kind) && !at_once) {
             continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
         }
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
-            job_->inject.at(fault_phase::reduce, context.step, context.attempt);
+            with_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
         messages.throw_if_failed();
-        began_ = job_->clock.now();
+        began_ = with_->clock.now();
         auto const done = std::span{row}.subspan(k + (at_once ? 1 : 0), at_once ? 2 : 1);
         if (at_once) {
             overlapped(done[0], done[1], in);
@@ -211,10 +211,10 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         } else {
             execute(i, in);
         }
-        job_->progress();
+        with_->progress();
         for (auto const& each : done) {
-            auto const drew = clocks_.ended(each, job_->clock.now() - began_, device_computes);
-            job_->record->event({.rank = self_,
+            auto const drew = clocks_.ended(each, with_->clock.now() - began_, device_computes);
+            with_->record.event({.rank = self_,
                                  .what = activity_of(each.kind),
                                  .pipeline = place_.pipeline,
                                  .stage = rheo::stage_of(each),
@@ -223,7 +223,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                  .step = context.step,
                                  .attempt = context.attempt,
                                  .start = began_,
-                                 .end = job_->clock.now(),
+                                 .end = with_->clock.now(),
                                  .clock = drew.clock,
                                  .energy = drew.energy});
         }

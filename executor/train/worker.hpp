@@ -21,6 +21,7 @@
 #include "executor/stage/stage.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/train/job.hpp"
+#include "executor/train/rank_services.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/trace/event.hpp"
@@ -40,7 +41,7 @@ struct section_context {
 class worker {
 public:
     /// Takes the place that the plan gives this rank. @pre `state` holds the tensors of the place
-    worker(job const& about, plan const& where, rank_id self, resident_state& state);
+    worker(job const& about, rank_services const& services, plan const& where, rank_id self, resident_state& state);
 
     bool has_place() const { return place_.found; }
     plan_position place() const { return place_; }
@@ -135,6 +136,7 @@ private:
     int message_of(int stage, int item) const;
 
     job const* job_;
+    rank_services const* with_;
     plan_position place_;
     int stages_per_copy_ = 1;  ///< of the pipeline
     std::map<int, place_of_stage> stages_;  ///< number in the program -> stage, those that live here

@@ -40,7 +40,7 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
     auto const m = microbatch_of(i.item);
     auto const slice = slice_of(i.item);
     wait(f.receiving_input, f.input_received, in.messages);
-    began_ = job_->clock.now();
+    began_ = with_->clock.now();
     if (f.kept == nullptr) {
         f.kept = std::make_unique<activation>(layers.layout());
     }
@@ -50,15 +50,15 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
         a.before.push_back(inflight_.at({i.stage, i.item - earlier}).kept.get());
     }
     if (here.before_is_mine) {
-        job_->backend->copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
+        with_->backend.copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
     } else if (here.before.value >= 0) {
-        job_->backend->copy(layers.input(a), f.input.data(), f.input.size());
+        with_->backend.copy(layers.input(a), f.input.data(), f.input.size());
     }
     if (layers.input_bytes() == 0 || layers.has_loss()) {
         if (in.context.training) {
-            job_->data->training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets, slice);
+            with_->data.training_microbatch(job_->config.train.seed, in.context.step, m, a.tokens, a.targets, slice);
         } else {
-            job_->data->validation_microbatch(m, a.tokens, a.targets, slice);
+            with_->data.validation_microbatch(m, a.tokens, a.targets, slice);
         }
     }
 }
@@ -81,7 +81,7 @@ void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
         ++contributions_;
     }
     computed(i, began_);
-    job_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
+    with_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
 }
 
 void worker::count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in)
@@ -101,7 +101,7 @@ void worker::begin_backward(instruction i, inflight_item& f, section const& in)
 {
     wait(f.receiving_gradient, f.gradient_received, in.messages);
     wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
-    began_ = job_->clock.now();
+    began_ = with_->clock.now();
     if (auto const& here = stage_of(i.stage); !here.layers->has_loss() && !here.after_is_mine) {
         f.gradient_in.copy_to_device();
     }
@@ -122,7 +122,7 @@ void worker::compute_backward(instruction i, inflight_item& f, section const& in
     } else {
         layers.input_gradient(*f.kept, item, lowest, from, to);
     }
-    job_->backend->wait();
+    with_->backend.wait();
 }
 
 /// Books what a backward has added, and hands its gradient over where the stage before is here.
@@ -137,7 +137,7 @@ void worker::end_backward(instruction i, inflight_item& f, section const& in)
         std::swap(inflight_.at({i.stage - 1, i.item}).gradient_in, f.gradient_out);
     }
     computed(i, began_);
-    job_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
+    with_->inject.at(whole ? fault_phase::backward : fault_phase::input_gradient, in.context.step, in.context.attempt);
 }
 
 void worker::weight_gradient(instruction i, inflight_item& f, section const& in)
@@ -146,10 +146,10 @@ void worker::weight_gradient(instruction i, inflight_item& f, section const& in)
     microbatch_id const contribution{i.item};
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
     layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
-    job_->backend->wait();
+    with_->backend.wait();
     count_contributions(layers, contribution, lowest, in);
     computed(i, began_);
-    job_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
+    with_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
 }
 
 /// A forward and a backward at once, each with its part of the threads; what both leave comes afterwards, one after the other.
@@ -197,12 +197,12 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
 {
     auto const* const output = here.layers->output(*f.kept);
     auto const size = here.layers->output_bytes();
-    if (job_->backend->has_one_memory()) {
+    if (with_->backend.has_one_memory()) {
         return {static_cast<std::byte const*>(output), size};
     }
     f.output.resize(size);
-    job_->backend->copy(f.output.data(), output, size);
-    job_->backend->wait();
+    with_->backend.copy(f.output.data(), output, size);
+    with_->backend.wait();
     return {f.output.data(), size};
 }
 
@@ -247,7 +247,7 @@ void worker::execute(instruction i, section const& in)
         begin_forward(i, f, in);
         loss_sum loss;
         here.layers->forward(*f.kept, item_for(i.item, in), loss);
-        job_->backend->wait();
+        with_->backend.wait();
         end_forward(i, loss, in);
         break;
     }
@@ -273,9 +273,9 @@ void worker::execute(instruction i, section const& in)
         break;
     case recompute:
         here.layers->recompute(*f.kept, item_for(i.item, in));
-        job_->backend->wait();
+        with_->backend.wait();
         computed(i, began_);
-        job_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
+        with_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
         break;
     case send_gradient:
         f.gradient_out.copy_to_host();

@@ -47,7 +47,8 @@ struct two_ranks {
     host_backend backend{1};
     dataset data{config.data, config.model.vocabulary, config.train.microbatch};
     records silent{config.run.folder, first, false, true};
-    job about{model, state_of(model), {}, config, &data, launch_clock{}, &silent, fault_injector{{}, first}, &backend};
+    job about{model, state_of(model), {}, config};
+    fault_injector no_faults;
     resident_state state{about.state, backend};
     std::vector<pipeline_instance> both{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{first}, {second}}}};
     std::vector<pipeline_instance> alone{{{layer_id{0}, layer_id{4}}, {{first}}}};
@@ -100,8 +101,8 @@ bool ready(checkpointing const& rank)
 TEST_CASE("checkpointing: published when all ranks consent")
 {
     two_ranks job;
-    checkpointing one{job.about, first, {}};
-    checkpointing two{job.about, second, {}};
+    checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
+    checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
         rank->committed(step_id{4}, false, generation_id{1}, job.both, job.state);
         CHECK_FALSE(rank->in_publication());
@@ -129,7 +130,7 @@ TEST_CASE("checkpointing: published when all ranks consent")
 TEST_CASE("checkpointing: unfinished parts end with their generation")
 {
     two_ranks job;
-    checkpointing one{job.about, first, {}};
+    checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
     REQUIRE(ready(one));
     // The second rank dies while it writes, before any vote is settled.
@@ -156,8 +157,8 @@ TEST_CASE("checkpointing: unfinished parts end with their generation")
 TEST_CASE("checkpointing: publishing ends when the publisher fails")
 {
     two_ranks job;
-    checkpointing one{job.about, first, {}};
-    checkpointing two{job.about, second, {}};
+    checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
+    checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
         rank->committed(step_id{5}, false, generation_id{1}, job.both, job.state);
     }
@@ -187,7 +188,7 @@ TEST_CASE("checkpointing: publishing ends when the publisher fails")
 TEST_CASE("checkpointing: one failed part fails all; the next is tried")
 {
     two_ranks job;
-    checkpointing one{job.about, first, {}};
+    checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
     REQUIRE(ready(one));
     one.agreed(0);  // the other one's disk is full

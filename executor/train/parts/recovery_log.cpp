@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/parts/recovery_log.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include <unistd.h>
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// What this process has in memory now.
+std::int64_t resident_bytes()
+{
+    std::ifstream file{"/proc/self/statm"};
+    std::int64_t whole = 0;
+    std::int64_t resident = 0;
+    file >> whole >> resident;
+    return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+void recovery_log::open(std::span<rank_id const> members)
+{
+    open_.emplace();
+    before_.assign(members.begin(), members.end());
+}
+
+bool recovery_log::peer_lost(std::span<rank_id const> members)
+{
+    if (open_) {
+        return false;
+    }
+    open(members);
+    open_->detect = clock_.since(progress_);
+    return true;
+}
+
+void recovery_log::took(phase what, seconds start)
+{
+    if (open_) {
+        (*open_).*what = clock_.since(start);
+    }
+}
+
+void recovery_log::also_took(phase what, seconds start)
+{
+    if (open_) {
+        (*open_).*what += clock_.since(start);
+    }
+}
+
+void recovery_log::shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed)
+{
+    auto& r = *open_;
+    r.generation = generation;
+    r.step = step;
+    r.attempt = attempt;
+    r.ranks = static_cast<int>(members.size());
+    r.left.insert(r.left.end(), departed.begin(), departed.end());
+    auto const is_in = [](auto const& ranks, rank_id rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
+    r.lost.clear();
+    std::copy_if(before_.begin(), before_.end(), std::back_inserter(r.lost), [&](rank_id rank) { return !is_in(members, rank) && !is_in(r.left, rank); });
+}
+
+void recovery_log::regroups(generation_id generation, step_id step, std::span<rank_id const> members)
+{
+    open(members);
+    open_->generation = generation;
+    open_->step = step;
+    open_->ranks = static_cast<int>(members.size());
+}
+
+void recovery_log::merged(membership_plan const& plan, merge_account const& account)
+{
+    merged_at_ = clock_.now();
+    if (!open_) {
+        return;
+    }
+    auto& r = *open_;
+    r.pipelines = static_cast<int>(plan.pipelines.size());
+    r.copied_bytes = plan.moved.count + copied_for_departing_;
+    copied_for_departing_ = account.goes_on ? r.copied_bytes : 0;
+    r.message = plan.message;
+    r.moved_bytes = account.moved_bytes;
+    r.pairs_missing = r.pairs_total = 0;  // a record that opened before an earlier merge, which was not settled, has its numbers
+    if (account.pairs_of_step) {
+        for (auto const& use : plan.salvage.missing) {
+            r.pairs_missing += use.done.size();
+        }
+        r.pairs_total = *account.pairs_of_step;
+    }
+    r.pairs_salvaged = r.pairs_total - r.pairs_missing;
+}
+
+void recovery_log::close(seconds first_instruction, std::int64_t communicators)
+{
+    open_->first_instruction = first_instruction;
+    ++recoveries_;
+    open_->communicators = communicators;
+    open_->memory_bytes = resident_bytes();
+    record_->recovery(*open_);
+    open_.reset();
+    copied_for_departing_ = 0;
+}
+
+}  // namespace rheo::inline v0

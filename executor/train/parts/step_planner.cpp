@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/parts/step_planner.hpp"
+
+#include <utility>
+
+#include "executor/plan/planning.hpp"
+
+namespace rheo::inline v0 {
+
+step_planner::step_planner(job const& about, plan first, replanning known)
+    : job_{&about}, first_{std::move(first)}, known_{std::move(known)}, rules_{rules_of(about.config)}
+{
+}
+
+membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing) const
+{
+    bool const begins = in_force.pipelines.empty();
+    auto places = first_.spares.size();
+    for (auto const& pipeline : first_.pipelines) {
+        places += ranks_of(pipeline).size();
+    }
+    if (begins && holdings.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
+        recomposition chosen;
+        chosen.pipelines = first_.pipelines;
+        chosen.spares = first_.spares;
+        for (auto const& work : first_.work) {
+            chosen.shares.push_back(static_cast<int>(work.size()));
+        }
+        return plan_as_chosen(holdings, known_, rules_, std::move(chosen));
+    }
+    return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
+}
+
+plan step_planner::whole_step(membership_plan const& on) const
+{
+    plan whole{first_.schedule, on.pipelines, deal(on.shares), on.spares, first_.recompute, first_.own, {}, first_.slices};
+    if (whole.pipelines == first_.pipelines) {
+        whole.recomputed = first_.recomputed;
+        whole.recompute_levels = first_.recompute_levels;
+    }
+    if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
+        choose_recomputation(whole, job_->model, job_->config);
+    }
+    return whole;
+}
+
+plan step_planner::section(membership_plan const& on, section_work work) const
+{
+    auto p = whole_step(on);
+    if (work == section_work::remainder) {
+        p.work = on.salvage.work;
+    }
+    return p;
+}
+
+}  // namespace rheo::inline v0
