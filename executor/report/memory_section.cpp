@@ -16,11 +16,9 @@ using nlohmann::json;
 
 /// Of one rank; what is not known is not there.
 struct rank_memory {
-    std::optional<bytes> planned_state{};
-    std::optional<bytes> measured_state{};
     std::optional<bytes> planned_activations{};
     std::optional<bytes> measured_activations{};
-    std::optional<bytes> planned_whole{};
+    std::optional<bytes> planned_state{};
     std::optional<bytes> process{};
 };
 
@@ -36,17 +34,11 @@ rank_memory memory_of_rank(run_folder const& run, std::optional<model_descriptio
     rank_memory m;
     if (model) {
         rank_id const id{rank.value("rank", 0)};
-        auto const parts = memory_parts_of(*run.first, *model, run.config, id);
-        m.planned_state = total(parts.state) - parts.state.reduced;
         m.planned_activations = activations_of(*run.first, *model, run.config, id);
-        m.planned_whole = memory_of(*run.first, *model, run.config, id);
+        m.planned_state = state_bytes_of(*run.first, *model, run.config, id);
     }
-    m.measured_state = bytes_of(rank, "state_bytes");
     m.measured_activations = bytes_of(rank, "peak_activation_bytes");
     m.process = bytes_of(rank, "peak_memory_bytes");
-    if (auto const planned = bytes_of(rank, "planned_state_bytes")) {
-        m.planned_state = planned;
-    }
     if (auto const planned = bytes_of(rank, "planned_activation_bytes")) {
         m.planned_activations = planned;
     }
@@ -54,8 +46,6 @@ rank_memory memory_of_rank(run_folder const& run, std::optional<model_descriptio
 }
 
 std::string amount(std::optional<bytes> size) { return size ? fmt::format("{:.1f} MiB", in_mebibytes(*size)) : "not known"; }
-
-std::optional<bytes> sum(std::optional<bytes> a, std::optional<bytes> b) { return a && b ? std::optional{*a + *b} : std::nullopt; }
 
 page_block bar(int part, std::optional<bytes> size)
 {
@@ -77,21 +67,13 @@ page_block memory_section(run_folder const& run, std::optional<model_description
         auto const name = fmt::format("rank {}", rank.value("rank", 0));
         auto const host = rank.value("host", "");
         if (bars.size() < most_lanes) {
-            bars.push_back(
-                {{"name", name + (host.empty() ? "" : ", " + host)},
-                 {"bars", page_block::array({bar(0, sum(m.planned_state, m.planned_activations)), bar(1, sum(m.measured_state, m.measured_activations))})}});
+            bars.push_back({{"name", name + (host.empty() ? "" : ", " + host)},
+                            {"bars", page_block::array({bar(0, m.planned_activations), bar(1, m.measured_activations)})}});
         }
-        rows.push_back({name, host, amount(m.planned_state), amount(m.measured_state), amount(m.planned_activations), amount(m.measured_activations),
-                        amount(m.planned_whole), amount(m.process)});
+        rows.push_back({name, host, amount(m.planned_activations), amount(m.measured_activations), amount(m.planned_state), amount(m.process)});
     }
-    table_column const columns[] = {{"rank"},
-                                    {"host"},
-                                    {"state, planned", true},
-                                    {"state, measured", true},
-                                    {"activations, planned", true},
-                                    {"activations, measured", true},
-                                    {"all tensors, first plan", true},
-                                    {"whole process, peak", true}};
+    table_column const columns[] = {
+        {"rank"}, {"host"}, {"activations, planned", true}, {"activations, measured", true}, {"state, planned", true}, {"whole process, peak", true}};
     page_block const drawn{{"type", "bars"}, {"parts", {"planned", "measured"}}, {"rows", std::move(bars)}};
     auto blocks = page_block::array({drawn});
     if (run.ranks.size() > most_lanes) {
@@ -99,9 +81,8 @@ page_block memory_section(run_folder const& run, std::optional<model_description
     }
     blocks.push_back(table_block(columns, std::move(rows)));
     blocks.push_back(note_block(
-        "Bars: state and activations, planned and measured of the same tensors. State: parameters, moments and accumulators. Activations: the most "
-        "that a step held. All tensors: reduced gradients besides. The whole process has libraries, data and buffers for messages on top. A rank that "
-        "was killed has left no measurement."));
+        "Bars: activations, planned and measured of the same tensors, the most that a step holds. State: parameters, moments, accumulators and reduced gradients, "
+        "by the first plan. The whole process has libraries, data and buffers for messages besides. A rank that was killed has left no measurement."));
     return blocks;
 }
 
