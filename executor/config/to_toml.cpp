@@ -31,7 +31,7 @@ struct lister {
     template <class T>
     void operator()(std::string_view key, T const& member, field_limits const&, std::string_view)
     {
-        values.push_back({std::string{key}, writer::value(member)});
+        values.push_back({std::string{key}, toml_value(member)});
     }
 };
 
