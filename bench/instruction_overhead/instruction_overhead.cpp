@@ -122,9 +122,9 @@ void measure(arguments const& wanted_by_user)
     config.plan.schedule = wanted_by_user.schedule;
     auto const runs = fused(gpt_model(config.model));
     auto const state = state_of(runs);
-    auto const first = make_first_plan(runs, config, ranks);
+    auto const first = make_plan(runs, config, ranks);
     if (!first) {
-        fmt::print(stderr, "{}\n", first.error);
+        fmt::print(stderr, "{}\n", first.error());
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
     auto const folder = std::filesystem::temp_directory_path() / fmt::format("rheo-instruction-overhead-{}", ::getpid());
@@ -141,13 +141,13 @@ void measure(arguments const& wanted_by_user)
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});
     }
-    worker w{about, with, first.what, self, resident};
-    worker tracing_worker{about, with_traces, first.what, self, resident};
+    worker w{about, with, first->plan, self, resident};
+    worker tracing_worker{about, with_traces, first->plan, self, resident};
     auto* in_use = &w;
     auto const place = w.place();
-    auto const programs = programs_of(first.what, about.units, about.layers());
+    auto const programs = programs_of(first->plan, about.units, about.layers());
     auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
-    auto const& work = first.what.work[at(place.pipeline)];
+    auto const& work = first->plan.work[at(place.pipeline)];
     mpi::messenger messages{members};
     section_context const context{members.id, step_id{1}, attempt_id{0}, true};
     loss_sum unused;

@@ -19,7 +19,6 @@
 
 #include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/train/worker.hpp"
 #include "message_time.hpp"
@@ -28,6 +27,7 @@
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/planner/planning_request.hpp"
 #include "rheo/schedule/check/figures.hpp"
 
 namespace bench {
@@ -55,12 +55,12 @@ public:
         using namespace rheo;
         auto const ranks = static_cast<int>(members.members.size());
         auto const runs = fused(gpt_model(config.model));
-        auto first = make_first_plan(runs, config, ranks);
-        error_ = first.error;
+        auto first = make_plan(runs, config, ranks);
+        error_ = first.error();
         if (!error_.empty()) {
             return;
         }
-        plan_ = std::move(first.what);
+        plan_ = std::move(first->plan);
         auto made = schedule_of(plan_, 0);
         error_ = made.error;
         if (!error_.empty()) {

@@ -70,18 +70,18 @@ int plan(plan_options const& options)
     if (!config.plan.layer_profile.empty()) {
         (void)read_layer_profile(config.plan.layer_profile, model.layers.size(), policy_of(config), config.plan.node_size);
     }
-    auto first = make_first_plan(model, config, ranks);
+    auto first = make_plan(model, config, ranks);
     if (!first) {
-        throw command_error{3, fmt::format("{}: {}", options.config, first.error)};
+        throw command_error{3, fmt::format("{}: {}", options.config, first.error())};
     }
-    auto const clocks = clocks_for(first.what, config, static_cast<int>(model.layers.size()));
-    first.what.clocks = clocks.clocks;
-    plan_report_options asked{.node_size = config.plan.node_size};
+    auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
+    first->plan.clocks = clocks.clocks;
+    forecast_options asked{.node_size = config.plan.node_size};
     if (options.memory_mib > 0.0) {
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
     }
-    auto const what = make_forecast(first.what, model, config, asked);
-    std::cout << (options.json ? plan_as_json(first.what, what) : format_plan(first.what, model, config, what));
+    auto const what = make_forecast(first->plan, model, config, asked);
+    std::cout << (options.json ? plan_as_json(first->plan, what) : format_plan(first->plan, model, config, what));
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,
                    clocks.energy.count, 100.0 * (1.0 - clocks.energy / clocks.at_highest));

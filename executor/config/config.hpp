@@ -14,6 +14,7 @@
 
 #include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/planner/recompute_policy.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -46,14 +47,6 @@ struct optimizer_config {
     double epsilon = 1e-8;
     double weight_decay = 0.1;
     double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
-};
-
-/// Whether stages keep only the inputs of items that wait for their backward, or layers only a part, and recompute the rest.
-enum class recompute_policy : std::uint8_t {
-    never,
-    always,
-    automatic, ///< as few stages as keep each rank within plan.memory_mib
-    selective  ///< layers drop what costs least to recompute, as few as keep each rank within plan.memory_mib
 };
 
 struct plan_config {

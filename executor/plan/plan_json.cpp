@@ -105,7 +105,7 @@ json to_json(std::vector<loss_outcome> const& outcomes)
 /// Every part under its name, and `needed_bytes` as plan.memory_mib counts them: all but the workspace.
 json to_json(rank_memory const& of)
 {
-    json object{{"rank", of.rank.value}, {"needed_bytes", (total(of.parts) - of.parts.workspace).count}};
+    json object{{"rank", of.rank.value}, {"needed_bytes", needed_bytes(of.parts).count}};
     for (auto const& part : named_parts(of.parts)) {
         std::string key{part.name};
         std::replace(key.begin(), key.end(), ' ', '_');

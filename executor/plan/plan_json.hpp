@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "executor/plan/forecast.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/planner/forecast.hpp"
 
 namespace rheo::inline v0 {
 

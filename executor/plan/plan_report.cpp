@@ -16,6 +16,7 @@
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/planner/make_forecast.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 #include "rheo/schedule/draw/draw.hpp"
 #include "rheo/tensor/digest.hpp"
@@ -84,40 +85,6 @@ std::string format_recompute(std::span<recompute_level const> recompute_levels)
 
 }  // namespace
 
-memory_terms terms_in(plan const& p, run_config const& config)
-{
-    return terms_of_ranks(config.train.microbatch, policy_of(config), static_cast<int>(p.pipelines.size()));
-}
-
-bytes activations_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
-{
-    auto const parts = memory_parts_of(p, model, config, rank);
-    return parts.activations + parts.kept_gradients + parts.recompute_buffer;
-}
-
-bytes state_bytes_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
-{
-    return total(state_parts(model, layers_of(p, rank), terms_in(p, config)));
-}
-
-memory_parts memory_parts_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
-{
-    auto const place = position_of(p, rank);
-    if (!place.found) {
-        return {};
-    }
-    auto const& pipeline = p.pipelines[at(place.pipeline)];
-    auto const compute = schedule_of(p, at(place.pipeline)).compute;
-    auto const run = p.recompute ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
-    return parts_at(model, pipeline, run, place.position, terms_in(p, config), recompute_levels_at(p, place));
-}
-
-bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
-{
-    auto const parts = memory_parts_of(p, model, config, rank);
-    return total(parts) - parts.workspace;
-}
-
 std::string drawing_of(plan const& p)
 {
     std::string text;
@@ -133,8 +100,8 @@ std::string drawing_of(plan const& p)
 
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
-    auto const known = what_ranks_know(model, state_of(model), config, static_cast<int>(ranks_of(p).size()));
-    return message_of(outcome_of(std::span{&lost, 1}, p, known, rules_of(config)));
+    auto const known = make_replanning(model, config, static_cast<int>(ranks_of(p).size()));
+    return message_of(outcome_of(array_view{&lost, 1}, p, known, membership_rules_of(config)));
 }
 
 std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& what)
@@ -176,7 +143,7 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
             }
             auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
             expects(memory != what.memory.end(), "what a plan leads to is of another plan");
-            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(total(memory->parts) - memory->parts.workspace),
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)),
                                 fmt::join(numbers, ", "), fmt::join(names, "; "));
             text += fmt::format("                            {}\n", format_parts(memory->parts));
             if (auto const recompute_levels = format_recompute(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/forecast.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/planner/forecast.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/plan/plan_report.hpp"
+#include "executor/plan/planning.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,9 +33,9 @@ rank_memory memory_of_rank(run_folder const& run, std::optional<model_descriptio
 {
     rank_memory m;
     if (model) {
-        rank_id const id{rank.value("rank", 0)};
-        m.planned_activations = activations_of(*run.first, *model, run.config, id);
-        m.planned_state = state_bytes_of(*run.first, *model, run.config, id);
+        auto const parts = memory_parts_of(*run.first, *model, run.config, rank_id{rank.value("rank", 0)});
+        m.planned_activations = item_bytes(parts);
+        m.planned_state = total(parts.state);
     }
     m.measured_activations = bytes_of(rank, "peak_activation_bytes");
     m.process = bytes_of(rank, "peak_memory_bytes");

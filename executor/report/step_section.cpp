@@ -10,8 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "executor/plan/job_templates.hpp"
+#include "executor/plan/planning.hpp"
 #include "rheo/model/footprint.hpp"
+#include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/plan_step.hpp"
 
 namespace rheo::inline v0 {

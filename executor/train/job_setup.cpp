@@ -10,7 +10,6 @@
 
 #include "executor/config/schedule_file.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/state.hpp"
@@ -76,11 +75,11 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
             return no(3, "the plan cannot be run: " + error);
         }
     } else {
-        auto made = make_first_plan(p.runs, given, launched);
+        auto made = make_plan(p.runs, given, launched);
         if (!made) {
-            return no(3, made.error);
+            return no(3, made.error());
         }
-        p.first = std::move(made.what);
+        p.first = std::move(made->plan);
     }
     // Messages name an item of a stage, or a part of a tensor or of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);

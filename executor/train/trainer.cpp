@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "executor/os/exit_without_finalize.hpp"
-#include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
@@ -168,7 +167,7 @@ void trainer::prepare_programs(section_work work)
         }
     }
     if (position_of(section_.what, self_).found) {
-        section_.activations = activations_of(section_.what, job_->model, job_->config, self_);
+        section_.activations = item_bytes(memory_parts_of(section_.what, job_->model, job_->config, self_));
     }
 }
 

@@ -9,4 +9,5 @@
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/plan/rank_memory.hpp"
 #include "rheo/plan/reduction_units.hpp"

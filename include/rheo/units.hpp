@@ -9,4 +9,5 @@
 #include "rheo/units/in_quotes.hpp"
 #include "rheo/units/nearest_name.hpp"
 #include "rheo/units/quantity.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"

@@ -20,7 +20,6 @@
 #include "executor/config/toml.hpp"
 #include "executor/faults/time_limit.hpp"
 #include "executor/mpi/segment_folder.hpp"
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/run_folder.hpp"
@@ -104,8 +103,8 @@ int train(train_options const& options)
             }
         } else if (auto const fault = check_ranks(config, *ranks)) {
             throw command_error{2, read.message(*fault)};
-        } else if (auto const first = make_first_plan(model, config, *ranks); !first) {
-            throw command_error{3, fmt::format("{}: {}", options.config, first.error)};
+        } else if (auto const first = make_plan(model, config, *ranks); !first) {
+            throw command_error{3, fmt::format("{}: {}", options.config, first.error())};
         }
     }
 

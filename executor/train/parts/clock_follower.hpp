@@ -10,7 +10,7 @@
 
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/os/launch_clock.hpp"
-#include "executor/plan/contingency_plans.hpp"
+#include "rheo/planner/contingency_plans.hpp"
 #include "executor/records/records.hpp"
 #include "rheo/energy/clocks/carried_clocks.hpp"
 #include "rheo/energy/clocks/straggler.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/plan/job_templates.hpp"
+#include "executor/plan/planning.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"

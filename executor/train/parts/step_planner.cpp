@@ -8,7 +8,7 @@
 namespace rheo::inline v0 {
 
 step_planner::step_planner(job const& about, plan first, replanning known)
-    : job_{&about}, first_{std::move(first)}, known_{std::move(known)}, rules_{rules_of(about.config)}
+    : job_{&about}, first_{std::move(first)}, known_{std::move(known)}, rules_{membership_rules_of(about.config)}
 {
 }
 

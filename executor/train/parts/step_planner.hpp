@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "executor/plan/contingency_plans.hpp"
 #include "executor/train/job.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/planner/contingency_plans.hpp"
 #include "rheo/recover/action.hpp"
 #include "rheo/recover/membership_plan.hpp"
 

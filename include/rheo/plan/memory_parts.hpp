@@ -35,10 +35,13 @@ struct memory_parts {
     friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
 };
 
-constexpr bytes total(memory_parts const& parts)
-{
-    return total(parts.state) + parts.activations + parts.kept_gradients + parts.recompute_buffer + parts.workspace;
-}
+/// What flows: all that a step allocates for items.
+constexpr bytes item_bytes(memory_parts const& parts) { return parts.activations + parts.kept_gradients + parts.recompute_buffer; }
+
+/// What counts against plan.memory_mib: state and activations, but not what backwards and kernels work in.
+constexpr bytes needed_bytes(memory_parts const& parts) { return total(parts.state) + item_bytes(parts); }
+
+constexpr bytes total(memory_parts const& parts) { return needed_bytes(parts) + parts.workspace; }
 
 struct named_bytes {
     std::string_view name;

@@ -5,6 +5,7 @@
 // one value that is made by planning, rehearsed by the simulator, run by the workers and drawn in the
 // report. Every rank computes it from the same inputs, so there is no master; its digest shows it.
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -73,6 +74,19 @@ constexpr std::vector<layer_span> layers_of(plan const& p, rank_id rank)
         return {};
     }
     return layers_of(p.pipelines[at(place.pipeline)], rank);
+}
+
+/// All ranks of a plan, spares among them, ascending.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<rank_id> ranks_of(plan const& p)
+{
+    std::vector<rank_id> ranks = p.spares;
+    for (auto const& pipeline : p.pipelines) {
+        auto const here = ranks_of(pipeline);
+        ranks.insert(ranks.end(), here.begin(), here.end());
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
 }
 
 /// Whole microbatches 0 .. dealt to pipelines in consecutive runs of the given lengths.

@@ -39,7 +39,7 @@ int section(bool lazy, bool rendezvous_only)
     config.run.rendezvous = rendezvous_only;
     auto const runs = fused(gpt_model(config.model));
     auto const state = state_of(runs);
-    auto const first = make_first_plan(runs, config, ranks);
+    auto const first = make_plan(runs, config, ranks);
     auto const folder = std::filesystem::temp_directory_path() / ("rheo-meeting-" + std::to_string(::getpid()));
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_backend backend{1};
@@ -52,20 +52,20 @@ int section(bool lazy, bool rendezvous_only)
     for (std::size_t u = 0; u < state.uses.size(); ++u) {
         resident.accumulator(use_id{static_cast<std::int32_t>(u)});
     }
-    auto const compute = schedule_of(first.what, 0).compute;
+    auto const compute = schedule_of(first->plan, 0).compute;
     auto const transfers = lazy ? lower_lazily(compute) : lower(compute);
     if (deadlock_free<rendezvous>(transfers).ok == lazy || !deadlock_free<nonblocking>(transfers).ok) {
         std::printf("the checks say otherwise\n");
         return 1;
     }
-    auto const whole = with_reductions(transfers, units_of_stages(about.units, first.what.pipelines[0].cuts), about.layers());
-    worker w{about, first.what, self, resident};
+    auto const whole = with_reductions(transfers, units_of_stages(about.units, first->plan.pipelines[0].cuts), about.layers());
+    worker w{about, first->plan, self, resident};
     mpi::messenger messages{members};
     messages.begin_section();
     loss_sum unused;
     w.computed = [](instruction, seconds) {};
     w.run(
-        whole.rows[static_cast<std::size_t>(w.place().position)], first.what.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
+        whole.rows[static_cast<std::size_t>(w.place().position)], first->plan.work[0], {members.id, step_id{1}, attempt_id{0}, true}, messages,
         [](use_id, microbatch_id) { return true; }, [](std::span<use_id const>, microbatch_id) {}, unused);
     std::filesystem::remove_all(folder);
     std::printf("done\n");

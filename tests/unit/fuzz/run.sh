@@ -23,7 +23,7 @@ sources=("$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp
   "$root"/executor/checkpoint/{checkpoint,checkpoint_files,checkpoint_manifest,checkpoint_publish,checkpoint_writer,huggingface,safetensors}.cpp
   "$root"/executor/config/{config,inject,schedule_file,strict_json,to_toml,toml}.cpp "$root"/executor/data/{data,token_files}.cpp
   "$root"/executor/device/backend.cpp "$root"/executor/os/mapped_copy.cpp
-  "$root"/executor/plan/{forecast,job_templates,layer_profile_file,plan_file,plan_report,plan_tables,planning,text_table}.cpp
+  "$root"/executor/plan/{layer_profile_file,plan_file,plan_report,plan_tables,planning,text_table}.cpp
   "$root"/executor/records/{record_files,record_line,report,run_folder}.cpp "$root"/executor/report/{blocks,energy_section,memory_section,run_page,step_section}.cpp
   "$PWD/page_asset.cpp"
   "$root"/executor/state/resident_state.cpp "$root"/kernels/{digest/digest_host,detail/loops,detail/loops_choice}.cpp)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans for which clocks are precomputed: whatever one rank, one node or two ranks lost lead to is among them, and so is what templates make of fewer ranks.
-#include "executor/plan/contingency_plans.hpp"
+#include "rheo/planner/contingency_plans.hpp"
 
 #include <algorithm>
 
 #include "executor/clocks/frontier_cache.hpp"
-#include "executor/plan/forecast.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/energy/profile/stage_profile.hpp"
-#include "rheo/model/state.hpp"
+#include "rheo/planner/make_forecast.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -30,9 +29,9 @@ struct job_in_force {
         config.plan.pipelines = std::move(pipelines);
         config.plan.node_size = node_size;
         model = gpt_model(config.model);
-        first = make_first_plan(model, config, ranks).what;
-        known = what_ranks_know(model, state_of(model), config, ranks);
-        rules = rules_of(config);
+        first = make_plan(model, config, ranks)->plan;
+        known = make_replanning(model, config, ranks);
+        rules = membership_rules_of(config);
         std::vector<rank_holdings> holdings;
         for (rank_id r{0}; r.value < ranks; ++r) {
             holdings.push_back({r, {}, {}, {}});

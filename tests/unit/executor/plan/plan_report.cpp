@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
@@ -19,6 +18,12 @@
 using namespace rheo;
 
 namespace {
+
+/// What counts against plan.memory_mib.
+bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    return needed_bytes(memory_parts_of(p, model, config, rank));
+}
 
 run_config five_ranks()
 {
@@ -37,7 +42,7 @@ TEST_CASE("plan_report: the plan of five ranks, as people see it")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
-    auto const p = make_first_plan(model, config, 5).what;
+    auto const p = make_plan(model, config, 5)->plan;
     CHECK(drawing_of(p) == R"(pipeline 0
 0 | F0 F1 .  .  B0 =  .  B1 =
 1 | .  F0 B0 =  F1 B1 =  .  .
@@ -58,9 +63,9 @@ TEST_CASE("plan_report: prints templates, instantiations, outcomes")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
-    auto const first = make_first_plan(model, config, 5);
-    auto const what = make_forecast(first.what, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
-    auto const text = format_plan(first.what, model, config, what);
+    auto const first = make_plan(model, config, 5);
+    auto const what = make_forecast(first->plan, model, config, {.node_size = 3, .device_memory = mebibytes(64)});
+    auto const text = format_plan(first->plan, model, config, what);
     auto const has = [&](std::string const& line) {
         CAPTURE(line, text);
         CHECK(text.find(line) != std::string::npos);
@@ -79,7 +84,7 @@ TEST_CASE("plan_report: prints templates, instantiations, outcomes")
     has("  node 1   3  ");
     has("  any two   of 10 pairs, ");
     for (auto const& [rank, parts] : what.memory) {
-        has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first.what, model, config, rank))));
+        has(fmt::format("    rank {:<4}{:>9.2f} MiB   layers ", rank.value, in_mebibytes(memory_of(first->plan, model, config, rank))));
         has(fmt::format(
             "\n                            {:.2f} master parameters, {:.2f} moments, {:.2f} accumulators, {:.2f} reduced gradients, {:.2f} activations, {:.2f} to work in besides\n",
             in_mebibytes(parts.state.master), in_mebibytes(parts.state.moments), in_mebibytes(parts.state.accumulators), in_mebibytes(parts.state.reduced),
@@ -87,15 +92,15 @@ TEST_CASE("plan_report: prints templates, instantiations, outcomes")
     }
     has(" lose the last copy of a layer");
 
-    auto const tight = format_plan(first.what, model, config, make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}));
+    auto const tight = format_plan(first->plan, model, config, make_forecast(first->plan, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
     auto limited = config;
     limited.plan.memory_mib = 64;
-    CHECK(make_forecast(first.what, model, limited, {}).templates == make_forecast(first.what, model, config, {.device_memory = mebibytes(64)}).templates);
-    CHECK(make_forecast(first.what, model, limited, {.device_memory = mebibytes(1)}).templates ==
-          make_forecast(first.what, model, config, {.device_memory = mebibytes(1)}).templates);
+    CHECK(make_forecast(first->plan, model, limited, {}).templates == make_forecast(first->plan, model, config, {.device_memory = mebibytes(64)}).templates);
+    CHECK(make_forecast(first->plan, model, limited, {.device_memory = mebibytes(1)}).templates ==
+          make_forecast(first->plan, model, config, {.device_memory = mebibytes(1)}).templates);
     limited.plan.recompute = recompute_policy::selective;
-    CHECK(format_plan(first.what, model, limited, make_forecast(first.what, model, limited, {})).find("; the fullest with full recomputation)") !=
+    CHECK(format_plan(first->plan, model, limited, make_forecast(first->plan, model, limited, {})).find("; the fullest with full recomputation)") !=
           std::string::npos);
 }
 
@@ -103,7 +108,7 @@ TEST_CASE("plan_report: JSON in the file that training reads")
 {
     auto const config = five_ranks();
     auto const model = gpt_model(config.model);
-    auto const p = make_first_plan(model, config, 5).what;
+    auto const p = make_plan(model, config, 5)->plan;
     auto const what = make_forecast(p, model, config, {.node_size = 2, .device_memory = mebibytes(64)});
     temporary_folder const folder;
     folder.write("plan.json", plan_as_json(p, what));
@@ -173,7 +178,7 @@ TEST_CASE("plan_report: warns about an only copy")
     config.plan.pipelines = {3};
     config.plan.shares = {};
     auto const model = gpt_model(config.model);
-    auto const p = make_first_plan(model, config, 3).what;
+    auto const p = make_plan(model, config, 3)->plan;
     CHECK(after_loss_of(rank_id{0}, p, model, config) == "the only copy of layer 0 is lost; without a checkpoint the run ends with exit code 6");
 }
 
@@ -184,7 +189,7 @@ TEST_CASE("plan_report: memory is state plus items in flight")
     config.plan.min_ranks = 1;
     config.plan.shares = {};
     auto const model = gpt_model(config.model);
-    auto const p = make_first_plan(model, config, 1).what;
+    auto const p = make_plan(model, config, 1)->plan;
     auto untied_shape = config.model;
     untied_shape.tied = false;
     auto const untied = gpt_model(untied_shape);
@@ -192,12 +197,12 @@ TEST_CASE("plan_report: memory is state plus items in flight")
     CHECK(memory_of(p, untied, config, rank_id{0}) - memory_of(p, model, config, rank_id{0}) == table);
     CHECK(memory_of(p, model, config, rank_id{1}) == bytes{0});
     auto const parts = memory_parts_of(p, model, config, rank_id{0});
-    CHECK(total(parts.state) == state_bytes_of(p, model, config, rank_id{0}));
-    CHECK(parts.activations + parts.kept_gradients == activations_of(p, model, config, rank_id{0}));
-    CHECK(total(parts) - parts.workspace == memory_of(p, model, config, rank_id{0}));
+    CHECK(total(parts.state) + item_bytes(parts) + parts.workspace == total(parts));
+    CHECK(parts.activations + parts.kept_gradients == item_bytes(parts));
+    CHECK(total(parts) - parts.workspace == needed_bytes(parts));
     auto gpipe = p;
     gpipe.schedule = "gpipe";  // all five microbatches in flight instead of one
-    auto const state = state_bytes_of(p, model, config, rank_id{0});
+    auto const state = total(parts.state);
     CHECK((memory_of(gpipe, model, config, rank_id{0}) - state) / (memory_of(p, model, config, rank_id{0}) - state) == 5);
 }
 
@@ -258,7 +263,7 @@ TEST_CASE("plan_report: step after a loss matches the table")
 {
     auto const config = job_of(1, 6);
     auto const model = gpt_model(config.model);
-    auto const p = make_first_plan(model, config, 11).what;
+    auto const p = make_plan(model, config, 11)->plan;
     auto const what = make_forecast(p, model, config);
     REQUIRE(what.ranks.size() == 11);
     for (auto const& outcome : what.ranks) {
@@ -279,11 +284,11 @@ TEST_CASE("plan_report: loss outcomes match the table")
                 config.plan.mtbf_h = mtbf_h;
                 config.plan.spares = spares;
                 auto const model = gpt_model(config.model);
-                auto const first = make_first_plan(model, config, ranks);
+                auto const first = make_plan(model, config, ranks);
                 REQUIRE(first);
-                auto const what = make_forecast(first.what, model, config);
-                CHECK(what.step == first.time);
-                CHECK(what.instantiations[0].time == first.time);
+                auto const what = make_forecast(first->plan, model, config);
+                CHECK(what.step == first->time);
+                CHECK(what.instantiations[0].time == first->time);
                 bool same = true;
                 bool quickest = true;
                 for (auto const& outcome : what.ranks) {
@@ -300,7 +305,7 @@ TEST_CASE("plan_report: loss outcomes match the table")
                 }
                 CAPTURE(ranks, spares, mtbf_h);
                 CHECK((quickest || mtbf_h < 1));
-                auto const text = format_plan(first.what, model, config, what);
+                auto const text = format_plan(first->plan, model, config, what);
                 auto const line = table_in(text, "what ranks run").at(2);
                 CHECK((line.find("after a loss ") == std::string::npos) == same);
                 ++(same ? promised : said);
@@ -316,16 +321,16 @@ TEST_CASE("plan_report: follows plan.layer_profile and says so")
     temporary_folder const folder;
     auto config = job_of(1, 6);
     auto const model = gpt_model(config.model);
-    auto const modelled = make_first_plan(model, config, 9);
-    auto const before = make_forecast(modelled.what, model, config);
+    auto const modelled = make_plan(model, config, 9);
+    auto const before = make_forecast(modelled->plan, model, config);
     config.plan.layer_profile = written_profile(folder, model, config, 1000.0, 1);
-    auto const profiled = make_first_plan(model, config, 9);
+    auto const profiled = make_plan(model, config, 9);
     REQUIRE(profiled);
-    auto const what = make_forecast(profiled.what, model, config);
-    CHECK(profiled.time > modelled.time * 500.0);
-    CHECK(what.step == profiled.time);
+    auto const what = make_forecast(profiled->plan, model, config);
+    CHECK(profiled->time > modelled->time * 500.0);
+    CHECK(what.step == profiled->time);
     CHECK(what.templates.front().split.makespan > before.templates.front().split.makespan * 500.0);
-    CHECK(profiled.what.pipelines.front().cuts != modelled.what.pipelines.front().cuts);  // a pipeline of two is not cut in the middle
+    CHECK(profiled->plan.pipelines.front().cuts != modelled->plan.pipelines.front().cuts);  // a pipeline of two is not cut in the middle
     for (std::size_t n = 0; n < what.instantiations.size(); ++n) {
         CHECK((!what.instantiations[n] || what.instantiations[n].time > before.instantiations[n].time * 500.0));
     }
@@ -333,17 +338,17 @@ TEST_CASE("plan_report: follows plan.layer_profile and says so")
         CHECK(*what.ranks[r].step > *before.ranks[r].step * 500.0);
         CHECK(what.ranks[r].step == what.instantiations[1].time);
     }
-    auto const text = format_plan(profiled.what, model, config, what);
+    auto const text = format_plan(profiled->plan, model, config, what);
     CHECK(text.find("modelled") == std::string::npos);
     auto const source = "as profiled in " + config.plan.layer_profile;
     for (auto const* place : {"templates (", "steps "}) {
         CHECK(text.find(place + source) != std::string::npos);
     }
-    CHECK(nlohmann::json::parse(plan_as_json(profiled.what, what))["forecast"]["times"] == config.plan.layer_profile);
+    CHECK(nlohmann::json::parse(plan_as_json(profiled->plan, what))["forecast"]["times"] == config.plan.layer_profile);
     // What is no profile of this model is refused before anything is planned by it.
     config.plan.layer_profile = folder.write("short.csv", "layer,forward,backward,parameters,activations,boundary\n0,1,1,0,0,0\n");
-    CHECK(make_first_plan(model, config, 9).error == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
-    CHECK(plan_error(profiled.what, model, config, 9) == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
+    CHECK(make_plan(model, config, 9).error() == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
+    CHECK(plan_error(profiled->plan, model, config, 9) == config.plan.layer_profile + ": a profile of 1 layers, but the model has 6");
 }
 
 TEST_CASE("plan_report: columns stay separate")
@@ -359,10 +364,10 @@ TEST_CASE("plan_report: columns stay separate")
     config.plan.min_ranks = 1;
     auto const model = gpt_model(config.model);
     config.plan.layer_profile = written_profile(folder, model, config, 50'000.0, 2);
-    auto const first = make_first_plan(model, config, 13);
+    auto const first = make_plan(model, config, 13);
     REQUIRE(first);
-    auto const what = make_forecast(first.what, model, config);
-    auto const text = format_plan(first.what, model, config, what);
+    auto const what = make_forecast(first->plan, model, config);
+    auto const text = format_plan(first->plan, model, config, what);
     auto const numbers = table_in(text, "what ranks run");
     REQUIRE(numbers.size() == 14);
     for (std::size_t n = 0; n < 13; ++n) {

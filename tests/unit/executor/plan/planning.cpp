@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/job_templates.hpp"
 #include "executor/plan/plan_file.hpp"
-#include "executor/plan/plan_report.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
@@ -30,7 +28,14 @@ run_config config_of(std::vector<int> pipelines, std::vector<int> shares = {})
     return config;
 }
 
-first_plan first_of(run_config const& config, int ranks) { return make_first_plan(gpt_model(config.model), config, ranks); }
+result<initial_plan> first_of(run_config const& config, int ranks) { return make_plan(gpt_model(config.model), config, ranks); }
+
+/// What counts against plan.memory_mib.
+bytes memory_of(plan const& p, model_description const& model, run_config const& config, rank_id rank)
+{
+    return needed_bytes(memory_parts_of(p, model, config, rank));
+}
+
 
 std::string json_of(plan const& p)
 {
@@ -51,9 +56,9 @@ TEST_CASE("planning: every first plan can be run")
                 config.plan.min_ranks = least;
                 auto const first = first_of(config, ranks);
                 REQUIRE(first);
-                CHECK(plan_error(first.what, gpt_model(config.model), config, ranks).empty());
-                CHECK(first.degraded == (ranks / least < failures + 1));
-                for (auto const& pipeline : first.what.pipelines) {
+                CHECK(plan_error(first->plan, gpt_model(config.model), config, ranks).empty());
+                CHECK(first->degraded == (ranks / least < failures + 1));
+                for (auto const& pipeline : first->plan.pipelines) {
                     CHECK(static_cast<int>(pipeline.stages.size()) >= least);
                 }
             }
@@ -70,7 +75,7 @@ TEST_CASE("planning: memory and messages follow the dtype")
     in_bf16.train.dtype = "bf16";
     in_bf16.run.device = "cuda";
     REQUIRE(!check(in_bf16));
-    auto const parts_of = [&](run_config const& c, int rank) { return memory_parts_of(first_of(config, 2).what, model, c, rank_id{rank}); };
+    auto const parts_of = [&](run_config const& c, int rank) { return memory_parts_of(first_of(config, 2)->plan, model, c, rank_id{rank}); };
     for (int const rank : {0, 1}) {
         auto const plain = parts_of(config, rank);
         auto const half = parts_of(in_bf16, rank);
@@ -82,7 +87,7 @@ TEST_CASE("planning: memory and messages follow the dtype")
     }
     // A limit between what the two need is kept by one of them.
     auto const needed = [&](run_config const& c) {
-        auto const p = first_of(c, 2).what;
+        auto const p = first_of(c, 2)->plan;
         return std::max(memory_of(p, model, c, rank_id{0}), memory_of(p, model, c, rank_id{1}));
     };
     config.train.microbatch = in_bf16.train.microbatch = {16, 64};  // activations outweigh the stored parameters
@@ -113,10 +118,10 @@ TEST_CASE("planning: a single pipeline gets the exact memory")
         REQUIRE(plain);
         bytes most;
         for (rank_id r{0}; r.value < ranks; ++r) {
-            most = std::max(most, memory_of(plain.what, model, config, r));
+            most = std::max(most, memory_of(plain->plan, model, config, r));
         }
         config.plan.memory_mib = in_mebibytes(most);
-        CHECK(first_of(config, ranks).what == plain.what);
+        CHECK(first_of(config, ranks)->plan == plain->plan);
     }
 }
 
@@ -147,7 +152,7 @@ TEST_CASE("planning: cuts only where the exact plan fits")
                         } else {
                             ++refused;
                             CHECK(cut == 0);
-                            CHECK(first.error.starts_with("no pipeline of "));  // and nothing about what a rank would hold
+                            CHECK(first.error().starts_with("no pipeline of "));  // and nothing about what a rank would hold
                         }
                     }
                     CHECK(refused > 0);
@@ -161,9 +166,9 @@ TEST_CASE("planning: given pipelines keep sizes and shares")
 {
     auto config = config_of({2, 4}, {3, 5});
     config.plan.min_ranks = 2;
-    auto const in_order = first_of(config, 6).what;
+    auto const in_order = first_of(config, 6)->plan;
     config.plan.node_size = 3;
-    auto const arranged = first_of(config, 6).what;
+    auto const arranged = first_of(config, 6)->plan;
     CHECK(missing_nodes(arranged.pipelines, 3, 2) < missing_nodes(in_order.pipelines, 3, 2));  // a stage that both nodes have a part of stays
     CHECK(plan_error(arranged, gpt_model(config.model), config, 6).empty());
     CHECK(arranged.work == in_order.work);
@@ -175,7 +180,7 @@ TEST_CASE("planning: given pipelines keep sizes and shares")
     config.plan.min_ranks = 1;
     auto const error = first_of(config, 4);
     REQUIRE(error);
-    CHECK(missing_nodes(error.what.pipelines, 2, 2) > 0);
+    CHECK(missing_nodes(error->plan.pipelines, 2, 2) > 0);
 }
 
 TEST_CASE("planning: spares are last; f nodes can be lost")
@@ -185,8 +190,8 @@ TEST_CASE("planning: spares are last; f nodes can be lost")
     config.plan.spares = 3;
     auto const first = first_of(config, 9);
     REQUIRE(first);
-    CHECK(first.what.spares == std::vector{rank_id{6}, rank_id{7}, rank_id{8}});
-    CHECK(first_of(config_of({2, 3}), 5).what.spares.empty());
+    CHECK(first->plan.spares == std::vector{rank_id{6}, rank_id{7}, rank_id{8}});
+    CHECK(first_of(config_of({2, 3}), 5)->plan.spares.empty());
     int made_of_nodes = 0;
     for (int node_size = 2; node_size <= 4; ++node_size) {
         for (int nodes = 2; nodes <= 5; ++nodes) {
@@ -200,7 +205,7 @@ TEST_CASE("planning: spares are last; f nodes can be lost")
                 auto const ranks = nodes * node_size;
                 auto const made = first_of(of_nodes, ranks);
                 REQUIRE(made);
-                CHECK(plan_error(made.what, model, of_nodes, ranks).empty());
+                CHECK(plan_error(made->plan, model, of_nodes, ranks).empty());
                 auto const lost_at = [&](plan const& p) {
                     std::vector<rank_holdings> members;
                     for (rank_id r{0}; r.value < ranks; ++r) {
@@ -210,9 +215,9 @@ TEST_CASE("planning: spares are last; f nodes can be lost")
                     return survivability_of(held, tensor_bytes_of(state_of(model), bytes{1}), nodes_of(held, node_size)).nodes;
                 };
                 auto const plain = first_of(of_ranks, ranks);
-                CHECK(lost_at(made.what) >= std::min(failures, lost_at(plain.what)));
-                CHECK((lost_at(made.what) >= failures) == (nodes > failures));
-                made_of_nodes += made.what == plain.what ? 0 : 1;
+                CHECK(lost_at(made->plan) >= std::min(failures, lost_at(plain->plan)));
+                CHECK((lost_at(made->plan) >= failures) == (nodes > failures));
+                made_of_nodes += made->plan == plain->plan ? 0 : 1;
             }
         }
     }
@@ -223,15 +228,15 @@ TEST_CASE("planning: pipelines and shares of the config are used")
 {
     auto const first = first_of(config_of({2, 3}, {5, 3}), 5);
     REQUIRE(first);
-    REQUIRE(first.what.pipelines.size() == 2);
-    CHECK(first.what.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{1}}});
-    CHECK(first.what.pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{2}}, {rank_id{3}}, {rank_id{4}}});
-    CHECK(first.what.work[0].size() == 5);
-    CHECK(first.what.work[1].size() == 3);
-    CHECK_FALSE(first.degraded);
-    CHECK(first_of(config_of({5}), 5).degraded);
+    REQUIRE(first->plan.pipelines.size() == 2);
+    CHECK(first->plan.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{1}}});
+    CHECK(first->plan.pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{2}}, {rank_id{3}}, {rank_id{4}}});
+    CHECK(first->plan.work[0].size() == 5);
+    CHECK(first->plan.work[1].size() == 3);
+    CHECK_FALSE(first->degraded);
+    CHECK(first_of(config_of({5}), 5)->degraded);
     auto const by_speed = first_of(config_of({2, 3}), 5);
-    CHECK(by_speed.what.work[0].size() < by_speed.what.work[1].size());
+    CHECK(by_speed->plan.work[0].size() < by_speed->plan.work[1].size());
 }
 
 TEST_CASE("planning: manual cuts are used or rejected")
@@ -240,17 +245,17 @@ TEST_CASE("planning: manual cuts are used or rejected")
     config.plan.layers = {1, 7, 3, 4, 1};
     auto const first = first_of(config, 5);
     REQUIRE(first);
-    CHECK(first.what.pipelines[0].cuts == std::vector{layer_id{0}, layer_id{1}, layer_id{8}});
-    CHECK(first.what.pipelines[1].cuts == std::vector{layer_id{0}, layer_id{3}, layer_id{7}, layer_id{8}});
-    CHECK(plan_error(first.what, gpt_model(config.model), config, 5).empty());
+    CHECK(first->plan.pipelines[0].cuts == std::vector{layer_id{0}, layer_id{1}, layer_id{8}});
+    CHECK(first->plan.pipelines[1].cuts == std::vector{layer_id{0}, layer_id{3}, layer_id{7}, layer_id{8}});
+    CHECK(plan_error(first->plan, gpt_model(config.model), config, 5).empty());
     config.plan.layers = {1, 7, 3, 5};
-    CHECK(first_of(config, 5).error == "plan.layers = [1, 7, 3, 5] must name the layers of 5 stages, not of 4");
+    CHECK(first_of(config, 5).error() == "plan.layers = [1, 7, 3, 5] must name the layers of 5 stages, not of 4");
     config.plan.layers = {1, 7, 3, 4, 2};
-    CHECK(first_of(config, 5).error == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
+    CHECK(first_of(config, 5).error() == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
     config = config_of({2}, {8});
     config.plan.schedule = "zb-v";
     config.plan.layers = {1, 3, 3, 1};
-    CHECK(first_of(config, 2).what.pipelines[0].cuts.size() == 5);
+    CHECK(first_of(config, 2)->plan.pipelines[0].cuts.size() == 5);
 }
 
 TEST_CASE("planning: every schedule round-trips through its file")
@@ -264,8 +269,8 @@ TEST_CASE("planning: every schedule round-trips through its file")
             INFO(name << " on " << ranks);
             auto const first = first_of(config, ranks);
             REQUIRE(first);
-            REQUIRE(plan_error(first.what, gpt_model(config.model), config, ranks).empty());
-            REQUIRE(read_plan_file(folder.write("plan.json", json_of(first.what))) == first.what);
+            REQUIRE(plan_error(first->plan, gpt_model(config.model), config, ranks).empty());
+            REQUIRE(read_plan_file(folder.write("plan.json", json_of(first->plan))) == first->plan);
         }
     }
 }
@@ -274,12 +279,12 @@ TEST_CASE("planning: plan beyond the memory of a rank is rejected")
 {
     auto config = config_of({2}, {8});
     config.plan.memory_mib = 0.5;
-    CHECK(first_of(config, 2).error == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
+    CHECK(first_of(config, 2).error() == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
     config.plan.memory_mib = 1000;
     auto const first = first_of(config, 2);
     REQUIRE(first);
     config.plan.memory_mib = 0.5;
-    CHECK(plan_error(first.what, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
+    CHECK(plan_error(first->plan, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
           std::string::npos);
 }
 
@@ -301,7 +306,7 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
                 }
                 return most;
             };
-            auto const plain = first_of(config, ranks).what;
+            auto const plain = first_of(config, ranks)->plan;
             auto all = plain;
             all.recompute = true;
             config.plan.recompute = recompute_policy::automatic;
@@ -315,15 +320,15 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
                 auto const chosen = first_of(config, ranks);
                 if (!chosen) {
                     CHECK(part <= 0);
-                    CHECK(chosen.error.find("plan.memory_mib") != std::string::npos);
+                    CHECK(chosen.error().find("plan.memory_mib") != std::string::npos);
                     ++refused;
                     continue;
                 }
-                CHECK(fullest(chosen.what) <= limit);
-                auto const stages = chosen.what.pipelines[0].stages.size();
+                CHECK(fullest(chosen->plan) <= limit);
+                auto const stages = chosen->plan.pipelines[0].stages.size();
                 std::size_t fewest = stages + 1;  // of all sets of stages
                 for (unsigned marks = 0; marks < 1U << stages; ++marks) {
-                    auto tried = chosen.what;
+                    auto tried = chosen->plan;
                     tried.recompute = true;
                     tried.recomputed.assign(1, {});
                     for (std::size_t s = 0; s < stages; ++s) {
@@ -333,12 +338,12 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
                         fewest = count;
                     }
                 }
-                auto const marked = recomputed_stages(chosen.what, 0);
+                auto const marked = recomputed_stages(chosen->plan, 0);
                 CHECK(static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true)) == fewest);
-                CHECK(chosen.what.recompute == (fewest > 0));
+                CHECK(chosen->plan.recompute == (fewest > 0));
                 some += fewest > 0 && fewest < stages ? 1 : 0;
-                CHECK(plan_error(chosen.what, model, config, ranks).empty());
-                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
+                CHECK(plan_error(chosen->plan, model, config, ranks).empty());
+                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen->plan))) == chosen->plan);
             }
         }
     }
@@ -357,7 +362,7 @@ TEST_CASE("planning: selective: fewest layers recompute")
             config.plan.schedule = family;
             config.train.microbatch.slices = slices;
             auto const model = gpt_model(config.model);
-            auto const plain = first_of(config, 2).what;
+            auto const plain = first_of(config, 2)->plan;
             auto const& cuts = plain.pipelines[0].cuts;
             for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
                 config.plan.layers.push_back(cuts[s + 1].value - cuts[s].value);
@@ -374,20 +379,20 @@ TEST_CASE("planning: selective: fewest layers recompute")
                 if (!fits) {
                     continue;
                 }
-                CHECK(chosen.what.recompute_levels.empty() == (fullest <= limit));
-                CHECK_FALSE(chosen.what.recompute);
+                CHECK(chosen->plan.recompute_levels.empty() == (fullest <= limit));
+                CHECK_FALSE(chosen->plan.recompute);
                 for (rank_id const rank : {rank_id{0}, rank_id{1}}) {
-                    CHECK(memory_of(chosen.what, model, config, rank) <= limit);
-                    for (auto const how : recompute_levels_at(chosen.what, position_of(chosen.what, rank))) {
+                    CHECK(memory_of(chosen->plan, model, config, rank) <= limit);
+                    for (auto const how : recompute_levels_at(chosen->plan, position_of(chosen->plan, rank))) {
                         CHECK((slices == 1 || how != recompute_level::full));
                         some += how == recompute_level::cheap ? 1 : 0;
                     }
                 }
-                CHECK(plan_error(chosen.what, model, config, 2).empty());
-                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen.what))) == chosen.what);
+                CHECK(plan_error(chosen->plan, model, config, 2).empty());
+                CHECK(read_plan_file(folder.write("plan.json", json_of(chosen->plan))) == chosen->plan);
             }
             CHECK_FALSE(fits);
-            auto const error = first_of(config, 2).error;
+            auto const error = first_of(config, 2).error();
             INFO(error);
             CHECK(error.find("plan.memory_mib") != std::string::npos);
         }
@@ -397,9 +402,9 @@ TEST_CASE("planning: selective: fewest layers recompute")
     auto config = config_of({1}, {8});
     config.plan.schedule = "gpipe";
     auto const model = gpt_model(config.model);
-    auto p = first_of(config, 1).what;
+    auto p = first_of(config, 1)->plan;
     config.plan.recompute = recompute_policy::selective;
-    config.plan.memory_mib = in_mebibytes(state_bytes_of(p, model, config, rank_id{0})) + 0.01;
+    config.plan.memory_mib = in_mebibytes(total(memory_parts_of(p, model, config, rank_id{0}).state)) + 0.01;
     choose_recomputation(p, model, config);
     auto const message = plan_error(p, model, config, 1);
     INFO(message);
@@ -409,12 +414,12 @@ TEST_CASE("planning: selective: fewest layers recompute")
 
 TEST_CASE("planning: what cannot be planned is answered with the reason")
 {
-    CHECK(first_of(config_of({9}), 9).error == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
+    CHECK(first_of(config_of({9}), 9).error() == "a pipeline of 9 ranks cannot be cut from a model of 8 layers");
     auto config = config_of({});
     config.plan.min_ranks = 3;
-    CHECK(first_of(config, 2).error == "2 ranks are too few: the smallest pipeline template takes 3");
+    CHECK(first_of(config, 2).error() == "2 ranks are too few: the smallest pipeline template takes 3");
     config.plan.min_ranks = 9;
-    CHECK(first_of(config, 9).error == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
+    CHECK(first_of(config, 9).error() == "a pipeline of plan.min_ranks = 9 ranks cannot be cut from a model of 8 layers");
 }
 
 TEST_CASE("planning: a plan file reads as the plan that was written")
@@ -422,7 +427,7 @@ TEST_CASE("planning: a plan file reads as the plan that was written")
     temporary_folder folder;
     auto const config = config_of({2, 3}, {3, 5});
     auto first = first_of(config, 5);
-    auto p = first.what;
+    auto p = first->plan;
     p.work[1][2].deepest = layer_id{3};
     p.spares = {rank_id{7}};
     CHECK(read_plan_file(folder.write("plan.json", json_of(p))) == p);
@@ -431,7 +436,7 @@ TEST_CASE("planning: a plan file reads as the plan that was written")
 TEST_CASE("planning: a bad plan file is refused in one sentence")
 {
     temporary_folder folder;
-    auto const good = json_of(first_of(config_of({2, 3}), 5).what);
+    auto const good = json_of(first_of(config_of({2, 3}), 5)->plan);
     auto const refusal = [&](std::string const& text) {
         auto const path = folder.write("p", text);
         try {
@@ -463,7 +468,7 @@ TEST_CASE("planning: plan that does not fit the run is rejected")
 {
     auto const config = config_of({2, 3});
     auto const model = gpt_model(config.model);
-    auto const good = first_of(config, 5).what;
+    auto const good = first_of(config, 5)->plan;
     auto const refusal = [&](auto change, int ranks = 5) {
         auto p = good;
         change(p);

@@ -1,21 +1,17 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a plan leads to, as a value: templates, what every number of ranks would run, and what each loss would lead to. Only what the
-// library computes; nothing is measured. The text for people and the JSON are two forms of it.
+// What a plan leads to, as a value: templates, what every number of ranks would run, the memory of each rank, and what each loss would lead to. Only
+// what the library computes; nothing is measured. make_forecast (planner/make_forecast.hpp) computes it; text and JSON are two forms of it.
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "executor/config/config.hpp"
-#include "rheo/model/model.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/plan/memory_parts.hpp"
-#include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -23,7 +19,7 @@
 namespace rheo::inline v0 {
 
 /// What more is asked than the plan itself.
-struct plan_report_options {
+struct forecast_options {
     int node_size = 1;                     ///< ranks of a node, numbered through: above 1 the losses of whole nodes, and stages of several devices
     std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit; none: plan.memory_mib
 };
@@ -66,17 +62,5 @@ struct forecast {
     std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank
     std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks
 };
-
-/// All ranks of a plan, ascending.
-std::vector<rank_id> ranks_of(plan const& p);
-
-/// @param known what_ranks_know of the run
-loss_outcome outcome_of(std::span<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules);
-
-/// The time of a step by the templates' costs; none where a pipeline is no template's.
-std::optional<seconds> step_of(std::span<pipeline_instance const> pipelines, std::span<int const> shares, template_set_value const& ready);
-
-/// @pre the plan can be run: why_not says nothing; a profile of layers says what sharing between the devices of a node takes
-forecast make_forecast(plan const& p, model_description const& model, run_config const& config, plan_report_options const& options = {});
 
 }  // namespace rheo::inline v0

@@ -1,0 +1,55 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Numbers in the planner's errors, as the config writes them.
+
+#include <cstdio>
+#include <string>
+
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// "0.50", in MiB.
+template <class OnlyWhenCalled = void>
+std::string mebibytes_text(bytes size)
+{
+    char text[48];
+    std::snprintf(text, sizeof text, "%.2f", in_mebibytes(size));
+    return text;
+}
+
+/// "plan.memory_mib = 0.5": a limit has at most five decimals, as it is kept in whole bytes.
+template <class OnlyWhenCalled = void>
+std::string memory_limit_text(bytes limit)
+{
+    char digits[48];
+    std::snprintf(digits, sizeof digits, "%.5f", in_mebibytes(limit));
+    std::string text{digits};
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') {
+        text.pop_back();
+    }
+    return text;
+}
+
+/// "[2, 3]"
+template <class OnlyWhenCalled = void>
+std::string list_text(array_view<int const> numbers)
+{
+    std::string text;
+    for (auto const n : numbers) {
+        text += (text.empty() ? "" : ", ") + std::to_string(n);
+    }
+    return "[" + text + "]";
+}
+
+/// "1 rank", "2 ranks"
+template <class OnlyWhenCalled = void>
+std::string ranks_text(int count)
+{
+    return std::to_string(count) + (count == 1 ? " rank" : " ranks");
+}
+
+}  // namespace rheo::inline v0::detail

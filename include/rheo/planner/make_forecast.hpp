@@ -1,0 +1,192 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Computes what a plan leads to (planner/forecast.hpp), by the functions that a run plans with after a loss.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/survivability.hpp"
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/rank_memory.hpp"
+#include "rheo/planner/forecast.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/reshard/tensor_bytes.hpp"
+#include "rheo/topology/holdings.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// The layers that each rank of a plan holds, in the order of `ranks`, without those that are lost.
+template <class OnlyWhenCalled = void>
+std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost)
+{
+    std::vector<rank_holdings> holdings;
+    for (auto const rank : ranks) {
+        if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
+            holdings.push_back({rank, {}, {}, {}});
+            holdings.back().layers = layers_in(layers_of(p, rank));
+        }
+    }
+    return holdings;
+}
+
+template <class OnlyWhenCalled = void>
+std::vector<int> ranks_of_each(array_view<pipeline_instance const> pipelines)
+{
+    std::vector<int> sizes;
+    for (auto const& pipeline : pipelines) {
+        sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
+    }
+    return sizes;
+}
+
+/// The quickest pipelines of so many ranks, some of which still wait, unless f + 1 pipelines need them.
+template <class OnlyWhenCalled = void>
+instantiation of_fewer_ranks(int ranks, int waiting, replanning const& known)
+{
+    auto const& wanted = known.wanted;
+    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
+    auto const needed = std::min(wanted.failures + 1, ranks / smallest) * smallest;
+    waiting = std::min(waiting, ranks - needed);
+    auto answer = instantiate(known.ready, {ranks - waiting, wanted.failures, wanted.microbatches});
+    if (!answer && waiting > 0) {
+        waiting = 0;
+        answer = instantiate(known.ready, {ranks, wanted.failures, wanted.microbatches});
+    }
+    answer.spares += waiting;
+    answer.degraded = ranks / smallest < wanted.failures + 1;
+    return answer;
+}
+
+}  // namespace detail
+
+/// The time of a step by the templates' costs; none where a pipeline is no template's.
+template <class OnlyWhenCalled = void>
+std::optional<seconds> step_of(array_view<pipeline_instance const> pipelines, array_view<int const> shares, template_set_value const& ready)
+{
+    auto const sizes = sizes_of(ready);
+    std::optional<seconds> longest;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        auto const ranks = ranks_of(pipelines[p]);
+        auto const n = static_cast<int>(ranks.size());
+        if (std::find(sizes.begin(), sizes.end(), n) == sizes.end() || make_instance(template_of_size(ready, n), ranks) != pipelines[p]) {
+            return std::nullopt;
+        }
+        longest = std::max(longest.value_or(seconds{}), time_of(template_of_size(ready, n).cost, shares[p]));
+    }
+    return longest;
+}
+
+/// What follows the loss of these ranks at once. @param known make_replanning of the job
+template <class OnlyWhenCalled = void>
+loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules)
+{
+    loss_outcome outcome{.lost = {lost.begin(), lost.end()}};
+    auto const survivors = detail::holdings_without(p, ranks_of(p), lost);
+    std::vector<int> holders(static_cast<std::size_t>(known.layers));
+    for (auto const& survivor : survivors) {
+        for (auto const l : survivor.layers) {
+            ++holders[at(l)];
+        }
+    }
+    if (auto const gone = std::find(holders.begin(), holders.end(), 0); gone != holders.end()) {
+        outcome.only_copy = layer_id{static_cast<int>(gone - holders.begin())};
+    } else {
+        outcome.next = plan_membership(survivors, p.pipelines, {}, known, rules);
+        outcome.step = step_of(outcome.next.pipelines, outcome.next.shares, known.ready);
+    }
+    return outcome;
+}
+
+namespace detail {
+
+template <class OnlyWhenCalled = void>
+pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, replanning const& known, membership_rules rules)
+{
+    pair_outcomes all;
+    for (std::size_t a = 0; a < ranks.size(); ++a) {
+        for (std::size_t b = a + 1; b < ranks.size(); ++b) {
+            rank_id const lost[] = {ranks[a], ranks[b]};
+            auto const outcome = outcome_of(lost, p, known, rules);
+            ++all.pairs;
+            ++(outcome.only_copy ? all.state_lost : !outcome.next.error.empty() ? all.too_few : outcome.next.degraded ? all.fewer : all.as_wanted);
+            all.most_copied = std::max(all.most_copied, outcome.next.moved);
+        }
+    }
+    return all;
+}
+
+}  // namespace detail
+
+/// What the plan leads to. @pre plan_error finds nothing; a measured profile says what sharing between the devices of a node takes
+template <class OnlyWhenCalled = void>
+forecast make_forecast(plan const& p, model_description const& model, planning_request const& request, forecast_options const& options = {})
+{
+    auto const ranks = ranks_of(p);
+    auto const all = static_cast<int>(ranks.size());
+    auto const known = make_replanning(model, request, all);
+    auto rules = membership_rules_of(request);
+    rules.node_size = std::max(rules.node_size, options.node_size);
+    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
+    auto const layers = planned_layers(model, request, options.node_size);
+    std::vector<int> shares;
+    for (auto const& work : p.work) {
+        shares.push_back(static_cast<int>(work.size()));
+    }
+
+    forecast answer{.microbatches = even_share(request),
+                    .node_size = rules.node_size,
+                    .profile = request.profile_name,
+                    .step = step_of(p.pipelines, shares, known.ready)};
+    auto const device_memory = options.device_memory ? options.device_memory : request.memory_limit;
+    answer.templates = templates_for(layers, request, {smallest, all}, 1, device_memory);
+    if (options.node_size > 1 && all >= options.node_size) {
+        answer.node_templates = templates_for(layers, request, {1, all / options.node_size}, options.node_size, device_memory);
+    }
+    answer.instantiations.push_back({.sizes = detail::ranks_of_each(p.pipelines),
+                                     .shares = shares,
+                                     .spares = static_cast<int>(p.spares.size()),
+                                     .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
+                                     .time = answer.step.value_or(seconds{})});
+    for (int n = all - 1; n >= 1; --n) {
+        answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
+    }
+    for (auto const rank : ranks) {
+        if (position_of(p, rank).found) {
+            answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
+        }
+    }
+    auto const held = detail::holdings_without(p, ranks, {});
+    auto const nodes = nodes_of(held, rules.node_size);
+    answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, known.element_bytes), nodes);
+    for (auto const rank : ranks) {
+        answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
+    }
+    for (std::size_t r = 0; rules.node_size > 1 && r < ranks.size();) {
+        std::vector<rank_id> lost;
+        auto const node = nodes[r];
+        for (; r < ranks.size() && nodes[r] == node; ++r) {
+            lost.push_back(ranks[r]);
+        }
+        answer.nodes.push_back(outcome_of(lost, p, known, rules));
+    }
+    constexpr std::size_t most_ranks_for_pairs = 32;
+    if (ranks.size() > 2 && ranks.size() <= most_ranks_for_pairs) {
+        answer.pairs = detail::outcomes_of_pairs(p, ranks, known, rules);
+    }
+    return answer;
+}
+
+}  // namespace rheo::inline v0

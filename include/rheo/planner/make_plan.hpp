@@ -1,0 +1,244 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The plan with which a job begins: pipelines of templates (planner/job_templates.hpp), in sizes as the request says or as the planner
+// chooses them, ranks in their order, and what is recomputed. A pure function of model, request and number of ranks, so every rank makes the same
+// plan, and `rheo plan` shows what `rheo train` will run.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/model/parameter_bytes.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/pipeline/arranged_by_nodes.hpp"
+#include "rheo/pipeline/instantiate.hpp"
+#include "rheo/pipeline/recompose_nodes.hpp"
+#include "rheo/pipeline/template_set.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/planner/detail/text.hpp"
+#include "rheo/planner/initial_plan.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/plan_error.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/planner/recompute_choice.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+/// Pipelines of these sizes with ranks 0, 1, ... in their order. @pre there is a template of each size
+template <class OnlyWhenCalled = void>
+std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& ready, array_view<int const> sizes)
+{
+    std::vector<pipeline_instance> pipelines;
+    rank_id next{0};
+    for (auto const n : sizes) {
+        std::vector<rank_id> ranks;
+        for (int position = 0; position < n; ++position) {
+            ranks.push_back(next);
+            ++next;
+        }
+        pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
+    }
+    return pipelines;
+}
+
+/// How many stages a rank has at most in pipelines of the schedule, those of both copies of the model counted.
+template <class OnlyWhenCalled = void>
+int stages_per_rank(any_schedule schedule, int ranks)
+{
+    int most = 1;  // pipelines that are not of the family have one
+    for (int const n : {2, ranks}) {
+        if (auto const form = schedule->microbatches == 0 || n == ranks ? form_of(schedule, n) : possible_form{}) {
+            most = std::max(most, (static_cast<int>(form->where.positions.size()) + n - 1) / n);
+        }
+    }
+    return most;
+}
+
+namespace detail {
+
+/// Cuts the pipelines as the request says. Returns why that cannot be.
+template <class OnlyWhenCalled = void>
+std::string cut_by_hand(std::vector<pipeline_instance>& pipelines, std::vector<int> const& layers_of_stages, int layers)
+{
+    std::size_t stages = 0;
+    for (auto const& pipeline : pipelines) {
+        stages += static_cast<std::size_t>(stage_count(pipeline.cuts));
+    }
+    auto const key = "plan.layers = " + list_text(layers_of_stages);
+    if (layers_of_stages.size() != stages) {
+        return key + " must name the layers of " + std::to_string(stages) + " stages, not of " + std::to_string(layers_of_stages.size());
+    }
+    auto next = layers_of_stages.begin();
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        auto& cuts = pipelines[p].cuts;
+        for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+            cuts[s + 1] = layer_id{cuts[s].value + *next++};
+        }
+        if (cuts.back().value != layers) {
+            return key + " gives pipeline " + std::to_string(p) + " " + std::to_string(cuts.back().value) + " layers, but the model has " +
+                   std::to_string(layers);
+        }
+    }
+    return {};
+}
+
+/// Pipelines of whole nodes in place of those of the planner's choice, if they survive more losses of nodes and there are enough of them.
+template <class OnlyWhenCalled = void>
+std::optional<recomposition> of_whole_nodes(template_set_value const& ready, planning_request const& request, int ranks,
+                                            std::vector<pipeline_instance> const& chosen)
+{
+    if (request.node_size == 1 || !request.pipelines.empty()) {
+        return std::nullopt;
+    }
+    std::vector<rank_holdings> members;
+    for (rank_id r{0}; r.value < ranks - request.spares; ++r) {
+        members.push_back({r, {}, {}, {}});
+    }
+    auto const nodes = nodes_of(members, request.node_size);
+    std::vector<tensor_bytes> layers;
+    for (layer_id l{0}; l < ready.templates.front().cuts.back(); ++l) {
+        layers.push_back({{l}, bytes{1}});
+    }
+    auto const lost_at = [&](std::vector<pipeline_instance> const& pipelines) {
+        return survivability_of(holdings_in({.pipelines = pipelines}, members), layers, nodes).nodes;
+    };
+    auto const now = lost_at(chosen);
+    if (now >= request.failures) {
+        return std::nullopt;
+    }
+    auto whole = recompose_nodes(members, nodes, request.node_size, ready, {}, {request.failures, request.microbatches});
+    return whole && lost_at(whole.pipelines) > now ? std::optional{std::move(whole)} : std::nullopt;
+}
+
+struct chosen_sizes {
+    std::vector<int> sizes;
+    std::vector<int> shares;
+    bool degraded;
+};
+
+/// Sizes and shares of the pipelines: the request's, or the quickest.
+template <class OnlyWhenCalled = void>
+result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_request const& request, int ranks, int layers)
+{
+    auto const limit = [&] { return "plan.memory_mib = " + memory_limit_text(*request.memory_limit); };
+    if (request.pipelines.empty()) {
+        auto chosen = instantiate(ready, {ranks - request.spares, request.failures, request.microbatches});
+        if (chosen) {
+            return chosen_sizes{std::move(chosen.sizes), std::move(chosen.shares), chosen.degraded};
+        }
+        if (request.min_ranks > layers) {
+            return failure{"a pipeline of plan.min_ranks = " + ranks_text(request.min_ranks) + " cannot be cut from a model of " + std::to_string(layers) +
+                           " layers"};
+        }
+        if (ready.templates.empty() && request.memory_limit) {
+            return failure{"no pipeline of at most " + ranks_text(ranks) + " keeps within " + limit()};
+        }
+        return failure{std::move(chosen.error)};
+    }
+    for (auto const n : request.pipelines) {
+        if (n > layers) {
+            return failure{"a pipeline of " + std::to_string(n) + " ranks cannot be cut from a model of " + std::to_string(layers) + " layers"};
+        }
+        if (auto const made = sizes_of(ready); std::find(made.begin(), made.end(), n) == made.end()) {
+            return failure{"no pipeline of " + std::to_string(n) + " ranks " +
+                           (request.memory_limit ? "keeps within " + limit() : "can be made for " + std::string{name_of(request.schedule)})};
+        }
+    }
+    chosen_sizes chosen{request.pipelines, request.shares, static_cast<int>(request.pipelines.size()) < request.failures + 1};
+    if (chosen.shares.empty()) {
+        auto split = split_batch(costs_of_sizes(ready, chosen.sizes), request.microbatches);
+        expects(split.unplaced == 0, "a template has memory for an even share");
+        chosen.shares = std::move(split.shares);
+    }
+    return chosen;
+}
+
+}  // namespace detail
+
+/// The plan for ranks 0 .. ranks-1, the last `spares` of them without a place. Where the loss of `failures` nodes would lose state, pipelines of
+/// the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
+/// @pre ranks > request.spares; request.pipelines, where given, take all other ranks  @returns a plan, or why there is none
+template <class OnlyWhenCalled = void>
+result<initial_plan> make_plan(model_description const& model, planning_request const& request, int ranks)
+{
+    auto const layers = static_cast<int>(model.layers.size());
+    bool const alone = ranks - request.spares == 1 || request.pipelines.size() == 1;
+    auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
+    auto const ready = ready_templates(model, request, ranks, limit, alone ? 1 : 2);
+    auto const chosen = detail::choose_sizes(ready, request, ranks, layers);
+    if (!chosen) {
+        return failure{chosen.error()};
+    }
+    auto const& name = request.schedule_name.empty() ? std::string{name_of(request.schedule)} : request.schedule_name;
+    initial_plan answer{.plan = {.schedule = name,
+                                 .pipelines = pipelines_of_sizes(ready, chosen->sizes),
+                                 .work = {},
+                                 .spares = {},
+                                 .recompute = request.recompute == recompute_policy::always,
+                                 .own = parse_schedule(name) ? std::nullopt : std::optional{request.schedule},
+                                 .slices = request.microbatch.slices},
+                        .degraded = chosen->degraded};
+    auto& p = answer.plan;
+    auto shares = chosen->shares;
+    auto const costs = costs_of_sizes(ready, chosen->sizes);
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+        answer.time = std::max(answer.time, time_of(costs[i], shares[i]));
+    }
+    if (!request.layers.empty()) {
+        if (auto error = detail::cut_by_hand(p.pipelines, request.layers, layers); !error.empty()) {
+            return failure{std::move(error)};
+        }
+    }
+    if (request.node_size > 1 && !request.pipelines.empty()) {
+        p.pipelines = arranged_by_nodes(std::move(p.pipelines), request.node_size, request.failures + 1);
+    }
+    if (auto whole = detail::of_whole_nodes(ready, request, ranks, p.pipelines)) {
+        p.pipelines = std::move(whole->pipelines);
+        shares = std::move(whole->shares);
+        answer.time = whole->time;
+    }
+    p.work = deal(shares);
+    for (rank_id r{0}; r.value < ranks; ++r) {
+        if (!position_of(p, r).found) {
+            p.spares.push_back(r);
+        }
+    }
+    choose_recomputation(p, model, request);
+    if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
+        return failure{std::move(error)};
+    }
+    return answer;
+}
+
+/// What members know of nodes and spares when the membership changes.
+constexpr membership_rules membership_rules_of(planning_request const& request)
+{
+    return {.node_size = request.node_size, .reserved_spares = request.spares};
+}
+
+/// What every rank keeps, to plan again after a loss. @param ranks at launch
+template <class OnlyWhenCalled = void>
+replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
+{
+    return {.state = state_of(model),
+            .layers = static_cast<int>(model.layers.size()),
+            .ready = ready_templates(model, request, ranks, request.memory_limit),
+            .wanted = {.failures = request.failures,
+                       .microbatches = request.microbatches,
+                       .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
+            .element_bytes = bytes{committed_bytes_per_parameter},
+            .round_budget = mebibytes(256),
+            .slices = request.microbatch.slices};
+}
+
+}  // namespace rheo::inline v0

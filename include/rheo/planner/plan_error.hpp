@@ -1,0 +1,136 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Why a plan that was not made by this planner, or was made for another job, cannot be run.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/plan/memory_plan.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/rank_memory.hpp"
+#include "rheo/planner/detail/text.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/topology/microbatch_set.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// Which rank would hold more than the memory limit; empty when none does.
+template <class OnlyWhenCalled = void>
+std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks)
+{
+    auto const limit = request.memory_limit;
+    for (rank_id rank{0}; limit && rank.value < ranks; ++rank) {
+        auto parts = memory_parts_of(p, model, request.microbatch, request.policy, rank);
+        parts.workspace = {};
+        auto const name = "rank " + std::to_string(rank.value);
+        if (auto const place = position_of(p, rank); place.found && request.recompute == recompute_policy::selective) {
+            auto const levels = recompute_levels_at(p, place);
+            memory_plan const as_planned{.parts = parts, .recompute_levels = {levels.begin(), levels.end()}, .available = *limit};
+            if (!as_planned.fits()) {
+                return message_of(as_planned, name) + " of state and activations; plan.memory_mib = " + memory_limit_text(*limit) + " cannot be kept";
+            }
+        } else if (needed_bytes(parts) > *limit) {
+            auto const largest = largest_of(parts);
+            return name + " would hold " + mebibytes_text(needed_bytes(parts)) + " MiB of state and activations" +
+                   (request.recompute == recompute_policy::automatic ? " with full recomputation" : "") + ", but plan.memory_mib is " +
+                   memory_limit_text(*limit) + "; the largest part is " + mebibytes_text(largest.size) + " MiB of " + std::string{largest.name};
+        }
+    }
+    return {};
+}
+
+/// Whether each rank has one place, in stages of one rank between cuts of the model.
+template <class OnlyWhenCalled = void>
+std::string place_error(plan const& p, int layers, int ranks)
+{
+    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    auto const place = [&](rank_id rank) {
+        return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1
+                   ? std::string{}
+                   : "the plan names rank " + std::to_string(rank.value) + " twice, or it is none of the " + std::to_string(ranks) +
+                         " ranks that are started";
+    };
+    for (auto const& pipeline : p.pipelines) {
+        if (!are_cuts(pipeline.cuts) || pipeline.cuts.back() != layer_id{layers}) {
+            return "the cuts of a pipeline must ascend from 0 to the " + std::to_string(layers) + " layers of the model";
+        }
+        if (pipeline.stages.empty() || pipeline.stages.size() % (pipeline.cuts.size() - 1) != 0) {
+            return "a pipeline needs one rank for each stage between its cuts";
+        }
+        for (auto const& stage : pipeline.stages) {
+            if (stage.size() != 1) {
+                return "a stage of several devices can be planned but not run yet: a stage has one rank";
+            }
+        }
+        for (auto const rank : ranks_of(pipeline)) {
+            if (auto error = place(rank); !error.empty()) {
+                return error;
+            }
+        }
+    }
+    for (auto const rank : p.spares) {
+        if (auto error = place(rank); !error.empty()) {
+            return error;
+        }
+    }
+    if (auto const missing = std::find(seen.begin(), seen.end(), 0); missing != seen.end()) {
+        return "the plan has no place for rank " + std::to_string(missing - seen.begin()) + " of " + std::to_string(ranks) +
+               "; a rank without work stands among the spares";
+    }
+    return {};
+}
+
+/// Whether the work is that of a step: each microbatch once, with all of its backward.
+template <class OnlyWhenCalled = void>
+bool is_whole_step(plan const& p, int microbatches)
+{
+    microbatch_set done;
+    int count = 0;
+    for (auto const& list : p.work) {
+        for (auto const w : list) {
+            if (w.microbatch.value < 0 || w.microbatch.value >= microbatches || w.deepest != layer_id{0} || done.contains(w.microbatch)) {
+                return false;
+            }
+            done.insert(w.microbatch);
+            ++count;
+        }
+    }
+    return count == microbatches;
+}
+
+}  // namespace detail
+
+/// Why the plan cannot be run on ranks 0 .. ranks-1; empty when it can: a schedule that is not known, wrong cuts, a rank twice or out of range,
+/// microbatches missing, more memory than the limit.
+template <class OnlyWhenCalled = void>
+std::string plan_error(plan const& p, model_description const& model, planning_request const& request, int ranks)
+{
+    if (!p.own) {
+        if (auto const named = parse_schedule(p.schedule); !named) {
+            return named.error;
+        }
+    }
+    if (auto const slices = request.microbatch.slices; p.slices != slices) {
+        return "the plan is for microbatches in " + std::to_string(p.slices) + (p.slices == 1 ? " slice" : " slices") + ", train.slices is " +
+               std::to_string(slices);
+    }
+    if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
+        return "a plan needs at least one pipeline";
+    }
+    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), ranks); !error.empty()) {
+        return error;
+    }
+    if (!detail::is_whole_step(p, request.microbatches)) {
+        return "the plan must name each of the " + std::to_string(request.microbatches) + " microbatches of a step once and whole";
+    }
+    return detail::memory_error(p, model, request, ranks);
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,83 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Which stages or layers of a plan recompute activations, so that its ranks keep within the memory limit.
+
+#include <optional>
+#include <vector>
+
+#include "rheo/model/model.hpp"
+#include "rheo/plan/memory_parts.hpp"
+#include "rheo/plan/memory_plan.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/rank_memory.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// What each rank's layers drop, so that it keeps within the limit.
+template <class OnlyWhenCalled = void>
+void choose_layers(plan& p, model_description const& model, planning_request const& request, bytes limit)
+{
+    p.recompute_levels.clear();
+    bool some = false;
+    auto const terms = memory_terms_of(p, request.microbatch, request.policy);
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        auto const compute = schedule_of(p, i).compute;
+        p.recompute_levels.emplace_back();
+        for (int position = 0; position < static_cast<int>(compute.rows.size()); ++position) {
+            auto const workspace = rank_flow_at(model, p.pipelines[i], compute, position, terms).workspace;  // comes on top of the limit
+            auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace);
+            p.recompute_levels.back().push_back(chosen.recompute_levels);
+            some = some || layers_at_level(chosen, recompute_level::none) < static_cast<int>(chosen.recompute_levels.size());
+        }
+    }
+    if (!some) {
+        p.recompute_levels.clear();
+    }
+}
+
+/// On each rank over the limit the stages that free most, until it fits; all that free something where it never does.
+template <class OnlyWhenCalled = void>
+void choose_stages(plan& p, model_description const& model, planning_request const& request, bytes limit)
+{
+    p.recompute = false;
+    p.recomputed.clear();
+    auto const terms = memory_terms_of(p, request.microbatch, request.policy);
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        std::vector<bytes> caps;
+        for (auto const rank : ranks_of(p.pipelines[i])) {
+            caps.push_back(limit - total(state_parts(model, layers_of(p, rank), terms)));
+        }
+        p.recomputed.push_back(recomputation_under(schedule_of(p, i).compute, held_by_stages(model, p.pipelines[i], terms), caps).stages);
+        for (bool const marked : p.recomputed.back()) {
+            p.recompute = p.recompute || marked;
+        }
+    }
+    if (!p.recompute) {
+        p.recomputed.clear();
+    }
+}
+
+}  // namespace detail
+
+/// Marks what the plan recomputes, where the request leaves the choice to the planner (automatic, selective).
+template <class OnlyWhenCalled = void>
+void choose_recomputation(plan& p, model_description const& model, planning_request const& request)
+{
+    if (!request.memory_limit) {
+        return;
+    }
+    if (request.recompute == recompute_policy::selective) {
+        detail::choose_layers(p, model, request, *request.memory_limit);
+    } else if (request.recompute == recompute_policy::automatic) {
+        detail::choose_stages(p, model, request, *request.memory_limit);
+    }
+}
+
+}  // namespace rheo::inline v0
