@@ -143,8 +143,8 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
             }
             auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
             expects(memory != what.memory.end(), "what a plan leads to is of another plan");
-            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)),
-                                fmt::join(numbers, ", "), fmt::join(names, "; "));
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)), fmt::join(numbers, ", "),
+                                fmt::join(names, "; "));
             text += fmt::format("                            {}\n", format_parts(memory->parts));
             if (auto const recompute_levels = format_recompute(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
                 text += fmt::format("                            recomputes {}\n", recompute_levels);

@@ -330,8 +330,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         generation->id = generation_id{launch.last.value + 1};
         training_end end;
         for (;;) {
-            training.emplace(about, *services, generation, launch.launch, step_planner{about, first, make_replanning(runs, config, launched)},
-                             begun.from, begun.so_far);
+            training.emplace(about, *services, generation, launch.launch, step_planner{about, first, make_replanning(runs, config, launched)}, begun.from,
+                             begun.so_far);
             say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
             end = training->run();
             if (!end.resume_from) {

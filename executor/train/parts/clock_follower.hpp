@@ -10,10 +10,10 @@
 
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/os/launch_clock.hpp"
-#include "rheo/planner/contingency_plans.hpp"
 #include "executor/records/records.hpp"
 #include "rheo/energy/clocks/carried_clocks.hpp"
 #include "rheo/energy/clocks/straggler.hpp"
+#include "rheo/planner/contingency_plans.hpp"
 
 namespace rheo::inline v0 {
 

@@ -146,10 +146,8 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
         shares.push_back(static_cast<int>(work.size()));
     }
 
-    forecast answer{.microbatches = even_share(request),
-                    .node_size = rules.node_size,
-                    .profile = request.profile_name,
-                    .step = step_of(p.pipelines, shares, known.ready)};
+    forecast answer{
+        .microbatches = even_share(request), .node_size = rules.node_size, .profile = request.profile_name, .step = step_of(p.pipelines, shares, known.ready)};
     auto const device_memory = options.device_memory ? options.device_memory : request.memory_limit;
     answer.templates = templates_for(layers, request, {smallest, all}, 1, device_memory);
     if (options.node_size > 1 && all >= options.node_size) {

@@ -221,10 +221,7 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
 }
 
 /// What members know of nodes and spares when the membership changes.
-constexpr membership_rules membership_rules_of(planning_request const& request)
-{
-    return {.node_size = request.node_size, .reserved_spares = request.spares};
-}
+constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
 
 /// What every rank keeps, to plan again after a loss. @param ranks at launch
 template <class OnlyWhenCalled = void>

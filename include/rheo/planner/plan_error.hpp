@@ -54,8 +54,7 @@ std::string place_error(plan const& p, int layers, int ranks)
     auto const place = [&](rank_id rank) {
         return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1
                    ? std::string{}
-                   : "the plan names rank " + std::to_string(rank.value) + " twice, or it is none of the " + std::to_string(ranks) +
-                         " ranks that are started";
+                   : "the plan names rank " + std::to_string(rank.value) + " twice, or it is none of the " + std::to_string(ranks) + " ranks that are started";
     };
     for (auto const& pipeline : p.pipelines) {
         if (!are_cuts(pipeline.cuts) || pipeline.cuts.back() != layer_id{layers}) {

@@ -36,7 +36,6 @@ bytes memory_of(plan const& p, model_description const& model, run_config const&
     return needed_bytes(memory_parts_of(p, model, config, rank));
 }
 
-
 std::string json_of(plan const& p)
 {
     std::ostringstream text;
