@@ -104,7 +104,7 @@ public:
     /// Reads every byte. @throws checkpoint_error naming the first bad file
     void verify() const;
 
-    /// Why a model with this collection cannot go on from it (another tensor, another shape); else empty.
+    /// Why a model with this collection cannot resume from it (another tensor, another shape); else empty.
     std::string load_error(collection const& state) const;
     /// The scales of `state` become those of the checkpoint; where it has none they stay. One that was written with sums of the other kind gives rows the scale of
     /// their tensor, or a tensor the least of its rows, moved by the bits that 64 have more. @pre why_not of the state's collection is empty

@@ -37,7 +37,7 @@ private:
     std::int64_t bytes_ = 0;
 };
 
-/// A file that is made anew. What was not synced and closed is no file that one can count on.
+/// A file that is created or replaced. What was not synced and closed is no file that one can count on.
 class output_file {
 public:
     explicit output_file(std::filesystem::path path);  ///< @throws file_error

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// May this run go on from that checkpoint, with the same bits? What differs between the run that wrote it and the one that would go
-// on is said line by line: inside the fingerprint with what it means for the bits, outside of it as a note.
+// May this run continue from that checkpoint, with the same bits? What differs between the run that wrote it and the one that would go
+// on is reported line by line: inside the fingerprint with what it means for the bits, outside of it as a note.
 
 #include <span>
 #include <string>
@@ -28,10 +28,10 @@ struct fingerprint_difference {
     friend bool operator==(fingerprint_difference const&, fingerprint_difference const&) = default;
 };
 
-/// Empty when the run goes on with the same bits; also when the checkpoint has no fingerprint (an import).
+/// Empty when the run continues with the same bits; also when the checkpoint has no fingerprint (an import).
 std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now);
 
-/// Why a run does not go on with the same bits: every difference, and where the cause lies when it is not in the config.
+/// Why a run does not continue with the same bits: every difference, and where the cause lies when it is not in the config.
 /// @pre there is a difference
 std::string message_about(std::span<fingerprint_difference const> differences);
 

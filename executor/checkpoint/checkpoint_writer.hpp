@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Writing checkpoints while training goes on. Between two steps a rank copies what it has to write; a thread
+// Writing checkpoints while training continues. Between two steps a rank copies what it has to write; a thread
 // of its own puts the copy on disk, in `.step-N.<generation>`. When the parts of all ranks are there
 // (each consents by a bit of a later decide) one rank publishes: manifest, rename to `step-N`, sync. Whatever dies
 // wherever in between, the folder has its own name only when everything in it is on disk, and older
@@ -10,8 +10,8 @@
 //   between steps      writer.begin(take_part(...));            // rank r writes the tensors t with writers[t] == r
 //   before each vote   two bits: wrote nothing or state() == ready; state() != failed
 //   all ready          one rank: writer.publish(...);            the others: writer.hand_over()
-//   one failed         all: writer.abandon()                     // training goes on, the next one is tried when it is due
-//   a generation ends  writer.abandon(); begin anew what was being written
+//   one failed         all: writer.abandon()                     // training continues, the next one is tried when it is due
+//   a generation ends  writer.abandon(); start again what was being written
 //   at the end         writer.wait()
 
 #include <cstdint>
@@ -108,7 +108,7 @@ public:
     void publish(checkpoint_publication what);
     /// The part at hand belongs to the rank that publishes now: idle again, the files stay. @pre state() is ready
     void hand_over();
-    /// Forgets the part at hand: what is being written ends soon and is removed, by and by. A publication goes on.
+    /// Forgets the part at hand: what is being written ends soon and is removed, by and by. A publication continues.
     void abandon();
     /// Until nothing is being written or published. @returns state()
     writer_state wait();

@@ -34,7 +34,7 @@ gpt_shape parse_huggingface_config(std::string_view text, std::string const& nam
 /// @throws checkpoint_error
 void export_huggingface(checkpoint const& from, std::filesystem::path const& folder);
 
-/// Reads the folder and writes `<run>/step-0`, from which training starts: moments are zero, any fingerprint may go on.
+/// Reads the folder and writes `<run>/step-0`, from which training starts: moments are zero, any fingerprint may continue.
 /// @returns the checkpoint's folder  @throws checkpoint_error: also when the run folder has a checkpoint already
 std::filesystem::path import_huggingface(std::filesystem::path const& folder, std::filesystem::path const& run_folder);
 

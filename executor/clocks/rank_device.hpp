@@ -3,7 +3,7 @@
 
 // The device of a rank, as training sees it: whatever it is, a clock can be requested and a computation has an account of what it took
 // and drew. An emulated device is set at once, for it has no latency but the one that it was told; a real one is set by a thread of
-// its own, with a guardian that puts the clock back (power/clock_setter.hpp). Ranks that share a device share its clock;
+// its own, with a guardian that restores the clock (power/clock_setter.hpp). Ranks that share a device share its clock;
 // its energy is counted by the first of them.
 
 #include <map>

@@ -24,7 +24,7 @@
 
 namespace rheo::inline v0 {
 
-/// How long a count has stood still, and how long it may. A value without a clock: it is told the time that passed.
+/// How long a count has stood still, and how long it may. A value without a clock: it is given the time that passed.
 struct patience {
     seconds longest{};     ///< the longest stand-still that ended
     seconds still{};       ///< the one in progress
@@ -67,7 +67,7 @@ public:
     watchdog& operator=(watchdog const&) = delete;
 
     /// Counts, from now on, where the ranks of this host see it, and watches them. What was joined before is left. When
-    /// there is no shared memory it says so and goes on alone. @param ranks how many the job was launched with
+    /// there is no shared memory it says so and continues alone. @param ranks how many the job was launched with
     void join_host(std::uint64_t launch, int ranks);
 
     /// Everybody who will has joined: the shared memory loses its name, so that nothing stays behind.

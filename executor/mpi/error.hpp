@@ -36,7 +36,7 @@ struct error : std::runtime_error {
     int code;
 };
 
-/// This rank comes back to others that hold it for lost and go on without it. It may do nothing more that they would notice.
+/// This rank comes back to others that hold it for lost and continue without it. It may do nothing more that they would notice.
 struct excluded_from_job : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

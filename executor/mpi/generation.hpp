@@ -66,11 +66,11 @@ struct end_of_members {
     bool lowest = false;          ///< this rank, of those that are not known to be lost
 };
 
-/// For a rank that cannot go on: it makes the calls that next_generation makes on the others, with a vote that it does not live; they wait for its end.
+/// For a rank that cannot continue: it makes the calls that next_generation makes on the others, with a vote that it does not live; they wait for its end.
 /// @param voted this rank has made the last agreement of the generation  @param vote else its vote in that: which error it has  @throws error
 end_of_members end_of_generation(generation last, bool voted, int vote);
 
-/// The communicator of those who live, for whoever goes on without generations. @throws peer_lost, error
+/// The communicator of those who live, for anyone who continues without generations. @throws peer_lost, error
 communicator survivors_of(generation last);
 
 }  // namespace rheo::inline v0::mpi

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Non-blocking point-to-point messages of one generation. Every wait polls, and ends with peer_lost as soon
-// as the generation is broken, whoever the message was to come from. Before peer_lost is thrown the
+// as the generation is broken, no matter which rank was to send the message. Before peer_lost is thrown the
 // generation is revoked, so that nobody waits for this rank, and everything pending is completed, so
 // that no buffer is written to after the unwinding has freed it. A tag says what a message is
 // and in which section of the generation it was sent; a section is entered by all members together, once
@@ -37,7 +37,7 @@ public:
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;
 
-    /// Who works long between two messages says here that it goes on.
+    /// Who works long between two messages says here that it continues.
     void beat() noexcept
     {
         if (heartbeat_ != nullptr) {

@@ -94,7 +94,7 @@ int join(fs::path const& folder)
 /// Removes the folder when nobody else has locked it. @param descriptor of it; closed
 void remove_if_last(fs::path const& folder, int descriptor) noexcept
 {
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {  // when it is refused, this process's own lock is gone as well
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {  // when it is rejected, this process's own lock is gone as well
         std::error_code ignored;
         fs::remove_all(folder, ignored);
     }

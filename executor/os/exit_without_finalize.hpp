@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The end of a rank that must not go on while others do: in an error of its own, or left behind. A sentence, then SIGKILL: nothing that stands in
+// The end of a rank that must not continue while others do: in an error of its own, or left behind. A sentence, then SIGKILL: nothing that stands in
 // a buffer reaches a file, no destructor talks to a peer, and for the others it is lost like any other.
 
 #include <cstdio>

@@ -27,7 +27,7 @@ struct setter_config {
     std::string guardian;                                 ///< the program; empty: rheo-guardian next to this one
     std::filesystem::path claims = default_claims();
     seconds look{0.5};                                    ///< how often the requests of other ranks are looked at
-    std::function<void(std::string const& message)> say; ///< called from the thread; each thing is said once
+    std::function<void(std::string const& message)> say; ///< called from the thread; each thing is reported once
 };
 
 /// What the setter has done by now.
@@ -46,7 +46,7 @@ struct setter_status {
 class clock_setter {
 public:
     clock_setter(any_power_device device, setter_config config);
-    ~clock_setter();  ///< puts the clocks back
+    ~clock_setter();  ///< restores the clocks
     clock_setter(clock_setter const&) = delete;
     clock_setter& operator=(clock_setter const&) = delete;
 

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The newest step whose checkpoint the records say is there, or that a launch went on from; none when they know of none.
+/// The newest step whose checkpoint the records say is there, or that a launch continued from; none when they know of none.
 std::optional<step_id> recorded_checkpoint(fs::path const& folder)
 {
     std::optional<step_id> newest;
@@ -150,7 +150,7 @@ fs::path set_run_aside(fs::path const& folder)
 {
     std::error_code error;
     std::vector<fs::path> names;
-    for (auto const step : checkpoint_steps(folder)) {  // first of all: a run whose checkpoints are only partly there is refused, not continued
+    for (auto const step : checkpoint_steps(folder)) {  // first of all: a run whose checkpoints are only partly there is rejected, not continued
         names.push_back(checkpoint_folder(folder, step).filename());
     }
     for (auto const* name : {"metrics.jsonl", "report.json", "trace.json"}) {

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What an earlier launch left in a run folder, and what the next one makes of it: it goes on from the newest checkpoint,
+// What an earlier launch left in a run folder, and what the next one makes of it: it resumes from the newest checkpoint,
 // finds that nothing is left to do, or sets the earlier run aside and begins at step 0. No file of an earlier run is ever
-// deleted for that. Where there is state that cannot be read, the run is refused and nothing is touched: a
+// deleted for that. Where there is state that cannot be read, the run is rejected and nothing is touched: a
 // folder may be missing for a moment, and a file may have a good copy elsewhere.
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace rheo::inline v0 {
 
-/// The state that a launch can go on from.
+/// The state that a launch can resume from.
 struct earlier_state {
     std::optional<checkpoint> newest{};
     std::vector<std::string> skipped{};  ///< a sentence for each newer checkpoint that cannot be read or is not there
@@ -28,7 +28,7 @@ struct earlier_state {
 /// Looks for the newest checkpoint that can be read, and for records of some that should be there. Cost: reads that checkpoint once.
 earlier_state find_earlier_state(std::filesystem::path const& folder);
 
-/// What the records say about the committed steps that a launch goes on from.
+/// What the records say about the committed steps that a launch resumes from.
 struct steps_so_far {
     std::optional<double> loss{};              ///< of the last one; infinite or NaN when it was not finite; none: not known
     std::int64_t skipped = 0;                  ///< not finite
@@ -39,11 +39,11 @@ struct steps_so_far {
     static constexpr std::size_t word_count = 4;
 };
 
-/// @param from the step that the launch goes on from: later ones are repeated
+/// @param from the step that the launch resumes from: later ones are repeated
 steps_so_far steps_of_records(std::filesystem::path const& folder, step_id from);
 
 /// The end of a run that has committed all its steps, as its report says it. None when the report is missing, cannot be read, says that the end
-/// failed, or is about another state: then the end is computed again. A launch that goes on removes the report, so one that is there is the last launch's.
+/// failed, or is about another state: then the end is computed again. A launch that continues removes the report, so one that is there is the last launch's.
 /// @param steps that the run has  @param newest its newest checkpoint: of the last state, or of an earlier one when that is not saved (checkpoint.at_end)
 std::optional<ended_run> finished_run(std::filesystem::path const& folder, step_id steps, checkpoint const& newest);
 

@@ -17,7 +17,7 @@
 
 namespace rheo::inline v0 {
 
-/// What was drawn before, by the records of the run that is gone on with.
+/// What was drawn before, by the records of the run that is continued with.
 struct energy_so_far {
     joules energy{};
     std::int64_t tokens = 0;  ///< of committed steps whose energy is known
@@ -25,7 +25,7 @@ struct energy_so_far {
     friend bool operator==(energy_so_far, energy_so_far) = default;
 };
 
-/// Of the records of a run folder. @param from the step from which the run goes on: later ones are committed anew
+/// Of the records of a run folder. @param from the step from which the run continues: later ones are committed again
 energy_so_far energy_of_records(std::string const& folder, step_id from);
 
 class energy_account {
@@ -33,7 +33,7 @@ public:
     /// @param launched all ranks of the job  @param tokens_per_step when it is committed
     energy_account(std::span<rank_id const> launched, energy_so_far before, std::int64_t tokens_per_step);
 
-    /// The state is that after so many steps: later ones are committed anew. Called when a job begins, and when it goes back to a checkpoint.
+    /// The state is that after so many steps: later ones are committed again. Called when a job begins, and when it goes back to a checkpoint.
     void resume_from(step_id step);
 
     /// The ranks whose counts are reduced, in the order of the numbers: the members, and those that are gone and not accounted for.
@@ -43,7 +43,7 @@ public:
     /// @return what all of them have drawn since the last settled attempt
     joules update(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts);
 
-    /// The attempt of the last told is settled. @return ranks that are gone whose last joules nobody knows
+    /// The attempt of the last update is settled. @return ranks that are gone whose last joules nobody knows
     std::vector<rank_id> settled(bool committed);
 
     joules total() const { return total_; }                                    ///< in all settled attempts
@@ -53,7 +53,7 @@ public:
 private:
     std::map<rank_id, joules> counted_;  ///< of each rank, as of the last settled attempt
     std::map<rank_id, joules> pending_;     ///< as it will be
-    std::vector<rank_id> lacks_;         ///< of the last told
+    std::vector<rank_id> lacks_;         ///< of the last update
     joules drawn_{};
     joules total_{};
     std::int64_t tokens_per_step_;

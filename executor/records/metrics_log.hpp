@@ -31,7 +31,7 @@ public:
 
     /// @param people what they read of it
     void add(nlohmann::ordered_json const& record, std::string people = {});
-    /// The record of a start. @param from the committed steps of the state to go on from
+    /// The record of a start. @param from the committed steps of the state to resume from
     void start(nlohmann::ordered_json const& record, step_id from);
 
     /// This rank writes from now on. @returns what people have perhaps not read, of the records that were missing. What cannot be written is reported and tried again 10 s later, with what is missing then

@@ -33,7 +33,7 @@ public:
 
     explicit operator bool() const { return descriptor_ >= 0; }
 
-    /// What cannot be written is said once and given up: a full disk is no reason to end a training.
+    /// What cannot be written is reported once and given up: a full disk is no reason to end a training.
     void append(std::string_view block);
 
 private:

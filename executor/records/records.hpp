@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a run leaves behind, and a live progress line for people. Every rank records its own trace events;
-// the rank that speaks for the job (the lowest one alive, `reporter`) writes metrics and the progress line.
+// the rank that reports for the job (the lowest one alive, `reporter`) writes metrics and the progress line.
 // Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
 // had not written. The run folder:
 //   config.toml            the effective config
 //   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
-//   plan.json, command     the plan that it began with; where no loss is survived, the line that goes on
+//   plan.json, command     the plan that it began with; where no loss is survived, the line that continues
 //   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
@@ -30,14 +30,14 @@
 
 namespace rheo::inline v0 {
 
-/// Makes the folder and writes the effective config; a run that goes on loses its report, which it will write again. One rank
+/// Makes the folder and writes the effective config; a run that continues loses its report, which it will write again. One rank
 /// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws records_error
 void begin_run_folder(std::string const& folder, run_config const& config, bool resumes = false);
 
 /// A launch begins to train, or the job goes back to a checkpoint.
 struct start_record {
     generation_id generation;      ///< the one that begins: no two starts in a folder have the same
-    step_id step;                  ///< committed steps in the state to go on from: later ones are repeated
+    step_id step;                  ///< committed steps in the state to resume from: later ones are repeated
     int ranks = 0;
     bool from_checkpoint = false;  ///< else the state is that of the seed
 };
@@ -73,7 +73,7 @@ struct recovery_record {
     attempt_id attempt;
     std::vector<rank_id> lost;
     std::vector<rank_id> left{}; ///< in order, after the step before; with nobody lost or gone, ranks that waited were given places
-    int ranks = 0;               ///< that go on
+    int ranks = 0;               ///< that continue
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
     std::int64_t copied_bytes = 0;       ///< parameters and moments, all ranks
@@ -107,7 +107,7 @@ struct final_record {
     std::int64_t pairs_by_survivors = 0;      ///< (use, microbatch) contributions that the surviving ranks made since the last start
     std::string sample{};        ///< generated text
     std::string plan_drawing{};
-    joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job went on with; 0: not known
+    joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job continued with; 0: not known
     joules energy_per_step{};    ///< committed
     joules energy_per_token{};
     std::vector<rank_id> energy_missing{};  ///< ranks that were lost and whose last joules nobody saw
@@ -122,7 +122,7 @@ struct ended_run {
 class records {
 public:
     /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
-    /// @throws records_error. What cannot be written later is said once and given up.
+    /// @throws records_error. What cannot be written later is reported once and given up.
     records(std::string const& folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;

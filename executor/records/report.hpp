@@ -32,7 +32,7 @@ seconds total(recovery_record const& record);
 /// `step 12/400  loss 2.3456  1234 tokens/s  5 ranks  0 recoveries`
 std::string progress_line(step_record const& record);
 
-/// What was lost, what goes on, what was kept, in one line.
+/// What was lost, what continues, what was kept, in one line.
 std::string recovery_line(recovery_record const& record);
 
 /// `checkpoint of step 80: 12.3 MiB in 45 ms (273 MiB/s)`

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a run left behind, read back: for the report and for people's own tools. Torn ends of files are
-// normal (a rank was killed) and leave out what is not whole; a record that says something else than records do is refused.
+// normal (a rank was killed) and leave out what is not whole; a record that says something else than records do is rejected.
 
 #include <cstdint>
 #include <optional>
@@ -53,7 +53,7 @@ struct run_end {
     std::int64_t steps = 0;  ///< committed
 };
 
-/// None when the folder has no report: the run goes on, or all its ranks were lost. @throws unreadable_record
+/// None when the folder has no report: the run continues, or all its ranks were lost. @throws unreadable_record
 std::optional<run_end> how_it_ended(std::string const& folder);
 
 }  // namespace rheo::inline v0

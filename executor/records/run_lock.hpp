@@ -1,12 +1,12 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// One launch at a time in a run folder: two would take each other's records and checkpoints away. Whoever begins the folder
+// One launch at a time in a run folder: two would take each other's records and checkpoints away. Anyone who begins the folder
 // locks its file `lock` alone and then shares it with the ranks of its job, each of which holds it until it ends. So it is held
-// as long as any rank of the job lives, whoever of them dies and however they were launched, and the system takes it
+// as long as any rank of the job lives, whichever of them dies and however they were launched, and the system takes it
 // back with the last one: a job that was killed leaves no lock behind, only the file. These locks (of open
 // files, fcntl) hold between hosts on NFS, GPFS, and Lustre mounted with -o flock; with -o localflock only within a host. Where there
-// are none at all the run says so and goes on.
+// are none at all the run says so and continues.
 
 #include <string>
 #include <utility>

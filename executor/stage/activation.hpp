@@ -60,7 +60,7 @@ struct activation {
     array<std::byte> memory;             ///< lent from the forward to the end of the backward, not while evicted
     array<std::byte> gradients;          ///< lent between the halves of a split backward
     bool holds_input = false;            ///< from the forward to the end of the backward
-    std::vector<activation*> before{};  ///< of the slices before this one, ascending; whoever cuts sequences sets them
+    std::vector<activation*> before{};  ///< of the slices before this one, ascending; anyone who cuts sequences sets them
     std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
     std::vector<std::int32_t> targets;   ///< [rows], read by the loss
     token_order order{};                 ///< of the tokens, made by the forward where the backward's kernels want it

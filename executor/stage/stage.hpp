@@ -72,7 +72,7 @@ public:
     /// arguments, nothing else on the activation since
     void weight_gradient(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds);
 
-    /// Gives back all of an activation but its input, once its output has gone on. @pre forward
+    /// Gives back all of an activation but its input, once its output has been sent on. @pre forward
     void evict(activation& a);
     /// Makes it again from the input, with the same bits; the loss is not counted a second time. @pre evict
     void recompute(activation& a, stage_item const& item);

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Moves of gradient accumulators, with their exact maxima and flags, to the ranks that go on with them. What arrives is staged:
+// Moves of gradient accumulators, with their exact maxima and flags, to the ranks that continue with them. What arrives is staged:
 // it counts after the decision that ends the copies, by a merge.
 
 #include <functional>

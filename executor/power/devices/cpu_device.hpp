@@ -3,7 +3,7 @@
 
 // Processors through sysfs: energy from the RAPL packages (/sys/class/powercap, Intel and AMD), clocks from cpufreq, by
 // setting least and most of every core to the same. A package's energy holds its cores; memory and the zones within
-// a package are left out. What was set before is read when the device is opened, so it can be put back exactly.
+// a package are left out. What was set before is read when the device is opened, so it can be restored exactly.
 
 #include <string>
 #include <vector>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Energy between the updates of a counter. Devices update theirs every 20 to 100 ms, computations are shorter; so
-// between updates the power of the last interval goes on, for at most as long as that interval was: a counter that
+// between updates the power of the last interval continues, for at most as long as that interval was: a counter that
 // stands still for longer tells nothing that could be carried on. The estimate never falls: where it ran ahead of
-// the counter it waits. A value without a clock of its own: it is told the time.
+// the counter it waits. A value without a clock of its own: it is given the time.
 
 #include "rheo/units/units.hpp"
 
@@ -21,7 +21,7 @@ struct unwrapped_counter {
     constexpr double take(double count)
     {
         if (begun && count < last) {
-            turns += range > 0.0 ? range : last;  // without a known range the device was reset: it goes on from there
+            turns += range > 0.0 ? range : last;  // without a known range the device was reset: it resumes from there
         }
         begun = true;
         last = count;

@@ -136,7 +136,7 @@ void guardian::end(char const* word)
     }
     send_all(socket_.get(), word);
     ::shutdown(socket_.get(), SHUT_WR);
-    // It ends by itself; one that does not, because what it puts back hangs, is left alone after a while.
+    // It ends by itself; one that does not, because what it restores hangs, is left alone after a while.
     for (auto const begun = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begun < std::chrono::milliseconds{most_wait_ms};) {
         auto const code = ::waitpid(process_, nullptr, WNOHANG);
         if (code == process_ || (code < 0 && errno != EINTR)) {

@@ -41,7 +41,7 @@ device_result<done> perform(restoration_step const& step)
     return device_error{device_error_code::not_supported, "an unknown way to put clocks back"};
 }
 
-/// All steps, even after one that failed: what can be put back is. @return the first failure
+/// All steps, even after one that failed: what can be restored is. @return the first failure
 device_result<done> perform(restore_path const& way)
 {
     device_result<done> result{done{}};

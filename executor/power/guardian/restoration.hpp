@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// How clocks are put back, as a value: a few lines of text that any process can perform, so that one which
+// How clocks are restored, as a value: a few lines of text that any process can perform, so that one which
 // outlives the rank (power/guardian.hpp) does exactly what the rank itself would have done. There may be several
 // ways; the first one that works is enough.
 

@@ -20,7 +20,7 @@ namespace {
 constexpr double nothing_set = 0.0;
 constexpr double not_known = -1.0;  ///< a change was begun, and perhaps never ended
 
-/// What the file holds; behind it, at text_at, how clocks are put back.
+/// What the file holds; behind it, at text_at, how clocks are restored.
 struct page {
     std::uint64_t form = 0x726865'6f2d'636c31u;  ///< another form would have another number
     double set = nothing_set;

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Ranks that share a device share one small file on their host, named after the device. Each keeps its request there;
-// whoever holds the file's lock is the one writer, and sets the highest request of all that live: nobody is slowed below
+// anyone who holds the file's lock is the one writer, and sets the highest request of all that live: nobody is slowed below
 // its plan, and a device whose ranks disagree only costs energy. A rank's place in the file is a lock on one byte,
 // which the kernel takes back when the process is gone, however it went; so there is nobody to be elected and no dead
-// rank counts. The first one leaves there how the clocks are put back; the last one does it. Ranks of other users have
+// rank counts. The first one leaves there how the clocks are restored; the last one does it. Ranks of other users have
 // files of their own and are not seen.
 
 #include <filesystem>
@@ -30,8 +30,8 @@ public:
     /// Takes a place in the device's file. @param key of the device (PowerDevice)
     static device_result<device_claim> join(std::filesystem::path const& folder, std::string const& key);
 
-    /// What a rank does first, while no other can: `choose` says how it would put the clocks back, and is told whether nobody
-    /// else has a clock set. @return how they are put back in truth: whoever set a clock first knows what was there before
+    /// What a rank does first, while no other can: `choose` says how it would restore the clocks, and learns whether nobody
+    /// else has a clock set. @return how they are really restored: anyone who set a clock first knows what was there before
     device_result<restoration> begin(std::function<restoration(bool untouched)> const& choose);
 
     struct outcome {
@@ -54,7 +54,7 @@ private:
     int place_ = -1;
 };
 
-/// For a process that has outlived a rank: puts the clocks back when nobody lives who has a place in the file.
+/// For a process that has outlived a rank: restores the clocks when nobody lives who has a place in the file.
 /// @return whether it did
 device_result<bool> restore_if_last(std::string const& file, restoration const& how);
 

@@ -3,7 +3,7 @@
 
 // By whose permission clocks are set: our own, zeusd's, a command of the site's, or nobody's, and then they are
 // advised only. The highest rung that works is taken; one that loses its permission in the middle is left for the
-// next. Which rungs there are is settled at the start, so that what puts the clocks back is known before the first
+// next. Which rungs there are is settled at the start, so that what restores the clocks is known before the first
 // clock is touched.
 
 #include <functional>
@@ -31,7 +31,7 @@ struct ladder_config {
     std::string restore_command{};  ///< the one that undoes it, with {device}
 };
 
-/// How far the question goes: to look touches no clock; to touch puts the clock back once, which needs the same permission as
+/// How far the question goes: to look touches no clock; to touch restores the clock once, which needs the same permission as
 /// to lock it, and where a container takes it away only this shows it.
 enum class probing { look, touch };
 
@@ -43,7 +43,7 @@ public:
     /// Locks the clock on the present rung; when that has no permission any more it goes down, as far as it must.
     device_result<done> lock(megahertz clock);
 
-    /// How the clock is put back: a way for every rung that there was at the start. Empty: no clock is ever touched.
+    /// How the clock is restored: a way for every rung that there was at the start. Empty: no clock is ever touched.
     restoration original() const;
 
     any_power_device& device() { return device_; }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What an operation asks of its layer: how many columns the slots have that it reads and writes, and which shape each of its
-// parameters has. The kernels read and write just that, so a layer that declares anything else is refused (layer_error.hpp).
+// parameters has. The kernels read and write just that, so a layer that declares anything else is rejected (layer_error.hpp).
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Whether two layers name the same parameter, which ties them: full names are compared as they are spelt, without making strings, so that the
-// compiler can ask it for every pair of a large model; most layers of a model are told apart by their numbers alone.
+// compiler can ask it for every pair of a large model; most layers of a model are distinguished by their numbers alone.
 
 #include <cstddef>
 #include <string_view>

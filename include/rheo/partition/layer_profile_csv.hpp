@@ -4,7 +4,7 @@
 // Profiles of layers as text: a header line, then a row per layer, from the first to the last,
 // `layer,forward,backward,parameters,activations,boundary` in s, s, numbers, bytes and bytes, and for nodes of
 // several devices `all_reduce_2`, `all_reduce_3`, ... in s. What parameters take in memory follows from the dtype policy. Every fault is one sentence with the file and the line, and
-// a profile with a fault is refused as a whole.
+// a profile with a fault is rejected as a whole.
 
 #include <charconv>
 #include <cstddef>

@@ -43,7 +43,7 @@ struct membership_request {
 struct membership_decision {
     membership_action action;
     recomposition next;                ///< of the members that stay
-    bool replay;                       ///< something of the step is lost and done again
+    bool replay;                       ///< something of the step is lost and redone
     survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
     std::vector<safety_copy> copies;   ///< kept up to date at every commit, while one node alone holds something
     std::string message;              ///< for people

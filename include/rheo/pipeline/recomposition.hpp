@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What pipelines are made anew, and what that costs: the answer of every way to go on after a loss or a gain.
+// What pipelines are rebuilt, and what that costs: the answer of every way to continue after a loss or a gain.
 
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ struct recomposition {
     bool degraded = false;                       ///< fewer than f + 1 pipelines fit
     bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
     seconds time{};                              ///< estimate of an iteration
-    bool rebuilt = false;                           ///< all pipelines were made anew, not only those that were hit
+    bool rebuilt = false;                           ///< all pipelines were rebuilt, not only those that were hit
     std::string error{};                        ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(recomposition const&, recomposition const&) = default;

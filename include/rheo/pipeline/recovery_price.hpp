@@ -6,7 +6,7 @@
 // of t*, would make T / n / t* steps; a choice with steps of t takes T / n x (t / t* - 1) longer for them. So a choice that copies b bytes over a link of
 // rate r costs
 //
-//     b / r  +  t, where a step is done again  +  T / n x (t / t* - 1)
+//     b / r  +  t, where a step is redone  +  T / n x (t / t* - 1)
 //
 // and the cheapest is taken. Of the step only the ratio t / t* matters in the last term, so modelled times serve where only their
 // ratios are right. All copies are counted over one link, as if they met in one switch or one memory: that is what an assignment
@@ -40,7 +40,7 @@ struct recovery_price {
     seconds until_next_loss;  ///< T / n
     bytes_per_second copy_rate;
     seconds quickest;         ///< t*: the shortest step of all choices
-    bool redo_step;          ///< a step is done again
+    bool redo_step;          ///< a step is redone
 
     /// @pre quickest > 0, copy_rate > 0
     constexpr seconds operator()(seconds step, bytes moved) const

@@ -26,7 +26,7 @@ namespace rheo::inline v0 {
 
 /// What a repair depends on besides.
 struct repair_terms {
-    bool redo_step = true;  ///< something of the step is lost, so a step is done again
+    bool redo_step = true;  ///< something of the step is lost, so a step is redone
     int reserved_spares =
         0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
 };

@@ -3,7 +3,7 @@
 
 // Which further failures a job survives as it stands: state is lost when all holders of some tensor are, so the tensor
 // with the fewest holders decides, and the one held on the fewest nodes decides for whole nodes. A layer that only one
-// node holds can be copied to another one; what is copied where is said here, too.
+// node holds can be copied to another one; what is copied where is reported here, too.
 
 #include <algorithm>
 #include <cstddef>

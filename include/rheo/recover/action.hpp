@@ -50,7 +50,7 @@ struct revoke_generation {
 };
 
 /// The one agreement: a bitwise "and" of the votes of all members of R. Bit 0: "I have finished and can
-/// go on"; further bits are consents. It must work on a revoked R, and no failure may ever be
+/// continue"; further bits are consents. It must work on a revoked R, and no failure may ever be
 /// acknowledged on R, otherwise the return code would hide a lost vote. Answer: decided.
 struct decide {
     std::uint32_t vote;
@@ -60,7 +60,7 @@ struct decide {
 /// Shrink R to the living members. What is still pending on the ended generation (sends to who died) is completed first,
 /// with its errors. Losses inside are the MPI's to handle: this action has no other end than success (a rank
 /// whose MPI cannot shrink dies, which is a loss to the others). What an MPI needs before the new communicators may
-/// be revoked belongs inside, if it ends at every survivor whoever dies: D by a second shrink, a barrier by an
+/// be revoked belongs inside, if it ends at every survivor no matter who dies: D by a second shrink, a barrier by an
 /// agreement on the old R that all survivors make behind the shrink and whose value nobody reads. Answer: shrunk.
 struct shrink {
     generation_id ended;
@@ -79,7 +79,7 @@ struct link_generation {
 };
 
 /// Make D from R if shrink has not, then exchange holdings with all members: at the beginning of a generation, and between two
-/// steps when places are dealt anew. Answer: told, or peer_lost.
+/// steps when places are reassigned. Answer: holdings_exchanged, or peer_lost.
 struct exchange_holdings {
     message_stamp stamp;
     rank_holdings holds;

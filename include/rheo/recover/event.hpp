@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What an executor answers to an action (action.hpp), one event each, and the two notes that it makes
-// while an action goes on.
+// while an action continues.
 
 #include <cstdint>
 #include <variant>
@@ -31,7 +31,7 @@ struct section_finished {
     outcome found = outcome::commit;
     std::uint32_t consents = 0;
     std::vector<rank_id> departing{};  ///< members that want to leave after the step, ascending
-    bool regroup = false;              ///< places are dealt anew after the step: a rank that waits would help
+    bool regroup = false;              ///< places are reassigned after the step: a rank that waits would help
 };
 
 /// Any wait of run_section, exchange_holdings or copy_state was ended by a failure or a revocation, or the look at R

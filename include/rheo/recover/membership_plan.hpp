@@ -3,7 +3,7 @@
 
 // The plan of a job whose members have changed, by a loss, by ranks that leave, or by ranks that wait and would help: the
 // decision (pipeline/membership.hpp) with the copies and the salvage that put it into force. It is a pure function of what
-// all members told, of the pipelines in force and of what all ranks know since the start.
+// the holdings of all members, of the pipelines in force and of what all ranks know since the start.
 
 #include <cstdint>
 #include <string>
@@ -61,8 +61,8 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
 
 }  // namespace detail
 
-/// The plan for the members that told, those that leave without a place.
-/// @param before the pipelines in force @pre told ascends by rank
+/// The plan for the members whose holdings are known, those that leave without a place.
+/// @param before the pipelines in force @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_membership(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
@@ -76,7 +76,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     return plan;
 }
 
-/// The plan that puts the members into pipelines chosen by somebody else. @pre told ascends by rank
+/// The plan that puts the members into pipelines chosen by somebody else. @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
 {

@@ -12,7 +12,7 @@ namespace rheo::inline v0 {
 enum class outcome : std::uint8_t {
     commit,  ///< the optimizer's update, then the next step
     redo,    ///< a contribution overflowed its scale: the same step again with a scale from its own maxima
-    skip,    ///< not finite, and configured to go on: the next step with the parameters as they are
+    skip,    ///< not finite, and configured to continue: the next step with the parameters as they are
     error,   ///< not finite, and configured to end: nothing is updated
     bad_data,  ///< the data have changed while they were read: nothing is updated, the job ends
     stop,    ///< commit, then end in order
@@ -53,12 +53,12 @@ enum class leave_reason : std::uint8_t {
     bad_data,    ///< the data have changed while they were read
     state_lost,  ///< no survivor holds a copy of some layer
     no_plan,     ///< the survivors are too few for any pipeline
-    drained,     ///< this rank has given its state away and leaves; the job goes on without it
-    fenced,      ///< another membership has begun the generation: this rank must not go on at all
+    drained,     ///< this rank has given its state away and leaves; the job continues without it
+    fenced,      ///< another membership has begun the generation: this rank must not continue at all
 };
 
 /// The exit code of the job, or of a drained rank. A fenced rank has none: it sends itself SIGKILL, so that nothing of it
-/// (buffers, exit handlers, a farewell to the launcher) reaches those who go on.
+/// (buffers, exit handlers, a farewell to the launcher) reaches those who continue.
 /// @pre the reason is not `fenced`
 constexpr int exit_code(leave_reason reason)
 {
@@ -66,7 +66,7 @@ constexpr int exit_code(leave_reason reason)
     case leave_reason::finished: return 0;
     case leave_reason::drained: return 0;
     case leave_reason::stopped: return 75;
-    case leave_reason::no_plan: return 75;  // the state lives: it is saved, and goes on where there are more ranks
+    case leave_reason::no_plan: return 75;  // the state lives: it is saved, and continues where there are more ranks
     case leave_reason::not_finite: return 7;
     case leave_reason::bad_data: return 4;
     default: return 6;

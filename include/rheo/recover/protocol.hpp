@@ -25,7 +25,7 @@
 // missed by nobody in this round; the next one finds it dead. Updates and merges use no peer, hence cannot fail, and
 // precede any later call: survivors in a recovery have one version and books of one merge.
 //
-// Why every wait ends. A rank waits in section, exchange or copy for a peer. The peer goes on, or dies,
+// Why every wait ends. A rank waits in section, exchange or copy for a peer. The peer continues, or dies,
 // which ends the wait, or leaves early, and then it has revoked R and D before its decide, which
 // ends the wait. Decide and shrink wait only for living members, which by the above arrive there.
 //
@@ -35,7 +35,7 @@
 // what is then missing and recomputed), or when an attempt ends at all ranks. Copied layers change no book
 // but "is here", which is true as soon as it is complete; so a layer outlives its last old holder even if the round fails.
 //
-// Why two halves of a cut network do not both go on. Every membership, without a gap, links the file
+// Why two halves of a cut network do not both continue. Every membership, without a gap, links the file
 // named after the generation it ends before it does anything else; one can. The halves end the same
 // generation. A commit that one half saw and the other did not is harmless: the winner repeats the step from the
 // same state to the same bits. At start the last begun generation must be read once and told to all
@@ -68,7 +68,7 @@ struct protocol_start {
     generation_id ended;           ///< the last one begun in the run folder, agreed: the same at all ranks
     step_id last;                  ///< the job ends when this many steps are committed
     std::vector<rank_id> members;  ///< ascending
-    rank_holdings holds;           ///< of this rank; `version` is where the job goes on, agreed: it is in every stamp
+    rank_holdings holds;           ///< of this rank; `version` is where the job continues, agreed: it is in every stamp
 };
 
 /// True when a message with the stamp belongs to the section that this rank is in; its sender and kind are looked at elsewhere.

@@ -44,7 +44,7 @@ struct replanning {
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
 };
 
-/// The plan that puts the members into the chosen pipelines: salvage and copies. @pre told ascends by rank
+/// The plan that puts the members into the chosen pipelines: salvage and copies. @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, recomposition chosen)
 {
@@ -77,7 +77,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
     return plan;
 }
 
-/// The plan for the members that told, in pipelines of the planner's choice. @pre told ascends by rank
+/// The plan for the members whose holdings are known, in pipelines of the planner's choice. @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known)
 {

@@ -12,7 +12,7 @@ struct protocol_rules {
     bool senders_clear = true;      ///< accumulators are moved, not copied
     bool stamps_count = true;       ///< a message of another generation, step or attempt is not taken
     bool one_decide = true;         ///< a rank that leaves makes the same call with vote 0, no other one
-    bool leaving_revokes = true;    ///< whoever leaves a generation early revokes it first
+    bool leaving_revokes = true;    ///< anyone who leaves a generation early revokes it first
     bool decide_then_merge = true;  ///< what was moved counts only after all have it
     bool copies_are_kept = true;    ///< a layer that was received counts as held although the recovery failed
     bool leavers_give = true;       ///< who wants to leave first takes part in a round in which others take over what it holds

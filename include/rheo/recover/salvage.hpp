@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What to keep of a half-done step. Accumulators belong to uses, and the sets of different holders of a
-// use are disjoint; so what is missing of a use is the complement of their union, wherever they are.
+// use are disjoint; so the missing part of a use is the complement of their union, wherever they are.
 // A microbatch runs again only as deep as some use misses it, and contributes only where it is missed. Where sequences are cut
 // into slices, each slice contributes for itself, and the sets are of items: slice j of microbatch m is m * slices + j. A
 // microbatch of which one is missing runs with all of its slices, since their gradients depend on each other.

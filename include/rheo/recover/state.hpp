@@ -46,7 +46,7 @@ struct protocol_state {
     Plan plan;                     ///< in force
     std::optional<Plan> next;      ///< in a recovery, from the exchange to the merge: the plan that is to come into force
     std::vector<rank_id> departing;       ///< members that leave: named by the section, then until the generation ends
-    bool regroup = false;                 ///< named by the section: places are dealt anew after the step
+    bool regroup = false;                 ///< named by the section: places are reassigned after the step
     section_work work = section_work::whole;
     outcome found = outcome::commit;      ///< of my finished section
     bool leaving = false;                 ///< this rank has left the generation early: its vote is 0

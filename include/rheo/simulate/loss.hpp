@@ -62,8 +62,8 @@ struct interrupted_step {
     std::vector<trace_event> events;
     std::vector<finished_work> finished;  ///< of survivors only, in the order of their rows; empty sets included
     std::vector<rank_id> survivors;       ///< ascending
-    generation_id generation;             ///< the one that goes on
-    seconds end;                          ///< when it goes on
+    generation_id generation;             ///< the one that continues
+    seconds end;                          ///< when it continues
 };
 
 namespace detail {
@@ -150,7 +150,7 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
 
 }  // namespace detail
 
-/// Rehearses a step that loses ranks, up to the moment at which the survivors go on with what is missing.
+/// Rehearses a step that loses ranks, up to the moment at which the survivors continue with what is missing.
 /// Losses after that moment are not looked at: they belong to the second part.
 /// @pre the step is sound; losses ascend in time, each rank once, the first within the step
 template <class Transport = nonblocking>

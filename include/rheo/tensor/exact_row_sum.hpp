@@ -71,7 +71,7 @@ constexpr void add_contribution(std::int32_t& sum, row_sum_state& state, float v
 /// True when some contribution to the row was not finite.
 constexpr bool not_finite(row_sum_state const& state) { return !detail::is_finite(state.max_abs); }
 
-/// True when some contribution was left out because it reached the bound; of a row that is not finite nothing is said.
+/// True when some contribution was left out because it reached the bound; of a row that is not finite nothing is reported.
 constexpr bool overflowed(row_sum_state const& state, int contributions)
 {
     return !not_finite(state) && state.max_abs >= row_overflow_threshold(state.scale_log2, contributions);

@@ -3,7 +3,7 @@
 
 // Randomness without state: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011) turns (seed, step, microbatch, layer, op, element) of the unfused, uncut
-// model into 32 bits, so any rank can draw any number at any time and a step done again draws the same.
+// model into 32 bits, so any rank can draw any number at any time and a step redone draws the same.
 // The key's own fields go through Philox once; being a bijection, it gives different streams for different keys
 // of one seed. The elements of a stream are its counter, laid out in strips of 64 so that sixteen
 // counters side by side fill sixteen neighbouring elements.

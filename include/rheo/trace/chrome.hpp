@@ -20,7 +20,7 @@
 
 namespace rheo::inline v0 {
 
-/// What can go on at the same time on one rank.
+/// What can continue at the same time on one rank.
 enum class trace_stream : std::uint8_t { compute, send, receive, reduction, step, recovery };
 
 inline constexpr std::string_view trace_stream_names[] = {"compute", "send", "receive", "reduction", "step", "recovery"};

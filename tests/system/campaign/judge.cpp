@@ -132,7 +132,7 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
     if ((found.energy > 0) != what.where.clocks) {
         wrong.push_back(words("the report has ", found.energy, " J"));
     }
-    // The first attempt is what is missing of the first step, as those after a recovery are: no whole step that was planned.
+    // The first attempt is the missing part of the first step, as those after a recovery are: no whole step that was planned.
     if (auto const attempts = static_cast<int>(found.attempts.size());
         found.planned < (what.where.clocks ? attempts - 1 - static_cast<int>(found.recoveries.size()) : 0)) {
         wrong.push_back(words("of ", attempts, " attempts only ", found.planned, " had clocks of a plan"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device records: the same bits as kernel by kernel, at once and as late as it may, and as many launches of graphs as predicted.
+// What a device records: the same bits as kernel by kernel, at once and as late as possible, and as many launches of graphs as predicted.
 #include "executor/cuda/recordings.hpp"
 
 #include <cstdint>

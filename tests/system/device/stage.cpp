@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages on the emulated device, against those on the host: the same numbers up to rounding, and among themselves the same bits, whatever
-// is cut, split, evicted or sliced, and whether the device does things at once or as late as it may.
+// is cut, split, evicted or sliced, and whether the device does things at once or as late as possible.
 #include "executor/stage/stage.hpp"
 
 #include <algorithm>

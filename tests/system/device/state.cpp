@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device does with state outside of stages: the bits of the host, also when it does things as late as it may.
+// What a device does with state outside of stages: the bits of the host, also when it does things as late as possible.
 #include "executor/state/resident_state.hpp"
 
 #include "executor/cuda/backend.hpp"

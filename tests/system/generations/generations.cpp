@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seven ranks, a reserve of two pairs of communicators: ranks die one by one until two are left, or two at
 // once and two more while the others agree on who is left. In every generation all members gather what
-// all members say, and agree that they did. `comes-back`: one rank stands still while the others give it up, and is told so when it comes back.
+// all members say, and agree that they did. `comes-back`: one rank stands still while the others give it up, and learns that when it comes back.
 // `last`: the member in the last position is lost, once by its death and once because one other holds it for lost: a single generation each.
 #include <signal.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ int end_of_test(mpi::generation now, bool right)
     return result.exit_code;
 }
 
-/// Rank 3 stops itself and goes on a second later, when the others count it among those that have departed. It must be told, and may then only end.
+/// Rank 3 stops itself and continues a second later, when the others count it among those that have departed. It must be told, and may then only end.
 int come_back()
 {
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);

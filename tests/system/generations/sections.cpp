@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message that was sent for one section is not taken for one of another, and one kind of message not for another, while both have the same sender and
-// the same item. Four sections are told apart, which is twice as many as can be on their way.
+// the same item. Four sections are distinguished, which is twice as many as can be on their way.
 #include <cstdint>
 #include <cstdio>
 #include <span>

@@ -2,7 +2,7 @@
 
 // One section of a step by the real worker on two ranks, with transfers as asked: `lowered` by the library's lowering, or `lazy`, each
 // receive right before its use, which the checks refuse; `buffered` or by `rendezvous`. Prints "done" when it ends. That the
-// one which is refused hangs is for meeting.sh to show, under a deadline.
+// one which is rejected hangs is for meeting.sh to show, under a deadline.
 
 #include <cstdio>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits. `damaged`: one bit differs on the way, in each part in turn and in the digest,
-// and the copy is refused. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged.
+// and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged.
 #include <algorithm>
 #include <array>
 #include <bit>

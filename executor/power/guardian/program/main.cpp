@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rheo-guardian: puts clocks back when its rank has gone without having done it. Started by the rank, whose process id is
+// rheo-guardian: restores clocks when its rank has gone without having done it. Started by the rank, whose process id is
 // its one argument, with a socket to the rank as standard input. It says `armed` when it is in charge of what it was told,
 // and ends when it is dismissed or when the rank has ended; nothing else ends it but SIGKILL.
 #include <array>

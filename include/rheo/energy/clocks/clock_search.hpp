@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A search over choices of one option per operation within a deadline. Greedy steps give time that is left to the
-// operation that saves most per nanosecond. Two exchanges go on from there: an operation is sped up, and the time that
+// operation that saves most per nanosecond. Two exchanges continue from there: an operation is sped up, and the time that
 // this frees goes to others; or one is slowed down, and the deadline is met again by speeding up others where that
 // costs least. An exchange that is not cheaper is taken back. Whole numbers and a fixed order: the same choice on every machine.
 

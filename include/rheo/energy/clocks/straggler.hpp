@@ -27,7 +27,7 @@ struct slow_rank {
 
 struct straggler_rule {
     double threshold = 1.10;   ///< from this ratio on
-    double recovered = 1.05;   ///< below it a slow rank is well again
+    double recovered = 1.05;   ///< below it a slow rank is normal again
     double change = 0.05;  ///< a slow rank's ratio that differs by this part is another one
     int steps = 2;        ///< one after the other
 

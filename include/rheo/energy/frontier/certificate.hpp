@@ -3,7 +3,7 @@
 
 // The proof that a plan is of least cost at its time: a flow. For any flow f of value F from the first event to the
 // last, any plan that takes at most T costs at least sum over arcs of min over t of (c(t) + f t), less F T: the
-// terms f t telescope to F T or less. A plan whose cost equals that bound is optimal, whoever found it, and what a
+// terms f t telescope to F T or less. A plan whose cost equals that bound is optimal, no matter who found it, and what a
 // plan at real clocks costs above the bound is at most what rounding has lost.
 
 #include <cstddef>

@@ -222,7 +222,7 @@ private:
         return false;
     }
 
-    /// One augmenting path along the layers, depth first with the places to go on from (Dinic 1970); 0: there is none.
+    /// One augmenting path along the layers, depth first with the places to resume from (Dinic 1970); 0: there is none.
     constexpr std::int64_t augment()
     {
         path_.clear();

@@ -4,7 +4,7 @@
 // Profiles as text: a header line, then a row per measurement, `stage,instruction,frequency,time,energy` in MHz, s
 // and J, with `rank` and `throttled` (0 or 1) as further columns where they are known. One row may say `blocking` at stage 0 and clock 0:
 // what a device that waits draws in that time, for any stage. Every fault is one
-// sentence with the file and the line, and a profile with a fault is refused as a whole.
+// sentence with the file and the line, and a profile with a fault is rejected as a whole.
 
 #include <algorithm>
 #include <charconv>

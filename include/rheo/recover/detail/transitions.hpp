@@ -46,7 +46,7 @@ constexpr rank_holdings const& holdings_of(std::vector<rank_holdings> const& all
     throw precondition_error{"a plan says for each member what it holds"};
 }
 
-/// Why a job ends that has this plan; nothing when it goes on.
+/// Why a job ends that has this plan; nothing when it continues.
 template <RecoveryPlan Plan>
 constexpr std::optional<leave_reason> end_of(Plan const& plan)
 {

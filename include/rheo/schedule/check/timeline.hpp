@@ -3,7 +3,7 @@
 
 // When each instruction of a set of programs begins and ends, for given costs: the longest-path times
 // of the one run that interpret.hpp defines. Ranks compute one thing at a time. Under rendezvous both
-// ranks are held for the transfer; non-blocking, both go on at once and the message arrives the
+// ranks are held for the transfer; non-blocking, both continue at once and the message arrives the
 // transfer's time after the later of them (links are not shared). A reduction ends its unit's time
 // after its last post.
 

@@ -32,7 +32,7 @@
 
 namespace rheo::inline v0 {
 
-/// How many there are: whoever adds one counts it here.
+/// How many there are: anyone who adds one counts it here.
 inline constexpr std::size_t schedule_family_count = 17;
 
 /// All families.

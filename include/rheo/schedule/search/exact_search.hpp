@@ -235,7 +235,7 @@ private:
         }
         auto const rank = operations_[ready[first]].rank;
         auto const end = starts[first] + operations_[ready[first]].time;
-        std::vector<std::size_t> choices;  // gradients first: they let other ranks go on
+        std::vector<std::size_t> choices;  // gradients first: they let other ranks continue
         for (std::size_t c = ready.size(); c-- > 0;) {
             if (operations_[ready[c]].rank == rank && (starts[c] < end || c == first)) {
                 choices.push_back(c);

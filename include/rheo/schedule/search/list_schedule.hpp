@@ -8,8 +8,8 @@
 //
 // Memory: a forward begins only when its activation fits under the cap and leaves every deeper stage of the rank what
 // one microbatch needs there, all its slices, counting what that stage holds already. So the oldest microbatch of a copy can
-// always go on: what is younger left it room, and what lies deeper is its own. (Of several copies that have stopped, the
-// one that stopped deepest is taken; stages equally deep are told apart by their copy.) A cap that holds one microbatch on
+// always continue: what is younger left it room, and what lies deeper is its own. (Of several copies that have stopped, the
+// one that stopped deepest is taken; stages equally deep are distinguished by their copy.) A cap that holds one microbatch on
 // each stage of a rank cannot lead into a hang.
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Activation recomputation as a transform of programs (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016, with a
-// stage as the segment): once an item's output has gone on, all of its activation but the stage's input is evicted, and right
+// stage as the segment): once an item's output has been sent on, all of its activation but the stage's input is evicted, and right
 // before the backward the forward runs again. Both are instructions of the rank alone, so whatever held for the program's
 // order holds with them. An item whose backward comes before anything else is computed keeps its activation.
 

@@ -3,7 +3,7 @@
 
 // After lowering: pair insertion receives as early as the sender sends, and the message then waits in a
 // buffer for its use. relax() moves each receive towards its use and each send towards its producer as
-// far as the proof under the transport still holds, one after the other, until none can go on; what messages are left
+// far as the proof under the transport still holds, one after the other, until none can continue; what messages are left
 // waiting is what buffers are needed for.
 
 #include <algorithm>

@@ -52,7 +52,7 @@ constexpr bool cuts_sequences(any_schedule schedule)
     return schedule->microbatches == 0 && error_of(schedule, {.ranks = 1, .microbatches = 1, .slices = 2}) != shape_error::slices_not_taken;
 }
 
-/// The shape in which the family is asked for on a grid of so many slices: it is told them when it cuts sequences by itself. 0: its own choice. @pre slices >= 0
+/// The shape in which the family is asked for on a grid of so many slices: it gets them when it cuts sequences by itself. 0: its own choice. @pre slices >= 0
 constexpr schedule_shape on_slices(any_schedule schedule, schedule_shape shape, int slices)
 {
     expects(slices >= 0, "a program is cut into the slices that the microbatches have");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults for tests: what their words mean, and what is refused.
+// Faults for tests: what their words mean, and what is rejected.
 #include "executor/config/inject.hpp"
 
 #include "support/catch.hpp"

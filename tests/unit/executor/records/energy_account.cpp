@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account of a job's energy: whatever attempts come to nothing and whoever is lost, what was told counts once.
+// The account of a job's energy: whatever attempts come to nothing and whichever rank is lost, what was reported counts once.
 #include "executor/records/energy_account.hpp"
 
 #include <fstream>

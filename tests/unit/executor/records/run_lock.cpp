@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch at a time in a folder, whoever of its ranks dies.
+// One launch at a time in a folder, whichever of its ranks dies.
 #include "executor/records/run_lock.hpp"
 
 #include <csignal>

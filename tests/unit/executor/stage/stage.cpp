@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stage at work: against the reference in double within a derived bound, and the same bits however the model is
-// cut, whoever takes the tiles, and how often it is done.
+// cut, no matter which thread takes the tiles, and how often it is done.
 #include "executor/stage/stage.hpp"
 
 #include <algorithm>

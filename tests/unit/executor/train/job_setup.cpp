@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `run` is given is looked at before anything begins: a model whose operations would read or write beyond what it declares is refused with
+// What `run` is given is looked at before anything begins: a model whose operations would read or write beyond what it declares is rejected with
 // the compiler's sentence.
 #include "executor/train/job_setup.hpp"
 

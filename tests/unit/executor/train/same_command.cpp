@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that goes on: a shell reads back the words of which it was made.
+// The line that continues: a shell reads back the words of which it was made.
 #include "executor/train/same_command.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The curve against all plans by enumeration, and each of its slopes against a minimum cut that is computed anew, by
+// The curve against all plans by enumeration, and each of its slopes against a minimum cut that is recomputed, by
 // Boost.Graph where it is there, else by plain augmenting paths.
 #include "rheo/energy/frontier/parametric_flow.hpp"
 

@@ -34,7 +34,7 @@ prepared prepare(int ranks, int microbatches)
     return {std::move(made), std::move(f)};
 }
 
-/// The end of an iteration that follows one like it, written anew: a change takes the latency, before its operation.
+/// The end of an iteration that follows one like it, rewritten: a change takes the latency, before its operation.
 double end_of(event_network const& network, clocked_plan const& plan, seconds latency)
 {
     std::vector<double> times(static_cast<std::size_t>(network.events));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each way in which an operation can misfit its layer has its sentence; every layer of the library, fused or not, has none; and what the
-// sentences guard is all there is: a layer that is changed in any one number is refused, or means another model that is as sound.
+// sentences guard is all there is: a layer that is changed in any one number is rejected, or means another model that is as sound.
 #include "rheo/model/layer_error.hpp"
 
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What must hold of every layer that the library or a rewrite makes, so that whoever interprets its operations in
+// What must hold of every layer that the library or a rewrite makes, so that anyone who interprets its operations in
 // order finds each slot written before it is read, each width right and each parameter used once.
 
 #include <vector>

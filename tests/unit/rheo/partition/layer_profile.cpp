@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of layers: from a model by the compiler, from text, and what is refused.
+// Profiles of layers: from a model by the compiler, from text, and what is rejected.
 #include <random>
 #include <string>
 

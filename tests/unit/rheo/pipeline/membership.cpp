@@ -160,7 +160,7 @@ TEST_CASE("membership: single devices of a node, and whole nodes")
         return result;
     };
     CHECK(of.decide({}, nodes()).afterwards.nodes == 1);
-    of.lose(1);  // a device: its pipeline goes on with three
+    of.lose(1);  // a device: its pipeline continues with three
     auto const device = of.decide({}, nodes());
     CHECK(sizes_of(device.next) == std::vector<int>{3, 4});
     CHECK(device.next.pipelines[1] == of.before[1]);

@@ -117,7 +117,7 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
             CHECK(has.contains({holds.rank.value, part.tensor.value}));
         }
     }
-    // Then the loss of any of them is survived by whoever stays.
+    // Then the loss of any of them is survived by anyone who stays.
     for (auto const& victim : held) {
         auto rest = held;
         std::erase_if(rest, [&](auto const& holds) { return holds.rank == victim.rank; });

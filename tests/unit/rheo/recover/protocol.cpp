@@ -256,7 +256,7 @@ TEST_CASE("protocol: a drain exchanges, copies, then leaves")
         t = after(after(std::move(t), section_finished{outcome::commit, 0, {rank_id{1}}}), decided{true, 1});
         t = after(std::move(t), updated{});
         CHECK(std::get<exchange_holdings>(t.action).stamp == message_stamp{generation_id{4}, step_id{1}, attempt_id{0}});
-        auto const lost = after(after(t, peer_lost{}), revoked{});  // the round is not settled: both go on as members
+        auto const lost = after(after(t, peer_lost{}), revoked{});  // the round is not settled: both continue as members
         CHECK(std::get<shrink>(after(lost, decided{false, 0}).action) == shrink{generation_id{4}});
         std::vector<rank_id> seen;
         t = advance(std::move(t.state), holdings_exchanged{{holdings(0, 1), holdings(1, 1)}}, [&](auto const& holdings, auto const&, auto const& departing) {

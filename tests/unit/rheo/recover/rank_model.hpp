@@ -23,7 +23,7 @@ enum class property : std::uint8_t {
     waits_end,           ///< every wait ends
     lost_only_if_lost,   ///< state is given up only when really no copy lives
     preconditions,       ///< the protocol is never asked against its preconditions
-    leaving_loses_nothing,  ///< while nobody is killed no state is given up, whoever leaves
+    leaving_loses_nothing,  ///< while nobody is killed no state is given up, no matter who leaves
 };
 
 struct violation {
@@ -135,7 +135,7 @@ inline void forget_what_nobody_reads(protocol_state<recovery_plan>& s)
     }
 }
 
-/// @throws violation when a rank goes on with another version than the committed one
+/// @throws violation when a rank continues with another version than the committed one
 inline void check_versions(rank_model const& rank)
 {
     auto const& s = rank.protocol;

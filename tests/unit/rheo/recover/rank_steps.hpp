@@ -21,7 +21,7 @@ struct rank_steps {
     std::vector<message> sent{};
     int answer_kind = 0;  ///< of the agreement just settled: which action followed, to compare with other ranks
 
-    /// Each alternative is a list of messages that it can go on with; an empty list: it can go on.
+    /// Each alternative is a list of messages that it can continue with; an empty list: it can continue.
     std::vector<std::vector<message_name>> alternatives() const
     {
         auto const& s = rank.protocol;

@@ -44,7 +44,7 @@ inline pipeline_instance pipeline_of(std::vector<rank_id> const& ranks)
 
 enum class manners : std::uint8_t {
     keep,    ///< survivors keep their places where they can
-    rotate,  ///< places are dealt anew from the highest rank down, so that nearly everything moves
+    rotate,  ///< places are reassigned from the highest rank down, so that nearly everything moves
     spare,   ///< a pair and one rank alone; further ranks hold nothing until they are needed
     single,  ///< one pipeline of the two lowest
 };

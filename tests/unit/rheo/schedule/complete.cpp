@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to do too little, too much or in the wrong place is refused with its culprit.
+// Every way to do too little, too much or in the wrong place is rejected with its culprit.
 #include "rheo/schedule/check/complete.hpp"
 #include "programs.hpp"
 #include "rheo/schedule/check/activations.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions are in place for every schedule, the product of unequal pipelines is sound, and wrong places are refused.
+// Reductions are in place for every schedule, the product of unequal pipelines is sound, and wrong places are rejected.
 #include <random>
 
 #include "programs.hpp"

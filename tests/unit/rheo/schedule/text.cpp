@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and back is the identity; what is no instruction is refused with row and cell. Freezing is the identity, too.
+// Text and back is the identity; what is no instruction is rejected with row and cell. Freezing is the identity, too.
 #include <random>
 
 #include "programs.hpp"

@@ -61,7 +61,7 @@ TEST_CASE("loss: a loss at any moment of the step, of any rank")
                 count += f.microbatches.size();
             }
             salvaged.insert(count);
-            // No operation is longer than 2: all have left by then and go on together.
+            // No operation is longer than 2: all have left by then and continue together.
             CHECK(result.end >= loss.at + seconds{0.5 + 0.125 + 1.75});
             CHECK(result.end <= loss.at + seconds{0.5 + 2.0 + 0.125 + 1.75});
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON lines: events come back bit for bit, a torn end is told from a bad line, and every deviation is named.
+// JSON lines: events come back bit for bit, a torn end is distinguished from a bad line, and every deviation is named.
 #include <cmath>
 #include <cstring>
 #include <limits>

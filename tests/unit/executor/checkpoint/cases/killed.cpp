@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that writes checkpoints is killed, really, at every named point and at random times. Whoever comes after it finds a whole
+// A process that writes checkpoints is killed, really, at every named point and at random times. Anyone who comes after it finds a whole
 // checkpoint with the bits of its step: the one before, or the new one once it has its name.
 #include <algorithm>
 #include <chrono>
@@ -68,7 +68,7 @@ TEST_CASE("killed: kill at each point keeps the previous one")
         }));
         CHECK(newest(run.path) == step_id{point < checkpoint_point::renamed ? 1 : 2});
 
-        // The same command goes on: what was left behind goes away, the step is written anew in a later generation.
+        // The same command continues: what was left behind goes away, the step is rewritten in a later generation.
         drop_unfinished_checkpoints(run.path, generation_id{2});
         for (auto const& entry : std::filesystem::directory_iterator{run.path}) {
             CHECK(entry.path().filename().string().starts_with("step-"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written can be read, bit for bit, whoever wrote which part of it; and older checkpoints go only for newer ones.
+// What is written can be read, bit for bit, no matter who wrote which part of it; and older checkpoints go only for newer ones.
 #include "executor/checkpoint/checkpoint_writer.hpp"
 
 #include <algorithm>

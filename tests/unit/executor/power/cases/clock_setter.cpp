@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The setter: the worker never waits, the latest request wins, nothing is sent twice, each trouble is said once, and the clock
-// is put back at the end.
+// The setter: the worker never waits, the latest request wins, nothing is sent twice, each trouble is reported once, and the clock
+// is restored at the end.
 #include "executor/power/clock_setter.hpp"
 
 #include <algorithm>

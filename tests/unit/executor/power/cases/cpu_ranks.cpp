@@ -32,7 +32,7 @@ setter_config in(machine_folder const& host, std::string const& rank)
     return config;
 }
 
-/// What a rank does: requests for a clock, says when it holds, goes on as told.
+/// What a rank does: requests for a clock, says when it holds, continues as told.
 void be_rank(machine_folder const& host, int mhz, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(host, name);

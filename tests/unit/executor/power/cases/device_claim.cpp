@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that share a device: the highest request of those that live holds, nothing is sent twice, the last one puts back, and
-// what was there before is known to whoever comes after.
+// Ranks that share a device: the highest request of those that live holds, nothing is sent twice, the last one restores, and
+// what was there before is known to anyone who comes after.
 #include "executor/power/permission/device_claim.hpp"
 
 #include <fstream>

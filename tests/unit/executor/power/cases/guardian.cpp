@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks are put back whatever becomes of the rank: real processes that end in every way, guardians that are killed, two
+// Clocks are restored whatever becomes of the rank: real processes that end in every way, guardians that are killed, two
 // ranks on one device; and no process stays behind.
 #include "executor/power/guardian/guardian.hpp"
 
@@ -28,7 +28,7 @@ setter_config in(standin_folder const& folder, std::string const& rank = "")
     return config;
 }
 
-/// What a rank does: requests for a clock, says when it holds, goes on as told.
+/// What a rank does: requests for a clock, says when it holds, continues as told.
 void be_rank(standin_folder const& folder, int clock, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(folder, name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How clocks are put back, as a value: its text reads back, ways are tried in their order, and what is refused is said.
+// How clocks are restored, as a value: its text reads back, ways are tried in their order, and what is rejected is reported.
 #include "executor/power/guardian/restoration.hpp"
 
 #include <chrono>
