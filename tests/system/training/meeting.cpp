@@ -15,6 +15,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/train/rank_services.hpp"
 #include "executor/train/worker.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/state.hpp"
@@ -44,8 +45,8 @@ int section(bool lazy, bool rendezvous_only)
     dataset const data{config.data, config.model.vocabulary, config.train.microbatch};
     host_backend backend{1};
     records silent{folder.string(), self, false, true};
-    job const about{
-        runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config, &data, launch_clock{}, &silent, fault_injector{{}, self}, &backend};
+    job const about{runs, state, reduction_units(state, static_cast<int>(runs.layers.size())), config};
+    rank_services const with{.data = data, .backend = backend, .record = silent};
     resident_state resident{about.state, backend};
     initialise_layers(resident, layer_id{0}, layer_id{static_cast<int>(runs.layers.size())}, 1);
     std::fill(resident.scales.begin(), resident.scales.end(), 20);
@@ -59,7 +60,7 @@ int section(bool lazy, bool rendezvous_only)
         return 1;
     }
     auto const whole = with_reductions(transfers, units_of_stages(about.units, first->plan.pipelines[0].cuts), about.layers());
-    worker w{about, first->plan, self, resident};
+    worker w{about, with, first->plan, self, resident};
     mpi::messenger messages{members};
     messages.begin_section();
     loss_sum unused;
