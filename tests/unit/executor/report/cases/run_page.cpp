@@ -91,15 +91,15 @@ TEST_CASE("report: a damaged record is an error with its place")
     folder.write("run/metrics.jsonl", metrics + "\n" + R"({"kind":"step","step":"five","loss":2.5})" + "\n");
     auto const refused = folder.rheo("report run");
     CHECK(refused.exit_code == 4);
-    CHECK(refused.err == "rheo: 'run/metrics.jsonl', line " + std::to_string(lines + 2) + " has a 'step' that is no whole number from 0 to 9007199254740992\n");
+    CHECK(refused.err == "rheo: 'run/metrics.jsonl', line " + std::to_string(lines + 2) + " has a 'step' that is not a whole number from 0 to 9007199254740992\n");
     folder.write("run/metrics.jsonl", metrics);
     folder.write("run/report.json", R"({"exit_code": "0"})");
-    CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' has a 'exit_code' that is no whole number from 0 to 9007199254740992");
+    CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' has a 'exit_code' that is not a whole number from 0 to 9007199254740992");
     folder.write("run/report.json", "[");
     CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' is not JSON: byte 2 of 1 is not what JSON has there");
     std::filesystem::remove(run + "/report.json");
     folder.write("run/ranks/0.json", R"({"rank":0,"host":7})");
-    CHECK_THROWS_WITH(run_page(run), "'" + run + "/ranks/0.json' has a 'host' that is no text");
+    CHECK_THROWS_WITH(run_page(run), "'" + run + "/ranks/0.json' has a 'host' that is not a text");
 }
 
 TEST_CASE("report: the command writes the page or an error")

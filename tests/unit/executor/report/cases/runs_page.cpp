@@ -90,7 +90,7 @@ TEST_CASE("report: a run that can't be read is left out with its error")
     auto const [page, errors, compared] = runs_page(folder.all(), folder.of("runs.html"));
     CHECK(compared == 2);
     REQUIRE(errors.size() == 1);
-    CHECK(errors[0] == "'" + folder.of("runs/b") + "/metrics.jsonl', line 1 has a 'step' that is no whole number from 0 to 9007199254740992");
+    CHECK(errors[0] == "'" + folder.of("runs/b") + "/metrics.jsonl', line 1 has a 'step' that is not a whole number from 0 to 9007199254740992");
     auto const& note = block_of(page, "", "note");
     CHECK(note["text"] == "Left out: " + errors[0] + ".");
     CHECK(note["bad"] == true);
