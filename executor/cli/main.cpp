@@ -39,7 +39,7 @@ std::string unknown_command(CLI::App const& app, int argc, char const* const* ar
         }
     }
     return word.starts_with('-') ? std::string{}
-                                 : fmt::format("{} is no command; the nearest is {}", rheo::in_quotes(word), rheo::nearest_name(word.substr(0, 40), known));
+                                 : fmt::format("{} is not a command; the nearest is {}", rheo::in_quotes(word), rheo::nearest_name(word.substr(0, 40), known));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ constexpr bool are_tied(layer_description const& a, layer_description const& b)
 /// Writes them into the profiles of the model's layers. A layer that is tied to several counts what it has in common with the first of them.
 /// @param most what each layer may recompute: all of it is dropped then
 /// @pre one profile per layer; no whole layers of sequences in slices. Cost: layers squared.
+template <class OnlyWhenCalled = void>
 constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms,
                           recompute_level most = recompute_level::none)
 {

@@ -17,6 +17,7 @@
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/planner/planning_request.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

@@ -11,7 +11,6 @@
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/planner/recompute_policy.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
 #include "rheo/topology/cluster.hpp"
@@ -26,7 +25,7 @@ inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 inline constexpr cluster_description processes_of_one_machine{1, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks};
 
 struct planning_request {
-    any_schedule schedule = one_f_one_b{};          ///< plan.schedule
+    any_schedule schedule;                          ///< plan.schedule; one_f_one_b{} for 1F1B
     std::string schedule_name{};                    ///< by which plans name it; empty: its own name
     int microbatches = 8;                           ///< train.microbatches, per step
     microbatch_shape microbatch{4, 64};             ///< train.microbatch, with train.slices

@@ -10,6 +10,7 @@
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/interleaved.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -51,7 +52,7 @@ TEST_CASE("make_plan: a schedule without a known name is carried")
 
 TEST_CASE("make_plan: the memory limit decides; errors name keys")
 {
-    planning_request request{.pipelines = {2}, .failures = 0};
+    planning_request request{.schedule = one_f_one_b{}, .pipelines = {2}, .failures = 0};
     auto const plain = make_plan(gpt, request, 2);
     REQUIRE(plain);
     bytes fullest;
@@ -70,7 +71,7 @@ TEST_CASE("make_plan: the memory limit decides; errors name keys")
 
 TEST_CASE("make_plan: times are of the described machine")
 {
-    planning_request request{.pipelines = {4}, .failures = 0};
+    planning_request request{.schedule = one_f_one_b{}, .pipelines = {4}, .failures = 0};
     auto const slow = make_plan(gpt, request, 4);
     request.machine.between_nodes = {{1.0}, {1.0}};  // a message takes longer than all layers
     auto const slower = make_plan(gpt, request, 4);
@@ -85,7 +86,7 @@ TEST_CASE("make_plan: times are of the described machine")
 
 TEST_CASE("make_forecast: a loss leads to what replanning makes")
 {
-    planning_request const request{.pipelines = {2, 3}, .shares = {3, 5}, .failures = 1};
+    planning_request const request{.schedule = one_f_one_b{}, .pipelines = {2, 3}, .shares = {3, 5}, .failures = 1};
     auto const made = make_plan(gpt, request, 5);
     REQUIRE(made);
     auto const what = make_forecast(made->plan, gpt, request);

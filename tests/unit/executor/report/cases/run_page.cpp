@@ -91,7 +91,8 @@ TEST_CASE("report: a damaged record is an error with its place")
     folder.write("run/metrics.jsonl", metrics + "\n" + R"({"kind":"step","step":"five","loss":2.5})" + "\n");
     auto const refused = folder.rheo("report run");
     CHECK(refused.exit_code == 4);
-    CHECK(refused.err == "rheo: 'run/metrics.jsonl', line " + std::to_string(lines + 2) + " has a 'step' that is not a whole number from 0 to 9007199254740992\n");
+    CHECK(refused.err ==
+          "rheo: 'run/metrics.jsonl', line " + std::to_string(lines + 2) + " has a 'step' that is not a whole number from 0 to 9007199254740992\n");
     folder.write("run/metrics.jsonl", metrics);
     folder.write("run/report.json", R"({"exit_code": "0"})");
     CHECK_THROWS_WITH(run_page(run), "'" + run + "/report.json' has a 'exit_code' that is not a whole number from 0 to 9007199254740992");
