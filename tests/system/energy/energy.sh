@@ -79,7 +79,7 @@ train two-lost 4 "${emulated[@]}" --set run.watchdog.stopped_s=0 --inject kill:2
 expect "with two ranks lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest two-lost)"
 expect "the clocks for two ranks were there" 0 "$(grep -c 'had not been precomputed' two-lost.out)"
-expect "what the lost ranks drew at last is said to be missing" 2 "$(grep -c 'what rank [23] drew at last is not among it' two-lost.out)"
+expect "what the lost ranks drew at last is said to be missing" 2 "$(grep -c 'what rank [23] drew at last is not included' two-lost.out)"
 
 "$rheo" report lost >/dev/null && "$rheo" report without >/dev/null
 in_page() { grep -o "$1" "$2/report.html" | wc -l; } # the data of a page are one line
