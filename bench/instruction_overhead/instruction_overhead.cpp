@@ -229,7 +229,7 @@ void measure(arguments const& wanted_by_user)
     double const clock = microseconds_each(many, [&] {
         double sum = 0;
         for (int i = 0; i < many; ++i) {
-            sum += about.clock.now().count;
+            sum += with.clock.now().count;
         }
         if (sum == 1) {
             fmt::print("\n");
@@ -238,7 +238,7 @@ void measure(arguments const& wanted_by_user)
     double const event = microseconds_each(many,
                                            [&] {
                                                for (int i = 0; i < many; ++i) {
-                                                   auto const now = about.clock.now();
+                                                   auto const now = with.clock.now();
                                                    tracing.event({.rank = self,
                                                                   .what = activity::forward,
                                                                   .pipeline = place.pipeline,

@@ -11,10 +11,11 @@
 #include <string_view>
 #include <thread>
 
-#include <mpi-ext.h>
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <mpi-ext.h>  // after mpi.h, whose macros it takes
 
 namespace {
 
