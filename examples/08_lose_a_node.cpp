@@ -28,7 +28,7 @@ void decide(char const* what, job& of, std::vector<rank_id> leaving = {})
     for (std::size_t p = 0; p < decision.next.pipelines.size(); ++p) {
         std::printf(p == 0 ? "%zu" : " + %zu", decision.next.pipelines[p].stages.size());
     }
-    std::printf(" nodes%s, %.0f MiB copied%s; %s\n", decision.next.rebuilt ? ", all anew" : "", in_mebibytes(decision.next.moved),
+    std::printf(" nodes%s, %.0f MiB copied%s; %s\n", decision.next.rebuilt ? ", all rebuilt" : "", in_mebibytes(decision.next.moved),
                 decision.replay ? ", part of the step again" : "", decision.message.c_str());
     of.pipelines = decision.next.pipelines;  // it is done: everyone has what its place needs
     of.members = holdings_in(decision.next, of.members);

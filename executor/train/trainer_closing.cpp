@@ -209,7 +209,7 @@ bool trainer::save(tensor_holders const& holders)
         return missing.sums.front() == 0;
     };
     auto const publish = [&](step_id step, bool ready) {
-        checkpoints_.publish_now(ready);  // whoever publishes has done so when all meet again
+        checkpoints_.publish_now(ready);  // the publisher is done when all ranks meet again
         bool const there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, step)));
         checkpoints_.settled(there);
         return there;

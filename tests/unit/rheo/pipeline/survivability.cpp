@@ -101,7 +101,7 @@ TEST_CASE("survivability: survivable losses by exhaustive check")
     }
 }
 
-TEST_CASE("survivability: it is said in a sentence")
+TEST_CASE("survivability: is reported in one sentence")
 {
     std::vector<rank_holdings> const ranks{holder(0, {0, 2}), holder(1, {1}), holder(2, {0, 1, 2})};
     CHECK(to_string(survivability_of(ranks, tensors)) == "any 1 rank and any 1 node can be lost");

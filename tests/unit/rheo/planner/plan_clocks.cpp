@@ -191,7 +191,7 @@ TEST_CASE("plan_clocks: close to the optimum of all clock choices")
     }
 }
 
-TEST_CASE("plan_clocks: what the profile lacks is said")
+TEST_CASE("plan_clocks: what the profile lacks is reported")
 {
     auto layers = layers_of_weights({1, 1});
     std::erase_if(layers.rows, [](profile_row const& row) { return row.kind == instruction_kind::backward; });
