@@ -90,8 +90,8 @@ std::string over_device(plan const& p, model_description const& model, run_confi
     }
     auto const largest = largest_of(parts);
     return fmt::format(
-        "rank {} would hold {:.0f} MiB, but its device has {:.0f} MiB free; the largest part is {:.0f} MiB of {}. Plans keep within plan.memory_mib, "
-        "where it is said",
+        "rank {} would hold {:.0f} MiB, but its device has {:.0f} MiB free; the largest part is {:.0f} MiB of {}. Set plan.memory_mib, which plans keep "
+        "within",
         rank.value, in_mebibytes(total(parts)), in_mebibytes(free), in_mebibytes(largest.size), largest.name);
 }
 

@@ -184,7 +184,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
 template <class OnlyWhenCalled = void>
 constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level const> recompute_levels = {})
 {
-    expects(recompute_levels.empty() || recompute_levels.size() == flow.dropped.size(), "what is recomputed is said for every layer of the model");
+    expects(recompute_levels.empty() || recompute_levels.size() == flow.dropped.size(), "recompute_levels needs an entry for every layer of the model");
     memory_parts parts{.workspace = flow.workspace};
     auto held = flow.held;
     for (std::size_t s = 0; s < held.size(); ++s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only one membership ends a generation; anyone who comes second is told, and so is anyone who comes back.
+// Only one membership ends a generation; a second one is refused, and so is a rank that comes back.
 #include "executor/faults/fence.hpp"
 
 #include <cstdint>
