@@ -30,12 +30,12 @@ set(rheo_packages
   "libtomlplusplus-dev|toml++/toml.h"
   "nlohmann-json3-dev|nlohmann/json.hpp"
   "libfmt-dev|fmt/format.h"
+  "libboost-dev|boost/beast.hpp"
   "ninja-build|bin/ninja")
 # An MPI whose launcher ends everybody with a lost rank, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")
-# Boost.Graph's maximum flow is the oracle of the energy frontier's tests, which make do with one of their own without it; numpy runs
-# the reference with which the logits of exported weights are compared.
-set(rheo_oracles "libboost-dev|boost/graph/push_relabel_max_flow.hpp" "python3-numpy|lib/python3/dist-packages/numpy/version.py")
+# numpy runs the reference with which the logits of exported weights are compared.
+set(rheo_oracles "python3-numpy|lib/python3/dist-packages/numpy/version.py")
 
 # rheo_missing_packages(<out> packages...): those of "package|files" that are not there.
 function(rheo_missing_packages out)

@@ -1,109 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/power/devices/socket_http.hpp"
 
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cstring>
-#include <string_view>
+#include <cstddef>
+#include <utility>
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <fcntl.h>
 
-#include "executor/power/descriptor.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
 
 namespace rheo::inline v0::power {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
+using boost::system::error_code;
+using unix_socket = boost::asio::local::stream_protocol;
+namespace http = boost::beast::http;
 
-/// Waits until the descriptor is ready. @return false at the deadline
-bool ready(int file, short events, clock::time_point deadline)
+device_error_code cause_of(error_code const& error)
 {
-    for (;;) {
-        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
-        pollfd entry{file, events, 0};
-        int const code = ::poll(&entry, 1, left > 0 ? static_cast<int>(left) : 0);
-        if (code > 0) {
-            return true;
-        }
-        if (code == 0 || errno != EINTR) {
-            return false;
-        }
-    }
+    using namespace boost::system::errc;
+    return error == permission_denied || error == operation_not_permitted      ? device_error_code::no_permission
+           : error == no_such_file_or_directory || error == connection_refused ? device_error_code::not_found
+                                                                               : device_error_code::failed;
 }
 
-device_error_code cause_of(int error)
+http::request<http::empty_body> message_of(http_request const& what)
 {
-    return error == EACCES || error == EPERM          ? device_error_code::no_permission
-           : error == ENOENT || error == ECONNREFUSED ? device_error_code::not_found
-                                                      : device_error_code::failed;
-}
-
-device_result<http_reply> parse(std::string const& text, std::string const& path)
-{
-    std::string_view const all = text;
-    auto const end = all.find("\r\n\r\n");
-    http_reply reply;
-    bool good = all.starts_with("HTTP/1.") && all.size() > 12 && all[8] == ' ' && end != all.npos;
-    good = good && std::from_chars(all.data() + 9, all.data() + 12, reply.status).ptr == all.data() + 12;
-    if (!good) {
-        return device_error{device_error_code::failed, "what answers at " + path + " does not speak HTTP"};
+    http::request<http::empty_body> message;
+    message.method_string(what.method);
+    message.target(what.target);
+    message.set(http::field::host, "localhost");
+    message.set(http::field::connection, "close");
+    if (!what.token.empty()) {
+        message.set(http::field::authorization, "Bearer " + what.token);
     }
-    reply.body = all.substr(end + 4);
-    return reply;
+    message.prepare_payload();
+    return message;
 }
 
 }  // namespace
 
 device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience)
 {
-    auto const refused = [&](char const* doing, int error) {
-        return device_error{cause_of(error), std::string{doing} + " " + socket_path + ": " + std::strerror(error)};
-    };
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) {
+    if (socket_path.empty() || socket_path.size() >= unix_socket::endpoint{}.capacity()) {
         return device_error{device_error_code::not_found, "'" + socket_path + "' cannot be the path of a socket"};
     }
-    std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
-    descriptor const connection{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (!connection || ::connect(connection.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
-        return refused("no connection to", errno);
+    boost::asio::io_context context{1};
+    boost::beast::basic_stream<unix_socket> stream{context};
+    error_code error;
+    char const* doing = "no connection to";
+    auto const keep_error = [&](error_code const& e, std::size_t = 0) { error = e; };
+    auto const finish = [&](char const* next) {
+        context.restart();
+        context.run();
+        return !error && (doing = next) != nullptr;
+    };
+    stream.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>{patience.count}));  // for all of it
+    stream.socket().open({}, error);
+    ::fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);  // a child would keep the connection open
+
+    auto const message = message_of(what);
+    http::response_parser<http::string_body> reply;
+    reply.body_limit(std::size_t{1} << 20);
+    boost::beast::flat_buffer received;
+    if (!error) {
+        stream.async_connect(unix_socket::endpoint{socket_path}, keep_error);
     }
-    std::string const text = what.method + " " + what.target + " HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n" +
-                             (what.token.empty() ? "" : "Authorization: Bearer " + what.token + "\r\n") + "\r\n";
-    auto const deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{patience.count});
-    for (std::size_t sent = 0; sent < text.size();) {
-        if (!ready(connection.get(), POLLOUT, deadline)) {
-            return refused("no request to", ETIMEDOUT);
-        }
-        auto const count = ::send(connection.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-        if (count < 0 && errno != EAGAIN && errno != EINTR) {
-            return refused("no request to", errno);
-        }
-        sent += count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (finish("no request to")) {
+        http::async_write(stream, message, keep_error);
     }
-    std::string received;
-    constexpr std::size_t most = std::size_t{1} << 20;
-    for (std::array<char, 4096> part{}; received.size() < most;) {
-        if (!ready(connection.get(), POLLIN, deadline)) {
-            return refused("no answer from", ETIMEDOUT);
-        }
-        auto const count = ::recv(connection.get(), part.data(), part.size(), 0);
-        if (count == 0) {
-            break;
-        }
-        if (count < 0 && errno != EAGAIN && errno != EINTR) {
-            return refused("no answer from", errno);
-        }
-        received.append(part.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+    if (finish("no answer from")) {
+        http::async_read_header(stream, received, reply, keep_error);  // by itself: Boost 1.74 loses body_limit when it reads both at once
     }
-    return parse(received, socket_path);
+    if (finish("no answer from")) {
+        http::async_read(stream, received, reply, keep_error);
+    }
+    finish("");
+    if (error.category() == http::make_error_code(http::error::end_of_stream).category()) {
+        return device_error{device_error_code::failed, "what answers at " + socket_path + " does not speak HTTP: " + error.message()};
+    }
+    if (error) {
+        return device_error{cause_of(error), std::string{doing} + " " + socket_path + ": " + error.message()};
+    }
+    return http_reply{static_cast<int>(reply.get().result_int()), std::move(reply.get().body())};
 }
 
 }  // namespace rheo::inline v0::power

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// One HTTP request over a Unix socket: all that a daemon on the same host asks of its clients. HTTP/1.0, whose
-// answers end where the connection does, so there is nothing to keep open and no chunks to put together.
+// One HTTP request over a Unix socket, by Boost.Beast: all that a daemon on the same host needs of its clients. The types of
+// Boost stay in the source file.
 
 #include <string>
 
@@ -22,7 +22,7 @@ struct http_reply {
     std::string body;
 };
 
-/// Sends it and reads the whole reply, at most a mebibyte of it. @param patience for all of it together
+/// Sends it and reads the whole reply. A body of more than a mebibyte is an error. @param patience for all of it together
 device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience = {2.0});
 
 }  // namespace rheo::inline v0::power

@@ -119,7 +119,7 @@ TEST_CASE("ladder: zeusd: rejections are reported")
     }
     {
         zeusd_standin const other{path, [](std::string const&, std::string const&) { return zeusd_standin::reply{0, "SSH-2.0-x\r\n"}; }};
-        CHECK(zeusd_device(path, "0000:01:00.0").error().message == "what answers at " + path + " does not speak HTTP");
+        CHECK(zeusd_device(path, "0000:01:00.0").error().message == "what answers at " + path + " does not speak HTTP: bad version");
     }
     for (auto const* body : {"", "[]", "{\"gpus\": 3, \"enabled_api_groups\": [\"gpu-control\"]}", "{\"enabled_api_groups\": 7}",
                              "{\"gpus\": [1, {\"id\": \"x\", \"pci_address\": \"0000:01:00.0\"}], \"enabled_api_groups\": [\"gpu-control\"]}"}) {
