@@ -9,15 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char** environ;
+#include "executor/power/guardian/spawn.hpp"
 
 namespace rheo::inline v0::power {
 
@@ -78,25 +75,12 @@ device_result<guardian> guardian::start(std::string const& program)
     guardian result;
     result.socket_ = descriptor{ends[0]};
     descriptor const theirs{ends[1]};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&how);
-    posix_spawn_file_actions_adddup2(&files, theirs.get(), STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    sigset_t usual;
-    sigfillset(&usual);
-    posix_spawnattr_setsigdefault(&how, &usual);
-    posix_spawnattr_setflags(&how, static_cast<short>(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF));
-    auto rank = std::to_string(::getpid());
-    std::array<char*, 3> words{const_cast<char*>(program.c_str()), rank.data(), nullptr};
-    int const code = posix_spawn(&result.process_, program.c_str(), &files, &how, words.data(), environ);
-    posix_spawnattr_destroy(&how);
-    posix_spawn_file_actions_destroy(&files);
-    if (code != 0) {
-        result.process_ = -1;
-        return device_error{device_error_code::failed, "the guardian " + program + " cannot be started: " + std::strerror(code)};
+    std::array const words{program, std::to_string(::getpid())};
+    auto const [process, error] = spawn(program, words, {.input = theirs.get(), .errors = -1, .kind = leads::session, .blocks_signals = true});
+    if (error != 0) {
+        return device_error{device_error_code::failed, "the guardian " + program + " cannot be started: " + std::strerror(error)};
     }
+    result.process_ = process;
     return result;
 }
 

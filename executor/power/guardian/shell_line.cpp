@@ -9,44 +9,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "executor/power/descriptor.hpp"
-
-extern char** environ;
+#include "executor/power/guardian/spawn.hpp"
 
 namespace rheo::inline v0::power {
-
-namespace {
-
-/// Starts the shell in a process group of its own, its complaints into `complaints`. @return 0, or an errno
-int start(std::string const& line, int complaints, pid_t& pid)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&how);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, complaints, STDERR_FILENO);
-    sigset_t none;
-    sigset_t usual;
-    sigemptyset(&none);
-    sigfillset(&usual);
-    posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &usual);
-    posix_spawnattr_setpgroup(&how, 0);
-    posix_spawnattr_setflags(&how, static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-    std::array<char*, 4> words{const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(line.c_str()), nullptr};
-    int const code = posix_spawn(&pid, "/bin/sh", &files, &how, words.data(), environ);
-    posix_spawnattr_destroy(&how);
-    posix_spawn_file_actions_destroy(&files);
-    return code;
-}
-
-}  // namespace
 
 device_result<done> run_shell_line(std::string const& line, seconds patience)
 {
@@ -57,9 +26,10 @@ device_result<done> run_shell_line(std::string const& line, seconds patience)
     }
     descriptor const reading{ends[0]};
     descriptor writing{ends[1]};
-    pid_t pid = -1;
-    if (int const code = start(line, writing.get(), pid); code != 0) {
-        return device_error{device_error_code::failed, "'" + line + "' cannot be run: " + std::strerror(code)};
+    std::array<std::string, 3> const words{"sh", "-c", line};
+    auto const [pid, error] = spawn("/bin/sh", words, {.input = -1, .errors = writing.get(), .kind = leads::group, .blocks_signals = false});
+    if (error != 0) {
+        return device_error{device_error_code::failed, "'" + line + "' cannot be run: " + std::strerror(error)};
     }
     writing.reset();
     std::string said;
