@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits. `damaged`: one bit differs on the way, in each part in turn and in the digest,
-// and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged.
+// and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged. `kept`: a keeper has the bits of
+// the tensors that it keeps, and after each reduction those of their gradients.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,9 +17,12 @@
 #include <mpi.h>
 
 #include "executor/host/backend.hpp"
+#include "executor/state/reduction.hpp"
 #include "executor/state/transfer.hpp"
+#include "executor/train/parts/copy_keeper.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/digest.hpp"
 
 using namespace rheo;
@@ -233,6 +238,71 @@ void moves(mpi::messenger& messages, dtype_policy const& policy)
     }
 }
 
+/// Sums of all uses, reduced by this rank alone.
+std::deque<reduction> reduced(mpi::messenger& messages, std::vector<reduction_unit> const& units, resident_state& state)
+{
+    for (std::size_t i = 0; i < state.scales.size(); ++i) {
+        state.scales[i] = 20 + static_cast<int>(i % 5);
+    }
+    for (use_id use{0}; at(use) < info.uses.size(); ++use) {
+        fill(state.accumulator(use), at(use), giver);
+    }
+    std::deque<reduction> all;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        auto& one = all.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, units[u], std::vector{messages.members().self}, state);
+        one.post(messages);
+        messages.wait_until([&] { return one.advance(messages); });
+    }
+    return all;
+}
+
+/// Layer 1, whose sums become floats in place, and the last one, which has the tied tensor.
+void kept(mpi::messenger& messages, dtype_policy const& policy, bool has_row_sums)
+{
+    auto const self = messages.members().self;
+    constexpr int layers = 4;
+    replanning const known{.state = info, .layers = layers, .ready = {}, .wanted = {}, .element_bytes = bytes{12}};
+    membership_plan plan;
+    plan.salvage.after = {{giver, step_id{1}, {layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}}, {}}, {taker, step_id{1}, {}, {}}};
+    plan.kept = {{layer_id{1}, giver, taker, {}}, {layer_id{layers - 1}, giver, taker, {}}};
+    auto const copies = copies_for_keepers(plan, known);
+    host_backend backend{1, policy};
+    resident_state state{info, backend};
+    resident_state source{info, backend};  // what the giver has, here
+    auto& givers = self == giver ? state : source;
+    for (auto const t : parameters()) {
+        fill(givers, t);
+    }
+
+    copy_keeper keeper{self};
+    keeper.choose(plan, known);
+    std::size_t arrived = 0;
+    keeper.copy_first(messages, state, [&](tensor_id) { ++arrived; });
+    check(!copies.empty() && arrived == (self == taker ? copies.size() : 0), "each kept tensor arrives once");
+    for (auto const& c : copies) {
+        check(state.digest(c.part.tensor) == givers.digest(c.part.tensor), "the bits of " + info.tensors[at(c.part.tensor)].name);
+    }
+
+    auto const units = reduction_units(info, layers);
+    auto reductions = reduced(messages, units, givers);
+    array<float> room{backend.own(), 0};
+    std::deque<reduction> const none;
+    for (int step = 0; step < 2; ++step) {  // the second time in the place of the first
+        keeper.pass_gradients(messages, state, self == giver ? reductions : none, room);
+    }
+    check(keeper.gradients().size() == (self == taker ? copies.size() : 0), "a keeper has one gradient of each tensor that it keeps");
+    bool in_place = false;
+    for (auto const& [tensor, values] : keeper.gradients()) {
+        for (auto& r : reductions) {
+            if (auto const& of = r.unit().tensors; std::find(of.begin(), of.end(), tensor) != of.end()) {
+                in_place = in_place || r.in_place();
+                check(std::equal(values.begin(), values.end(), r.gradient(tensor)), "the gradient of " + info.tensors[at(tensor)].name);
+            }
+        }
+    }
+    check(in_place == (self == taker && has_row_sums), "sums in 32 bits on one rank have no buffer of floats");
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -249,8 +319,11 @@ int main(int argc, char** argv)
         } else if (which == "moves") {
             moves(messages, fp32);
             moves(messages, fp32_i32);
+        } else if (which == "kept") {
+            kept(messages, fp32, false);
+            kept(messages, fp32_i32, true);
         } else {
-            check(false, "transfer copies|damaged|moves");
+            check(false, "transfer copies|damaged|moves|kept");
         }
     }
     MPI_Finalize();

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks between which no copy goes; transfer.kept tries those between two.
+#include "executor/train/parts/copy_keeper.hpp"
+
+#include "executor/host/backend.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "support/catch.hpp"
+#include "two_ranks.hpp"
+
+using namespace rheo;
+
+TEST_CASE("copy_keeper: a rank that keeps nothing gets nothing")
+{
+    replanning known{.state = state_of(gpt_model({.vocabulary = 19, .context = 6, .width = 8, .heads = 2, .blocks = 2})),
+                     .layers = 4,
+                     .ready = {},
+                     .wanted = {},
+                     .element_bytes = bytes{12}};
+    membership_plan plan;
+    for (int rank = 0; rank < 4; ++rank) {
+        plan.salvage.after.push_back({rank_id{rank}, step_id{1}, {layer_id{rank}}, {}});
+    }
+    two_ranks here;  // 0 and 1
+    copy_keeper keeper{here.self()};
+    keeper.choose(plan, known);
+    CHECK(keeper.empty());
+    plan.kept = {{layer_id{2}, rank_id{2}, rank_id{3}, bytes{}}};
+    keeper.choose(plan, known);
+    CHECK_FALSE(keeper.empty());  // all members know of all copies
+
+    host_backend backend{1};
+    resident_state resident{known.state, backend};
+    array<float> room{backend.own(), 0};
+    bool has_arrived = false;
+    keeper.copy_first(here.messages, resident, [&](tensor_id) { has_arrived = true; });
+    keeper.pass_gradients(here.messages, resident, {}, room);
+    CHECK_FALSE(has_arrived);
+    CHECK(keeper.gradients().empty());
+
+    plan.salvage.after[3].layers = {layer_id{2}, layer_id{3}};  // it has the layer by its place
+    keeper.choose(plan, known);
+    CHECK(keeper.empty());
+}
