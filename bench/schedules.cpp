@@ -20,7 +20,7 @@ constexpr auto families = std::array{"1f1b", "interleaved", "zb-v", "v-half", "d
 /// Family, ranks, microbatches.
 program made(benchmark::State const& state)
 {
-    auto const family = *parse_schedule(families[static_cast<std::size_t>(state.range(0))]).schedule;
+    auto const family = *parse_schedule(families[static_cast<std::size_t>(state.range(0))]);
     return make_program(family, {.ranks = static_cast<int>(state.range(1)), .microbatches = static_cast<int>(state.range(2))});
 }
 

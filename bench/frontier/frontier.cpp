@@ -212,7 +212,7 @@ void compare_models()
     std::printf("schedule  microbatches  points  exponential J  hull J (means)  less %%  hull above\n");
     for (char const* name : {"1f1b", "gpipe"}) {
         for (int microbatches : {4, 8, 12, 16, 24, 32}) {
-            auto const p = make_program(*parse_schedule(name).schedule, {.ranks = 8, .microbatches = microbatches});
+            auto const p = make_program(*parse_schedule(name), {.ranks = 8, .microbatches = microbatches});
             auto const network = make_event_network(p);
             auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
             auto const hull = make_activity_network(network, measured, {blocking});

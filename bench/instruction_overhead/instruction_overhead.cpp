@@ -34,6 +34,7 @@
 #include "rheo/plan/programs.hpp"
 #include "rheo/recover/protocol.hpp"
 #include "rheo/recover/replan.hpp"
+#include "rheo/schedule/families/families.hpp"
 
 namespace {
 
@@ -119,7 +120,7 @@ void measure(arguments const& wanted_by_user)
     config.train.microbatch = {1, 2};
     config.plan.pipelines = {ranks};
     config.plan.failures = 0;
-    config.plan.schedule = wanted_by_user.schedule;
+    config.plan.schedule = *parse_schedule(wanted_by_user.schedule);
     auto const runs = fused(gpt_model(config.model));
     auto const state = state_of(runs);
     auto const first = make_plan(runs, config, ranks);

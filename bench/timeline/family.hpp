@@ -50,7 +50,7 @@ class family {
 public:
     /// @param unit of a forward of a rank's whole part, where operations are timed waits; 0: they take what they take
     family(rheo::run_config const& config, rheo::mpi::generation const& members, rheo::seconds unit, std::filesystem::path const& scratch)
-        : name_{config.plan.schedule}, members_{&members}, waits_{unit.count > 0}
+        : name_{name_of(config.plan.schedule)}, members_{&members}, waits_{unit.count > 0}
     {
         using namespace rheo;
         auto const ranks = static_cast<int>(members.members.size());

@@ -31,6 +31,7 @@
 
 #include "family.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/schedule/families/families.hpp"
 
 namespace {
 
@@ -112,7 +113,7 @@ run_config config_for(arguments const& wanted, std::string const& schedule, int 
     config.train.microbatch.slices = schedule == "seq1f1b" ? 2 : 1;
     config.plan.pipelines = {ranks};
     config.plan.failures = 0;
-    config.plan.schedule = schedule;
+    config.plan.schedule = *parse_schedule(schedule);
     return config;
 }
 

@@ -38,9 +38,9 @@ int main(int argc, char** argv)
     rheo::run_config config;
     config.train = {.steps = 12, .microbatches = 6, .microbatch = {.sequences = 1, .tokens = 16}};
     config.plan.pipelines = {2, 2};
-    config.power.device = "emulated";
+    config.power.device = rheo::power_source::emulated;
     config.power.clock_profile = profile;
-    config.power.pace = "profile";
+    config.power.pace = rheo::emulation_pace::profile;
     config.run.folder = folder;
     config.run.inject = {"slow:1@2-5:1.5", "kill:3@9:backward"};
 

@@ -208,10 +208,10 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
     auto const manifest_name = (from.folder() / "manifest.json").string();
     gpt_shape shape;
     try {
-        std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
-        auto const config = read_config(from.manifest().config, manifest_name + ", config", any_schedule_will_do).config;
-        if (config.family != "gpt2") {
-            throw checkpoint_error{fmt::format("{}: model.family is {}; only a GPT-2 has a form of Hugging Face's here", manifest_name, config.family)};
+        auto const config = read_config(from.manifest().config, manifest_name + ", config", {}, find_schedule_or_name).config;
+        if (config.family != model_family::gpt2) {
+            throw checkpoint_error{
+                fmt::format("{}: model.family is {}; only a GPT-2 has a form of Hugging Face's here", manifest_name, name_of(config.family))};
         }
         shape = config.model;
     } catch (config_error const& error) {

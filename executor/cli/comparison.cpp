@@ -114,7 +114,7 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         if (options.schedule != "all" && options.schedule != name) {
             continue;
         }
-        auto const family = *parse_schedule(name).schedule;
+        auto const family = *parse_schedule(name);
         auto const slices = config.train.microbatch.slices;  // 1: a family that cuts sequences has its own choice
         schedule_shape const shape{.ranks = options.ranks, .microbatches = config.train.microbatches};
         auto const wanted = slices > 1 ? on_slices(family, shape, slices) : shape;

@@ -78,7 +78,7 @@ frontier_input read_input(frontier_options const& options)
 {
     auto const schedule = parse_schedule(options.schedule);
     if (!schedule) {
-        throw command_error{2, schedule.error};
+        throw command_error{2, schedule.error()};
     }
     auto measured = parse_profile(file_text(options.profile), options.profile);
     if (!measured) {
@@ -104,7 +104,7 @@ frontier_input read_input(frontier_options const& options)
     if (options.input_gradient_share > 0.0) {
         measured.what = with_split_backwards(std::move(measured.what), options.input_gradient_share);
     }
-    return {*schedule.schedule, std::move(measured.what), request, shortest};
+    return {*schedule, std::move(measured.what), request, shortest};
 }
 
 made_network network_for(program const& p, frontier_input const& input, frontier_options const& options)

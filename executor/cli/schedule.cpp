@@ -107,16 +107,16 @@ chosen_schedule choose(schedule_command_options const& options)
         throw command_error{2, fmt::format("{}: no such file", options.name)};
     }
     if (!parsed) {
-        throw command_error{2, parsed.error + "; rheo schedule --list names all"};
+        throw command_error{2, parsed.error() + "; rheo schedule --list names all"};
     }
     if (options.ranks == 0 || options.microbatches == 0) {
         throw command_error{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
     }
     schedule_shape const shape{options.ranks, options.microbatches, options.chunks, options.group, options.slices};
-    if (auto const fault = error_of(*parsed.schedule, shape); fault != shape_error::none) {
+    if (auto const fault = error_of(*parsed, shape); fault != shape_error::none) {
         throw command_error{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, message_of(fault))};
     }
-    return {options.name, std::string{source_of(*parsed.schedule)}, make_program(*parsed.schedule, shape), shape.microbatches};
+    return {options.name, std::string{source_of(*parsed)}, make_program(*parsed, shape), shape.microbatches};
 }
 
 namespace {

@@ -11,7 +11,7 @@ namespace rheo::inline v0 {
 
 inline clock_request clock_request_of(power_config const& power, profile const& layers)
 {
-    return {.costs = {.blocking = blocking_of(layers, {power.blocking_w})}, .deadline = {power.deadline_s}, .switching = {.latency = {power.switch_latency_s}}};
+    return {.costs = {.blocking = blocking_of(layers, power.blocking)}, .deadline = power.deadline, .switching = {.latency = power.switch_latency}};
 }
 
 }  // namespace rheo::inline v0

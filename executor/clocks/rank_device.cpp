@@ -63,11 +63,11 @@ power::device_result<opened_device> open_processor(power_config const& config, i
 
 power::device_result<opened_device> open_device(power_config const& config, int place)
 {
-    if (config.device == "cpu") {
+    if (config.device == power_source::cpu) {
         return open_processor(config, place);
     }
     auto gpu = open_gpu(config, place);
-    if (gpu || config.device == "nvml") {
+    if (gpu || config.device == power_source::nvml) {
         return gpu;
     }
     auto processor = open_processor(config, place);
@@ -81,11 +81,12 @@ power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_confi
     std::unique_ptr<rank_device> device{new rank_device};
     auto& d = *device;
     d.layers_ = layers;
-    if (config.device == "emulated") {
-        d.emulated_.emplace(layers, power::emulated_options{.rank = self,
-                                                            .blocking = blocking_of(layers, {config.blocking_w}),
-                                                            .switch_latency = {config.switch_latency_s},
-                                                            .pace = config.pace == "profile" ? power::emulated_pace::profile : power::emulated_pace::machine});
+    if (config.device == power_source::emulated) {
+        d.emulated_.emplace(
+            layers, power::emulated_options{.rank = self,
+                                            .blocking = blocking_of(layers, config.blocking),
+                                            .switch_latency = config.switch_latency,
+                                            .pace = config.pace == emulation_pace::profile ? power::emulated_pace::profile : power::emulated_pace::machine});
         d.clocks_ = *d.emulated_->clocks();
         d.highest_ = d.requested_ = d.clocks_.front();
         d.name_ = d.emulated_->name();

@@ -54,8 +54,6 @@ struct limit_check {
             }
         } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
             judge(key, value, limits, "");
-        } else if constexpr (std::is_same_v<T, std::string>) {
-            judge_word(key, value, limits.words);
         }
     }
 
@@ -66,19 +64,11 @@ struct limit_check {
         }
     }
 
-    void judge_word(std::string_view key, std::string_view value, std::string_view words)
+    template <class Quantity>
+    void operator()(std::string_view key, in_unit<Quantity const> value, field_limits const& limits, std::string_view)
     {
-        if (words.empty()) {
-            return;
-        }
-        std::vector<std::string_view> known;
-        for (std::size_t begin = 0; begin <= words.size();) {
-            auto const end = std::min(words.find('|', begin), words.size());
-            known.push_back(words.substr(begin, end - begin));
-            begin = end + 1;
-        }
-        if (std::find(known.begin(), known.end(), value) == known.end()) {
-            fault = {std::string{key}, fmt::format("{} must be one of {}, not '{}'", key, fmt::join(known, ", "), value)};
+        if (!fault && key.starts_with("model.") == model) {
+            judge(key, static_cast<double>(value.quantity.count) / value.unit, limits, "");
         }
     }
 
@@ -101,13 +91,13 @@ std::optional<invalid_key> check_limits(run_config const& config, bool model)
 std::optional<invalid_key> check_power(run_config const& config)
 {
     auto const& power = config.power;
-    if (power.device == "emulated" && power.clock_profile.empty()) {
+    if (power.device == power_source::emulated && power.clock_profile.empty()) {
         return invalid_key{"power.clock_profile", "power.clock_profile must name a file where power.device = \"emulated\": it is what is emulated"};
     }
-    if (power.device == "none" && !power.sweep.empty()) {
+    if (power.device == power_source::none && !power.sweep.empty()) {
         return invalid_key{"power.device", "power.device = \"none\" has no clock that power.sweep could try; nvml, cpu, auto or emulated has one"};
     }
-    if (power.device == "none" && !power.clock_profile.empty()) {
+    if (power.device == power_source::none && !power.clock_profile.empty()) {
         return invalid_key{"power.device", "power.device = \"none\" has no clock that could follow power.clock_profile; nvml, cpu, auto or emulated has one"};
     }
     if (power.slow.recovered > power.slow.threshold) {
@@ -124,22 +114,22 @@ std::optional<invalid_key> check_power(run_config const& config)
 std::optional<invalid_key> check_device(run_config const& config)
 {
     if (constexpr int most = most_row_contributions / 2;
-        config.train.sums == "int32" && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
+        config.train.sums == sum_integers::int32 && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
         return invalid_key{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
     }
-    if (config.train.dtype == "bf16" && config.run.device == "cpu") {
+    if (config.train.dtype == stored_numbers::brain_float16 && config.run.device == compute_device::cpu) {
         return invalid_key{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
-    auto const& attention = config.run.attention;
-    if (attention != "warp" && config.train.dtype != "bf16") {
-        return invalid_key{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", attention)};
+    auto const attention = config.run.attention;
+    if (attention != attention_kernel::warp && config.train.dtype != stored_numbers::brain_float16) {
+        return invalid_key{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", name_of(attention))};
     }
-    if (attention == "cudnn" && config.model.dropout_per_mille != 0) {
+    if (attention == attention_kernel::cudnn && config.model.dropout_per_mille != 0) {
         return invalid_key{
             "run.attention",
             "run.attention = \"cudnn\" has random numbers of its own, which are not those of a microbatch wherever it is computed: model.dropout = 0"};
     }
-    if (attention == "cudnn" && config.train.microbatch.slices > 1) {
+    if (attention == attention_kernel::cudnn && config.train.microbatch.slices > 1) {
         return invalid_key{"run.attention", "run.attention = \"cudnn\" takes whole sequences: train.slices = 1"};
     }
     return std::nullopt;
@@ -153,19 +143,15 @@ std::optional<invalid_key> check(run_config const& config)
         return fault;
     }
     auto const& plan = config.plan;
-    auto const schedule = schedule_of(plan);
-    if (!schedule) {
-        return invalid_key{"plan.schedule", schedule.error};
-    }
     auto const& microbatch = config.train.microbatch;
     if (microbatch.tokens % microbatch.slices != 0) {
         return invalid_key{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
     }
-    if (microbatch.slices == 1 && cuts_sequences(*schedule.schedule)) {
+    if (microbatch.slices == 1 && cuts_sequences(plan.schedule)) {
         return invalid_key{"plan.schedule",
-                           fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", plan.schedule)};
+                           fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", name_of(plan.schedule))};
     }
-    if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory_mib == 0) {
+    if ((plan.recompute == recompute_policy::automatic || plan.recompute == recompute_policy::selective) && plan.memory == bytes{}) {
         return invalid_key{"plan.recompute", fmt::format("plan.recompute = \"{}\" keeps ranks within plan.memory_mib, which must be set",
                                                          plan.recompute == recompute_policy::automatic ? "auto" : "selective")};
     }
@@ -203,7 +189,7 @@ std::optional<invalid_key> check(run_config const& config)
         if (!fault.what) {
             return invalid_key{"run.inject", fault.error};
         }
-        if (fault.what->kind == fault_kind::slow && config.power.device != "emulated") {
+        if (fault.what->kind == fault_kind::slow && config.power.device != power_source::emulated) {
             return invalid_key{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
         }
     }
@@ -217,7 +203,7 @@ std::optional<invalid_key> check_family(run_config const& config)
 {
     auto const& model = config.model;
     auto const& llama = config.llama;
-    if (config.family == "gpt2") {
+    if (config.family == model_family::gpt2) {
         llama_config const none;
         for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads},
                                          {"model.mlp_width", llama.mlp_width != none.mlp_width},
@@ -262,7 +248,7 @@ std::optional<invalid_key> check_model(run_config const& config)
 model_description model_of(run_config const& config)
 {
     auto const& s = config.model;
-    if (config.family != "llama") {
+    if (config.family != model_family::llama) {
         return gpt_model(s);
     }
     auto const& llama = config.llama;

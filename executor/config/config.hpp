@@ -12,12 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "executor/config/config_words.hpp"
 #include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/planner/recompute_policy.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
+#include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,8 +35,8 @@ struct train_config {
     microbatch_shape microbatch{4, 64}; ///< train.slices among it
     std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
     int eval_microbatches = 8;
-    std::string dtype = "fp32";         ///< what stages store: fp32 or bf16
-    std::string sums = "int64";         ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
+    stored_numbers dtype = stored_numbers::float32;
+    sum_integers sums = sum_integers::int64;  ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
     bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
@@ -49,18 +51,21 @@ struct optimizer_config {
     double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
 };
 
+/// 1F1B.
+any_schedule default_schedule();
+
 struct plan_config {
-    std::string schedule = "1f1b";      ///< name of a family, see rheo schedule --list, or a file in PyTorch's text form
+    any_schedule schedule = default_schedule();  ///< a family, see rheo schedule --list, a file in PyTorch's text form, or a type of one's own
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
     std::vector<int> layers{};          ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
     recompute_policy recompute = recompute_policy::never;
-    std::optional<any_schedule> own{};  ///< a schedule of one's own type, called as plan.schedule says; none: a family or a file
-    double memory_mib = 0;              ///< of a rank, for state and activations: a plan that needs more is refused; 0: not looked at
+    bytes memory{};                     ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
-    double mtbf_h = 10'000;  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
+    seconds mtbf =
+        hours(10'000);  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
     std::string layer_profile{};  ///< a file, see rheo profile, with times of the layers; empty: times as modelled
     int node_size = 1;  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
@@ -68,15 +73,15 @@ struct plan_config {
 /// When a rank counts as hung and is ended, which makes it a loss like any other.
 struct watchdog_config {
     double factor = 20;  ///< deadline of an operation: times the longest one of this rank so far; 0: none
-    double least_s = 60;  ///< and never less than this
-    double start_s = 600;  ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
-    double stopped_s = 10;  ///< a process that has stood still that long is killed by others of its host; 0: never
+    seconds least{60};  ///< and never less than this
+    seconds start{600};  ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
+    seconds stopped{10};  ///< a process that has stood still that long is killed by others of its host; 0: never
 };
 
 /// The newest checkpoint is where the same command resumes.
 struct checkpoint_config {
     std::int64_t every_steps = 0;  ///< 0: not by steps
-    double every_minutes = 30;  ///< 0: not by time
+    seconds interval = minutes(30);  ///< checkpoint.every_minutes; 0: not by time
     int keep_last = 2;  ///< older ones are removed; 0: all are kept
     bool at_end = true;  ///< also of the last state
 };
@@ -90,14 +95,14 @@ struct llama_config {
 
 /// The device whose clock a rank sets and whose energy it reads.
 struct power_config {
-    std::string device = "none";  ///< none, emulated, nvml, cpu, or auto: nvml where there is one, else cpu
+    power_source device = power_source::none;
     std::string clock_profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
-    double blocking_w = 0;  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/energy/profile/profile.hpp)
-    double deadline_s = 0;  ///< of a step; 0: no time is lost
-    double switch_latency_s = 0;  ///< how long a change of the clock takes
+    watts blocking{};  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/energy/profile/profile.hpp)
+    seconds deadline{};  ///< of a step; 0: no time is lost
+    seconds switch_latency{};  ///< how long a change of the clock takes
     bool straggler = true;  ///< when a rank is slow, the others need not hurry
     straggler_rule slow{};  ///< when it counts as slow: the keys straggler_threshold, straggler_recovered, straggler_change, straggler_steps
-    std::string pace = "machine";  ///< of an emulated device: as long as this machine takes, stretched by the clock, or as the profile says
+    emulation_pace pace = emulation_pace::machine;
     std::string nvml = "libnvidia-ml.so.1";  ///< the library
     std::string sysfs = "/sys";
     std::string zeusd;  ///< its socket; empty: where its own clients look for it
@@ -112,9 +117,9 @@ struct run_folder_config {
     std::string folder;  ///< empty: runs/<config stem>
     bool trace = true;
     bool fuse = true;  ///< run the fused operation list
-    std::string device = "cpu";  ///< what a rank computes with: cpu, its threads, or cuda, a device of its node
+    compute_device device = compute_device::cpu;  ///< what a rank computes with: its threads, or a device of its node
     bool graphs = true;  ///< a device's work that comes again and again is recorded as CUDA graphs
-    std::string attention = "warp";  ///< in bf16 on a device, by the tensor cores of a warp or of a warpgroup, which compute capability 9.0 has, or by cudnn
+    attention_kernel attention = attention_kernel::warp;  ///< in bf16 on a device; compute capability 9.0 has warpgroups
     bool deterministic = true;  ///< false: libraries may add in an order that differs from run to run
     int threads = 1;  ///< per rank
     bool rendezvous = false;  ///< stages meet for every message: synchronous sends, one tag per direction
@@ -124,7 +129,7 @@ struct run_folder_config {
 };
 
 struct run_config {
-    std::string family = "gpt2";  ///< of the model: gpt2 or llama
+    model_family family = model_family::gpt2;
     gpt_shape model;  ///< its shape; a Llama has no dropout
     llama_config llama;
     data_config data;
@@ -139,8 +144,8 @@ struct run_config {
 /// Which dtype plays which part. @pre check finds no fault
 constexpr dtype_policy policy_of(run_config const& config)
 {
-    bool const in_rows = config.train.sums == "int32";
-    return config.train.dtype == "bf16" ? (in_rows ? bf16_i32 : bf16) : in_rows ? fp32_i32 : fp32;
+    bool const in_rows = config.train.sums == sum_integers::int32;
+    return config.train.dtype == stored_numbers::brain_float16 ? (in_rows ? bf16_i32 : bf16) : in_rows ? fp32_i32 : fp32;
 }
 
 /// How many items (slices of microbatches) a message may have to tell apart.

@@ -12,19 +12,16 @@
 
 namespace rheo::inline v0 {
 
-/// Which numbers a key takes (of a list: each element), or which words.
+/// Which numbers a key takes (of a list: each element), in the key's unit.
 struct field_limits {
     double least = std::numeric_limits<double>::lowest();
     double most = std::numeric_limits<double>::max();
     bool above_least = false;  ///< least itself is out
     bool below_most = false;   ///< most itself is out
-    std::string_view words{};  ///< of a text, with bars between them: "fp32|bf16"; empty: any
 };
 
 constexpr field_limits at_least(double least) { return {.least = least}; }
 constexpr field_limits between(double least, double most) { return {.least = least, .most = most}; }
-
-constexpr field_limits one_of(std::string_view words) { return {.words = words}; }
 
 /// A fraction kept as an integer number of thousandths, so that it is the same everywhere.
 template <class Int>
@@ -34,12 +31,44 @@ struct per_mille {
 template <class Int>
 per_mille(Int&) -> per_mille<Int>;  // which clang before 17 does not find by itself
 
+/// A quantity in the unit that its key names: this many of its own units.
+template <class Quantity>
+struct in_unit {
+    Quantity& quantity;
+    double unit;
+};
+template <class Quantity>
+constexpr in_unit<Quantity> in_key_seconds(Quantity& q)
+{
+    return {q, 1.0};
+}
+template <class Quantity>
+constexpr in_unit<Quantity> in_key_minutes(Quantity& q)
+{
+    return {q, minutes(1).count};
+}
+template <class Quantity>
+constexpr in_unit<Quantity> in_key_hours(Quantity& q)
+{
+    return {q, hours(1).count};
+}
+template <class Quantity>
+constexpr in_unit<Quantity> in_key_watts(Quantity& q)
+{
+    return {q, 1.0};
+}
+template <class Quantity>
+constexpr in_unit<Quantity> in_key_mebibytes(Quantity& q)
+{
+    return {q, static_cast<double>(mebibytes(1).count)};
+}
+
 /// Calls `visit(key, member, limits, meaning)` for every key in the order in which it is written.
 /// Config is run_config or const.
 template <class Config, class Visit>
 void for_each_field(Config& c, Visit&& visit)
 {
-    visit("model.family", c.family, one_of("gpt2|llama"), "Model family: layers and operations.");
+    visit("model.family", c.family, field_limits{}, "Model family: layers and operations.");
     visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "Number of tokens. 256 for bytes.");
     visit("model.context", c.model.context, between(1, 1 << 20), "Longest sequence, in tokens.");
     visit("model.width", c.model.width, between(1, 1 << 16), "Columns between layers (hidden size).");
@@ -63,9 +92,9 @@ void for_each_field(Config& c, Visit&& visit)
           "Slices of each sequence, computed one after the other. Must divide the tokens. Decides the bits.");
     visit("train.eval_every", c.train.eval_every, at_least(0), "Steps between evaluations. 0 = only after the last step.");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "Microbatches per evaluation.");
-    visit("train.dtype", c.train.dtype, one_of("fp32|bf16"),
+    visit("train.dtype", c.train.dtype, field_limits{},
           "Type of parameters, activations and messages. bf16 needs run.device = \"cuda\". The optimizer's state is fp32.");
-    visit("train.sums", c.train.sums, one_of("int64|int32"), "Integers for exact gradient sums. int32 has a scale per row and takes half the memory.");
+    visit("train.sums", c.train.sums, field_limits{}, "Integers for exact gradient sums. int32 has a scale per row and takes half the memory.");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "Skip a step whose gradient is not finite, instead of stopping.");
 
     visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "AdamW: learning rate after the warm-up.");
@@ -86,26 +115,25 @@ void for_each_field(Config& c, Visit&& visit)
     visit(
         "plan.recompute", c.plan.recompute, field_limits{},
         "Activation recomputation: false, true (all stages), \"auto\" (as few stages as memory_mib requires), \"selective\" (as few layers, cheapest first).");
-    visit("plan.memory_mib", c.plan.memory_mib, at_least(0),
+    visit("plan.memory_mib", in_key_mebibytes(c.plan.memory), at_least(0),
           "Memory limit per rank in MiB (state + activations). Plans that need more are rejected. 0 = unlimited.");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "Ranks that wait for a place.");
-    visit("plan.mtbf_h", c.plan.mtbf_h, field_limits{.least = 0, .above_least = true},
+    visit("plan.mtbf_h", in_key_hours(c.plan.mtbf), field_limits{.least = 0, .above_least = true},
           "Mean time between failures of one rank, in hours. The longer, the more copies a shorter step is worth.");
     visit("plan.layer_profile", c.plan.layer_profile, field_limits{},
           "CSV with times of the layers (rheo profile), used for all planning. Empty = modelled times.");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "Ranks per node. Copies of a layer go to different nodes.");
 
     visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "Steps between checkpoints. 0 = not by steps.");
-    visit("checkpoint.every_minutes", c.checkpoint.every_minutes, at_least(0), "Minutes between checkpoints. 0 = not by time.");
+    visit("checkpoint.every_minutes", in_key_minutes(c.checkpoint.interval), at_least(0), "Minutes between checkpoints. 0 = not by time.");
     visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "Checkpoints to keep. 0 = all.");
     visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "Write a checkpoint of the last state.");
 
-    visit("power.device", c.power.device, one_of("none|emulated|nvml|cpu|auto"),
-          "Device whose clock is set and whose energy is read. auto = nvml if there is one, else cpu.");
+    visit("power.device", c.power.device, field_limits{}, "Device whose clock is set and whose energy is read. auto = nvml if there is one, else cpu.");
     visit("power.clock_profile", c.power.clock_profile, field_limits{}, "CSV with time and energy of each layer at each clock. Empty = clocks are left alone.");
-    visit("power.blocking_w", c.power.blocking_w, at_least(0), "Power of a waiting device, in W. 0 = from the profile, else 83.64.");
-    visit("power.deadline_s", c.power.deadline_s, at_least(0), "Step time to plan clocks for, in s. 0 = no time is lost.");
-    visit("power.switch_latency_s", c.power.switch_latency_s, at_least(0), "Time that a clock change takes, in s.");
+    visit("power.blocking_w", in_key_watts(c.power.blocking), at_least(0), "Power of a waiting device, in W. 0 = from the profile, else 83.64.");
+    visit("power.deadline_s", in_key_seconds(c.power.deadline), at_least(0), "Step time to plan clocks for, in s. 0 = no time is lost.");
+    visit("power.switch_latency_s", in_key_seconds(c.power.switch_latency), at_least(0), "Time that a clock change takes, in s.");
     visit("power.straggler", c.power.straggler, field_limits{}, "When a rank is slow, run the others at the least energy for its time.");
     visit("power.straggler_threshold", c.power.slow.threshold, field_limits{.least = 1, .above_least = true},
           "A rank is slow from this multiple of the median time on.");
@@ -113,7 +141,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("power.straggler_change", c.power.slow.change, field_limits{.least = 0, .above_least = true},
           "Replan if the time of a slow rank changes by this fraction.");
     visit("power.straggler_steps", c.power.slow.steps, between(1, 1 << 20), "Steps in a row before a change counts.");
-    visit("power.pace", c.power.pace, one_of("machine|profile"), "Emulated device: computations take this machine's time, or the profile's.");
+    visit("power.pace", c.power.pace, field_limits{}, "Emulated device: computations take this machine's time, or the profile's.");
     visit("power.nvml", c.power.nvml, field_limits{}, "NVML library.");
     visit("power.sysfs", c.power.sysfs, field_limits{}, "Root of sysfs.");
     visit("power.zeusd", c.power.zeusd, field_limits{}, "Socket of zeusd. Empty = zeusd's default.");
@@ -126,19 +154,18 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.folder", c.run.folder, field_limits{}, "Run folder. Empty = runs/<name of the config>.");
     visit("run.trace", c.run.trace, field_limits{}, "Record every instruction of every rank.");
     visit("run.fuse", c.run.fuse, field_limits{}, "Run the fused operation list.");
-    visit("run.device", c.run.device, one_of("cpu|cuda"), "What ranks compute with. Ranks of a node share its GPUs in turn.");
+    visit("run.device", c.run.device, field_limits{}, "What ranks compute with. Ranks of a node share its GPUs in turn.");
     visit("run.graphs", c.run.graphs, field_limits{}, "cuda: launch repeated work as CUDA graphs, with the same bits.");
-    visit("run.attention", c.run.attention, one_of("warp|warpgroup|cudnn"),
-          "cuda, bf16: attention kernel. warpgroup needs compute capability 9.0. Each gives other bits.");
+    visit("run.attention", c.run.attention, field_limits{}, "cuda, bf16: attention kernel. warpgroup needs compute capability 9.0. Each gives other bits.");
     visit("run.deterministic", c.run.deterministic, field_limits{},
           "cuda: false lets cuDNN add gradients in any order, in less memory. Two runs may then differ.");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "Threads per rank.");
     visit("run.rendezvous", c.run.rendezvous, field_limits{}, "Send synchronously, to show that no buffer is needed. Slower.");
     visit("run.sample_tokens", c.run.sample_tokens, between(0, 1 << 20), "Tokens of text to generate after the last step.");
     visit("run.watchdog.factor", c.run.watchdog.factor, at_least(0), "A rank ends itself when an operation takes this multiple of its longest one. 0 = never.");
-    visit("run.watchdog.least_s", c.run.watchdog.least_s, field_limits{.least = 0, .above_least = true}, "Lower bound of that time, in s.");
-    visit("run.watchdog.start_s", c.run.watchdog.start_s, at_least(0), "Time for all ranks to begin, in s; then exit code 5. 0 = no limit.");
-    visit("run.watchdog.stopped_s", c.run.watchdog.stopped_s, at_least(0),
+    visit("run.watchdog.least_s", in_key_seconds(c.run.watchdog.least), field_limits{.least = 0, .above_least = true}, "Lower bound of that time, in s.");
+    visit("run.watchdog.start_s", in_key_seconds(c.run.watchdog.start), at_least(0), "Time for all ranks to begin, in s; then exit code 5. 0 = no limit.");
+    visit("run.watchdog.stopped_s", in_key_seconds(c.run.watchdog.stopped), at_least(0),
           "Kill a rank of this host whose process has been stopped this long, in s. 0 = never.");
     visit("run.inject", c.run.inject, field_limits{}, "Faults for tests, e.g. [\"kill:2@3:backward\"].");
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "executor/config/config_fields.hpp"
 #include "executor/config/toml_value.hpp"
@@ -15,15 +16,12 @@ namespace {
 
 std::string number(double value) { return fmt::format("{}", value); }
 
+template <class T>
 std::string range_of(field_limits const& limits)
 {
     constexpr field_limits open;
-    if (!limits.words.empty()) {
-        std::string words{limits.words};
-        for (std::size_t bar = 0; (bar = words.find('|', bar)) != words.npos;) {
-            words.replace(bar, 1, ", ");
-        }
-        return words;
+    if constexpr (ConfigWord<T>) {
+        return fmt::format("{}", fmt::join(words_of<T>, ", "));
     }
     if (limits.least == open.least && limits.most == open.most) {
         return {};
@@ -38,13 +36,18 @@ std::string range_of(field_limits const& limits)
 }
 
 template <class T>
+inline constexpr bool is_in_unit = false;
+template <class Quantity>
+inline constexpr bool is_in_unit<in_unit<Quantity>> = true;
+
+template <class T>
 std::string type_of()
 {
     if constexpr (std::is_same_v<T, bool>) {
         return "boolean";
     } else if constexpr (std::is_integral_v<T>) {
         return "integer";
-    } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, per_mille<int const>>) {
+    } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, per_mille<int const>> || is_in_unit<T>) {
         return "number";
     } else if constexpr (std::is_same_v<T, std::vector<int>>) {
         return "list of integers";
@@ -64,7 +67,8 @@ std::vector<config_row> config_rows()
     std::vector<config_row> rows;
     run_config const defaults;
     for_each_field(defaults, [&](std::string_view key, auto const& member, field_limits const& limits, std::string_view meaning) {
-        rows.push_back({std::string{key}, type_of<std::remove_cvref_t<decltype(member)>>(), toml_value(member), range_of(limits), std::string{meaning}});
+        using type = std::remove_cvref_t<decltype(member)>;
+        rows.push_back({std::string{key}, type_of<type>(), toml_value(member), range_of<type>(limits), std::string{meaning}});
     });
     return rows;
 }

@@ -9,40 +9,43 @@
 #include <mutex>
 #include <utility>
 
+#include "executor/config/config.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/written_schedule.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-parsed_schedule read_schedule_file(std::string const& path)
+result<any_schedule> read_schedule_file(std::string const& path)
 {
     static std::mutex one_at_a_time;
     static std::map<std::string, std::unique_ptr<written_schedule>> known;
     std::lock_guard const lock{one_at_a_time};
     if (auto const found = known.find(path); found != known.end()) {
-        return {any_schedule{static_cast<detail::schedule_family const&>(*found->second)}, {}};
+        return any_schedule{static_cast<detail::schedule_family const&>(*found->second)};
     }
     std::ifstream file{path, std::ios::binary};
     if (!file || !std::filesystem::is_regular_file(path)) {
-        return {std::nullopt, "'" + path + "': no such file, and no schedule is called so"};
+        return failure{"'" + path + "': no such file, and no schedule is called so"};
     }
     auto read = parse_schedule_text(std::string{std::istreambuf_iterator<char>{file}, {}});
     if (!read) {
-        return {std::nullopt, path + ": " + read.error};
+        return failure{path + ": " + read.error};
     }
     if (position_count(placement_of(read.what)) != static_cast<int>(read.what.rows.size()) || in_order_of_stages(read.what).rows.back().empty()) {
-        return {std::nullopt, path + ": a row has no stage, but every rank of a pipeline has one"};
+        return failure{path + ": a row has no stage, but every rank of a pipeline has one"};
     }
-    auto& kept = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read.what)), read.microbatches);
-    return {any_schedule{static_cast<detail::schedule_family const&>(*kept)}, {}};
+    auto& read_once = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read.what)), read.microbatches);
+    return any_schedule{static_cast<detail::schedule_family const&>(*read_once)};
 }
 
 }  // namespace
 
-parsed_schedule find_schedule(std::string const& name)
+result<any_schedule> find_schedule(std::string const& name)
 {
     auto parsed = parse_schedule(name);
     if (parsed || name.find_first_of("./") == name.npos) {
@@ -51,8 +54,21 @@ parsed_schedule find_schedule(std::string const& name)
     return read_schedule_file(name);
 }
 
-parsed_schedule schedule_of(plan_config const& config) { return config.own ? parsed_schedule{config.own, {}} : find_schedule(config.schedule); }
+result<any_schedule> find_schedule_or_name(std::string const& name)
+{
+    if (auto found = find_schedule(name)) {
+        return found;
+    }
+    static std::mutex one_at_a_time;
+    static std::map<std::string, detail::schedule_family> unknown;
+    std::lock_guard const lock{one_at_a_time};
+    auto const [place, added] = unknown.try_emplace(name);
+    if (added) {
+        place->second = detail::unknown_family(place->first);
+    }
+    return any_schedule{std::as_const(place->second)};
+}
 
-std::optional<any_schedule> own_schedule(plan_config const& config) { return parse_schedule(config.schedule) ? std::nullopt : schedule_of(config).schedule; }
+any_schedule default_schedule() { return one_f_one_b{}; }
 
 }  // namespace rheo::inline v0

@@ -1,24 +1,24 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The schedule that a config or a plan names: a family, or a file in PyTorch's text form, which is read once and kept for the
-// life of the process. All ranks read the same file.
+// From the name of a schedule in a config or plan.json to the schedule, which everything else carries as a value. The name is that of a family,
+// or of a file in PyTorch's text form, which is read once and stays in memory until the process ends. All ranks read the same file.
 
-#include <optional>
+#include <functional>
 #include <string>
 
-#include "executor/config/config.hpp"
-#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
 /// The schedule of that name, or why there is none: unknown, not readable, wrong in a row and cell, or not for ranks to run.
-parsed_schedule find_schedule(std::string const& name);
+result<any_schedule> find_schedule(std::string const& name);
 
-/// The schedule of a config: its own, or the one that it names.
-parsed_schedule schedule_of(plan_config const& config);
+/// The same, but a name that is not known gives a schedule with nothing but this name: reports need no more.
+result<any_schedule> find_schedule_or_name(std::string const& name);
 
-/// What a plan has to be told besides the name: the schedule, where it is none of the families.
-std::optional<any_schedule> own_schedule(plan_config const& config);
+/// How readers of files find schedules. A program with a schedule of its own type passes one that knows its name, too.
+using schedule_finder = std::function<result<any_schedule>(std::string const& name)>;
 
 }  // namespace rheo::inline v0

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <range/v3/algorithm/sort.hpp>
 
 // The parser asserts a few things that a file may well get wrong, for example what begins the name in "[=]". A file
@@ -127,6 +128,7 @@ void flatten(toml::table const& table, std::string const& prefix, std::string co
 /// Takes settings for the members of a config.
 struct assignment {
     setting const& from;
+    std::string& schedule_name;
     bool taken = false;
 
     [[noreturn]] void wrong(std::string_view expected) const
@@ -183,6 +185,35 @@ struct assignment {
         member.count = static_cast<int>(std::round(count));
     }
 
+    /// A quantity of some size is never taken as none.
+    template <class Quantity>
+    void take(in_unit<Quantity> member) const
+    {
+        using count = decltype(member.quantity.count);
+        double number = 0;
+        take(number);
+        auto const value = number * member.unit;
+        if (std::is_integral_v<count> && !(std::abs(value) < 0x1p63)) {
+            refuse(from.place, fmt::format("{} = {} is outside of what can be kept", from.key, number));
+        }
+        member.quantity.count = static_cast<count>(value);
+        if (std::is_integral_v<count> && value > 0 && member.quantity.count == 0) {
+            member.quantity.count = 1;
+        }
+    }
+
+    template <ConfigWord Enum>
+    void take(Enum& member) const
+    {
+        std::string word;
+        take(word);
+        auto const found = std::find(words_of<Enum>.begin(), words_of<Enum>.end(), word);
+        if (found == words_of<Enum>.end()) {
+            refuse(from.place, fmt::format("{} must be one of {}, not '{}'", from.key, fmt::join(words_of<Enum>, ", "), word));
+        }
+        member = static_cast<Enum>(found - words_of<Enum>.begin());
+    }
+
     void take(recompute_policy& member) const
     {
         if (auto const word = from.value->value_exact<std::string>(); word == "auto" || from.raw == "auto") {
@@ -195,6 +226,9 @@ struct assignment {
             wrong("true, false, \"auto\" or \"selective\"");
         }
     }
+
+    /// The name is looked up when all settings have been applied: one that is overridden need not exist.
+    void take(any_schedule&) const { take(schedule_name); }
 
     void take(std::string& member) const
     {
@@ -240,7 +274,12 @@ struct assignment {
     }
 };
 
-void apply(setting const& from, read_config_result& result, std::vector<std::string_view> const& keys)
+/// A config of which not all settings have been applied.
+struct pending_config : read_config_result {
+    std::string schedule_name{};  ///< empty: the default
+};
+
+void apply(setting const& from, pending_config& result, std::vector<std::string_view> const& keys)
 {
     if (from.key == "schema") {
         auto const version = from.value->value_exact<std::int64_t>();
@@ -250,7 +289,7 @@ void apply(setting const& from, read_config_result& result, std::vector<std::str
         }
         return;
     }
-    assignment visitor{from};
+    assignment visitor{from, result.schedule_name};
     for_each_field(result.config, visitor);
     if (!visitor.taken) {
         if (is_table(from.key, keys)) {
@@ -292,7 +331,7 @@ toml::table parse_value(std::string const& text)
     return table;
 }
 
-void apply_setting(std::string const& text, read_config_result& result, std::vector<std::string_view> const& keys)
+void apply_setting(std::string const& text, pending_config& result, std::vector<std::string_view> const& keys)
 {
     auto const place = "--set " + text;
     auto const equals = text.find('=');
@@ -323,10 +362,10 @@ std::string read_config_result::message(invalid_key const& fault) const
     return fmt::format("{}: {}", found == places.end() ? name : found->second, fault.message);
 }
 
-read_config_result read_config(std::string_view text, std::string const& name, std::span<std::string const> settings)
+read_config_result read_config(std::string_view text, std::string const& name, std::span<std::string const> settings, schedule_finder const& find)
 {
     auto const keys = known_keys();
-    read_config_result result;
+    pending_config result;
     result.name = name;
     auto const table = parse(text, name);
     std::vector<setting> flat;
@@ -342,6 +381,13 @@ read_config_result read_config(std::string_view text, std::string const& name, s
         apply_setting(text_of_setting, result, keys);
     }
     auto fault = check_model(result.config);
+    if (!fault && result.places.contains("plan.schedule")) {
+        if (auto const found = find(result.schedule_name)) {
+            result.config.plan.schedule = *found;
+        } else {
+            fault = {"plan.schedule", found.error()};
+        }
+    }
     if (!fault) {
         fault = check(result.config);
     }
@@ -351,7 +397,7 @@ read_config_result read_config(std::string_view text, std::string const& name, s
     return result;
 }
 
-read_config_result read_config_file(std::string const& path, std::span<std::string const> settings)
+read_config_result read_config_file(std::string const& path, std::span<std::string const> settings, schedule_finder const& find)
 {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
@@ -363,7 +409,7 @@ read_config_result read_config_file(std::string const& path, std::span<std::stri
     }
     std::ostringstream text;
     text << file.rdbuf();
-    return read_config(text.str(), path, settings);
+    return read_config(text.str(), path, settings, find);
 }
 
 }  // namespace rheo::inline v0

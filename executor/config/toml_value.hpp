@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ inline std::string toml_value(std::string_view text)
 
 inline std::string toml_value(std::string const& text) { return toml_value(std::string_view{text}); }
 
+inline std::string toml_value(any_schedule value) { return toml_value(name_of(value)); }
+
 inline std::string toml_value(std::same_as<bool> auto value) { return value ? "true" : "false"; }
 
 inline std::string toml_value(recompute_policy value)
@@ -53,6 +56,32 @@ inline std::string toml_value(std::same_as<double> auto value)
 {
     auto const shortest = fmt::format("{}", value);
     return shortest.find_first_of(".en") == std::string::npos ? shortest + ".0" : shortest;
+}
+
+template <ConfigWord Enum>
+std::string toml_value(Enum value)
+{
+    return toml_value(name_of(value));
+}
+
+/// The number of units that a quantity comes to, with as few digits as give the same quantity again.
+template <class Quantity>
+double number_in_unit(in_unit<Quantity const> value)
+{
+    auto const exact = static_cast<double>(value.quantity.count) / value.unit;
+    for (int digits = 1; digits < 17; ++digits) {
+        auto const shorter = std::strtod(fmt::format("{:.{}g}", exact, digits).c_str(), nullptr);
+        if (static_cast<decltype(value.quantity.count)>(shorter * value.unit) == value.quantity.count) {
+            return shorter;
+        }
+    }
+    return exact;
+}
+
+template <class Quantity>
+std::string toml_value(in_unit<Quantity const> value)
+{
+    return toml_value(number_in_unit(value));
 }
 
 inline std::string toml_value(per_mille<int const> value) { return toml_value(value.count / 1000.0); }

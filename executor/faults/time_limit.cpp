@@ -79,14 +79,14 @@ void time_limit::run()
     }
 }
 
-limited_wait limited_start(double start_s, bool losses_end_it, std::string const& waits_for)
+limited_wait limited_start(seconds start, bool losses_end_it, std::string const& waits_for)
 {
-    return {.limit = seconds{start_s},
+    return {.limit = start,
             .exit_code = 5,
             .losses_end_it = losses_end_it,
             .message = fmt::format("has waited {:.1f} s for {}: another rank was lost, is stopped or never began. The job ends (exit code 5); start it again. "
                                    "run.watchdog.start_s is this limit",
-                                   start_s, waits_for)};
+                                   start.count, waits_for)};
 }
 
 }  // namespace rheo::inline v0

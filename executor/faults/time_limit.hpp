@@ -40,6 +40,6 @@ private:
 };
 
 /// How long the ranks may take to find each other (run.watchdog.start_s), as the limit of one wait at the start; exit code 5.
-limited_wait limited_start(double start_s, bool losses_end_it, std::string const& waits_for);
+limited_wait limited_start(seconds start, bool losses_end_it, std::string const& waits_for);
 
 }  // namespace rheo::inline v0

@@ -69,7 +69,7 @@ void watchdog::join_host(std::uint64_t launch, int ranks)
 {
     std::lock_guard const lock{mutex_};
     leave_host();
-    if (config_.stopped_s <= 0) {
+    if (config_.stopped <= seconds{}) {
         return;
     }
     auto const count = static_cast<std::size_t>(ranks);
@@ -139,8 +139,8 @@ void watchdog::run()
 {
     using clock = std::chrono::steady_clock;
     // Ten looks in the shortest time that matters, and never so many that they cost something.
-    auto const shortest = config_.stopped_s > 0 ? std::min(config_.least_s, config_.stopped_s) : config_.least_s;
-    std::chrono::duration<double> const tick{std::clamp(shortest / 10, 0.005, 0.25)};
+    auto const shortest = config_.stopped > seconds{} ? std::min(config_.least, config_.stopped) : config_.least;
+    std::chrono::duration<double> const tick{std::clamp(shortest.count / 10, 0.005, 0.25)};
     std::unique_lock lock{mutex_};
     for (auto before = clock::now(); !ended_.wait_for(lock, tick, [this] { return ends_; });) {
         auto const now = clock::now();
@@ -208,7 +208,7 @@ void watchdog::judge(std::size_t r, other_rank& watched)
 {
     auto& other = slots_[r];
     auto const still = watched.counts.still;
-    if (still.count < config_.stopped_s * (watched.was_stopped ? 1.0 : 0.5)) {
+    if (still < config_.stopped * (watched.was_stopped ? 1.0 : 0.5)) {
         return;
     }
     auto const pid = other.pid.load();

@@ -51,7 +51,7 @@ struct patience {
 constexpr seconds deadline_of(watchdog_config const& config, patience const& own)
 {
     seconds const multiple{config.factor * own.longest.count};
-    return multiple > seconds{config.least_s} ? multiple : seconds{config.least_s};
+    return multiple > config.least ? multiple : config.least;
 }
 
 /// How long a rank may block in a call that waits for others. They arrive there within deadlines of their own, which may be longer

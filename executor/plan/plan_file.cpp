@@ -12,10 +12,8 @@
 #include <fmt/format.h>
 
 #include "executor/config/config.hpp"
-#include "executor/config/schedule_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/plan/json.hpp"
-#include "rheo/schedule/families/families.hpp"
 
 namespace rheo::inline v0 {
 
@@ -90,7 +88,7 @@ clocks_of_rows read_clocks(json const& value, std::string const& path)
 std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p, std::string const& path)
 {
     auto const wrong = "no plan: 'recomputed_stages' must hold a list per pipeline, with numbers of its stages";
-    if (!p.recompute || lists.size() != p.pipelines.size()) {
+    if (!p.recompute.every_stage || lists.size() != p.pipelines.size()) {
         refuse(path, wrong);
     }
     std::vector<std::vector<bool>> marks;
@@ -114,7 +112,7 @@ std::vector<std::vector<bool>> read_recomputed(json const& lists, plan const& p,
 std::vector<std::vector<std::vector<recompute_level>>> read_recompute_levels(json const& lists, plan const& p, std::string const& path)
 {
     auto const wrong = "no plan: 'recompute_levels' must hold a list per pipeline, of a list per rank, of none, cheap or full for each layer";
-    if (p.recompute || lists.size() != p.pipelines.size()) {
+    if (recomputes_stages(p) || lists.size() != p.pipelines.size()) {
         refuse(path, wrong);
     }
     std::vector<std::vector<std::vector<recompute_level>>> recompute_levels;
@@ -147,7 +145,7 @@ std::vector<std::vector<std::vector<recompute_level>>> read_recompute_levels(jso
 
 }  // namespace
 
-plan read_plan_file(std::string const& path)
+plan read_plan_file(std::string const& path, schedule_finder const& find)
 {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
@@ -169,12 +167,16 @@ plan read_plan_file(std::string const& path)
     if (!schedule.is_string()) {
         refuse(path, "no plan: 'schedule' must be a name");
     }
-    plan result{.schedule = schedule.get<std::string>(), .pipelines = {}, .work = {}, .spares = {}, .own = {}};
+    auto const found = find(schedule.get<std::string>());
+    if (!found) {
+        refuse(path, found.error());
+    }
+    plan result{.schedule = *found, .pipelines = {}, .work = {}, .spares = {}};
     if (auto const recompute = whole.find("recompute"); recompute != whole.end()) {
         if (!recompute->is_boolean()) {
             refuse(path, "no plan: 'recompute' must be true or false");
         }
-        result.recompute = recompute->get<bool>();
+        result.recompute.every_stage = recompute->get<bool>();
     }
     if (auto const slices = whole.find("slices"); slices != whole.end()) {
         result.slices = number(*slices, "slices", path);
@@ -200,19 +202,17 @@ plan read_plan_file(std::string const& path)
         result.work.push_back(read_work(pipeline, path));
     }
     if (auto const marked = whole.find("recomputed_stages"); marked != whole.end()) {
-        result.recomputed = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
+        result.recompute.stages = read_recomputed(list_member(whole, "recomputed_stages", path), result, path);
+        result.recompute.every_stage = false;
     }
     if (auto const recompute_levels = whole.find("recompute_levels"); recompute_levels != whole.end()) {
-        result.recompute_levels = read_recompute_levels(list_member(whole, "recompute_levels", path), result, path);
+        result.recompute.levels = read_recompute_levels(list_member(whole, "recompute_levels", path), result, path);
     }
     if (auto const clocks = whole.find("clocks_MHz"); clocks != whole.end()) {
         result.clocks = read_clocks(*clocks, path);
     }
     for (auto const& rank : list_member(whole, "spares", path)) {
         result.spares.push_back(rank_id{number(rank, "spares", path)});
-    }
-    if (auto const own = find_schedule(result.schedule); own && !parse_schedule(result.schedule)) {
-        result.own = own.schedule;
     }
     if (member(whole, "digest", path) != to_string(digest_of(result))) {
         refuse(path, "the plan is not the one that its digest was made of");

@@ -5,11 +5,12 @@
 
 #include <string>
 
+#include "executor/config/schedule_file.hpp"
 #include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {
 
 /// Reads plan.json. @throws config_error naming the file and what was expected
-plan read_plan_file(std::string const& path);
+plan read_plan_file(std::string const& path, schedule_finder const& find = find_schedule);
 
 }  // namespace rheo::inline v0

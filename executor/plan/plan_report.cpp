@@ -93,7 +93,7 @@ std::string drawing_of(plan const& p)
             continue;
         }
         auto const schedule = schedule_of(p, i);
-        text += fmt::format("pipeline {}{}\n{}", i, schedule.error.empty() ? "" : fmt::format(": {}", schedule.name), draw(schedule.compute));
+        text += fmt::format("pipeline {}{}\n{}", i, schedule.error.empty() ? "" : fmt::format(": {}", name_of(schedule)), draw(schedule.compute));
     }
     return text;
 }
@@ -125,14 +125,14 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                         plural(config.plan.failures + 1), source_of(what));
     text += format_instantiations(what);
 
-    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", format_sizes(p.pipelines), p.schedule,
-                        p.recompute && p.recomputed.empty() ? " with activations recomputed" : "", format_step(what.step), to_string(digest_of(p)));
+    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", format_sizes(p.pipelines), name_of(p.schedule),
+                        p.recompute.every_stage ? " with activations recomputed" : "", format_step(what.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
-            text += fmt::format("    schedule {}: {}\n", schedule.name == "list" ? "in an order by list scheduling" : schedule.name, schedule.error);
+            text += fmt::format("    schedule {}: {}\n", schedule.family ? name_of(schedule) : "in an order by list scheduling", schedule.error);
         }
-        if (p.recompute && !p.recomputed.empty()) {
+        if (!p.recompute.stages.empty()) {
             text += fmt::format("    activations are recomputed by {}\n", format_stages(recomputed_stages(p, i)));
         }
         for (auto const rank : ranks_of(p.pipelines[i])) {
@@ -161,8 +161,8 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                     : fmt::format("  {}\n", verdict.message());
 
     text += "\n" + drawing_of(p);
-    text +=
-        fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), config.plan.mtbf_h, source_of(what));
+    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), in_hours(config.plan.mtbf),
+                        source_of(what));
     text += format_outcomes(what);
     return text + (what.pairs ? format_pairs(*what.pairs) : "");
 }

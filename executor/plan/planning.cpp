@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "executor/config/schedule_file.hpp"
 #include "executor/plan/layer_profile_file.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/job_templates.hpp"
@@ -24,10 +23,7 @@ namespace {
 planning_request without_profile(run_config const& config)
 {
     auto const& plan = config.plan;
-    auto const schedule = schedule_of(plan);
-    expects(static_cast<bool>(schedule), "the config names a schedule that is not known");
-    planning_request request{.schedule = *schedule.schedule,
-                             .schedule_name = plan.schedule,
+    planning_request request{.schedule = plan.schedule,
                              .microbatches = config.train.microbatches,
                              .microbatch = config.train.microbatch,
                              .policy = policy_of(config),
@@ -39,9 +35,9 @@ planning_request without_profile(run_config const& config)
                              .spares = plan.spares,
                              .node_size = plan.node_size,
                              .recompute = plan.recompute,
-                             .mtbf = seconds{plan.mtbf_h * 3600.0}};
-    if (plan.memory_mib > 0) {
-        request.memory_limit = bytes{static_cast<std::int64_t>(plan.memory_mib * 1048576.0)};
+                             .mtbf = plan.mtbf};
+    if (plan.memory > bytes{}) {
+        request.memory_limit = plan.memory;
     }
     return request;
 }
@@ -122,11 +118,6 @@ forecast make_forecast(plan const& p, model_description const& model, run_config
     return make_forecast(p, model, *planning_request_of(model, config), options);
 }
 
-int stages_per_rank(plan_config const& config, int ranks)
-{
-    auto const found = schedule_of(config);
-    expects(static_cast<bool>(found), "the config names a schedule that is not known");
-    return stages_per_rank(*found.schedule, ranks);
-}
+int stages_per_rank(plan_config const& config, int ranks) { return stages_per_rank(config.schedule, ranks); }
 
 }  // namespace rheo::inline v0

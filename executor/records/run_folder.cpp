@@ -117,8 +117,7 @@ run_folder read_run_folder(std::string const& folder, traces with)
     }
     run_folder run;
     // A report needs no schedule of one's own, which may be gone.
-    std::string const any_schedule_will_do[] = {"plan.schedule=1f1b"};
-    run.config = read_config_file((path / "config.toml").string(), any_schedule_will_do).config;
+    run.config = read_config_file((path / "config.toml").string(), {}, find_schedule_or_name).config;
     run.metrics = read_metrics(path / "metrics.jsonl");
     if (fs::exists(path / "report.json")) {
         run.report = read_record(path / "report.json");
@@ -133,7 +132,7 @@ run_folder read_run_folder(std::string const& folder, traces with)
     std::stable_sort(run.events.begin(), run.events.end(),
                      [](trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; });
     if (fs::exists(path / "plan.json")) {
-        run.first = read_plan_file((path / "plan.json").string());
+        run.first = read_plan_file((path / "plan.json").string(), find_schedule_or_name);
     }
     return run;
 }

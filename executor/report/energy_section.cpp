@@ -105,7 +105,7 @@ void add(curve& to, double x, double y)
 
 page_block charts_of(run_time const& time, run_folder const& run)
 {
-    watts const blocking{run.config.power.blocking_w};
+    auto const blocking = run.config.power.blocking;
     curve power{.name = "all ranks", .colour = 3};
     curve mean{.name = "mean", .colour = 0};
     curve lowest{.name = "lowest", .colour = 5};

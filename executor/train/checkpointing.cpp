@@ -63,8 +63,8 @@ checkpointing::checkpointing(job const& about, dataset const& data, fault_inject
 
 bool checkpointing::wants_one() const
 {
-    auto const minutes = job_->config.checkpoint.every_minutes;
-    return minutes > 0 && clock_.now().count - begun_at_.count > 60 * minutes;
+    auto const interval = job_->config.checkpoint.interval;
+    return interval > seconds{} && clock_.now() - begun_at_ > interval;
 }
 
 void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "executor/config/schedule_file.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/fusion.hpp"
@@ -68,9 +67,6 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
     }
     if (options.first_plan) {
         p.first = *options.first_plan;
-        if (!p.first.own && p.first.schedule == given.plan.schedule) {
-            p.first.own = own_schedule(given.plan);
-        }
         if (auto const error = plan_error(p.first, p.runs, given, launched); !error.empty()) {
             return no(3, "the plan cannot be run: " + error);
         }

@@ -110,7 +110,7 @@ struct opened_power {
 opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& failure)
 {
     opened_power power;
-    if (config.power.device == "none" || failure.exit_code != 0) {
+    if (config.power.device == power_source::none || failure.exit_code != 0) {
         return power;
     }
     profile measured;
@@ -123,7 +123,7 @@ opened_power open_power(run_config const& config, int layers, rank_id self, star
         measured = *read;
         power.clocks = std::make_unique<frontier_cache>(measured, clock_request_of(config.power, measured));
     }
-    power.blocking = blocking_of(measured, {config.power.blocking_w});
+    power.blocking = blocking_of(measured, config.power.blocking);
     auto device = rank_device::open(config.power, measured, self, place_on_host());
     if (device) {
         power.device = std::move(*device);
@@ -151,7 +151,7 @@ bool is_lowest_alive(MPI_Comm comm)
 /// a rank that the MPI does not wake from making one has the limit.
 std::unique_ptr<mpi::generation> join(MPI_Comm comm, watchdog_config const& watch)
 {
-    time_limit const waits{limited_start(watch.start_s, false, "all ranks to make communicators")};
+    time_limit const waits{limited_start(watch.start, false, "all ranks to make communicators")};
     MPI_Errhandler before = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(comm, &before);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -185,7 +185,7 @@ startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config
                         state_digest planned, resume_mode mode, collection const& state, watchdog& watch, startup_error& mine, startup& begun)
 {
     auto const launched = static_cast<int>(generation->members.size());
-    time_limit const all_of_it{limited_start(config.run.watchdog.start_s, true, "all ranks to begin")};
+    time_limit const all_of_it{limited_start(config.run.watchdog.start, true, "all ranks to begin")};
     watchdog::wait const waits{&watch};
     for (;;) {
         auto agreed = mine;
@@ -267,7 +267,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
     auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, failure);
     auto config = given;
-    config.power.blocking_w = power.blocking.count;  // in effect
+    config.power.blocking = power.blocking;  // in effect
     first.clocks.clear();
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
@@ -298,7 +298,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     watch.all_joined();
     config.run.folder = begun.folder;
-    if (given.run.attention == "cudnn" && !given.run.deterministic) {
+    if (given.run.attention == attention_kernel::cudnn && !given.run.deterministic) {
         begun.notes.emplace_back("run.deterministic is false: gradients of attention are added in any order, and two runs need not end with the same bits");
     }
     auto const& launch = begun.launch;
@@ -309,7 +309,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
 
     run_result result;
-    result.patience = seconds{given.run.watchdog.factor > 0 ? given.run.watchdog.least_s : 0.0};
+    result.patience = given.run.watchdog.factor > 0 ? given.run.watchdog.least : seconds{};
     job const about{runs, state, units, config, fingerprint};
     std::optional<rank_services> services;
     std::optional<trainer> training;

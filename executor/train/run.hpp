@@ -61,8 +61,7 @@ run_result run(MPI_Comm comm, run_config const& config, run_options options = {}
 template <described_model Model, Schedule ScheduleType>
 run_result run(MPI_Comm comm, run_config config, run_options options = {})
 {
-    config.plan.schedule = ScheduleType::name;
-    config.plan.own = ScheduleType{};
+    config.plan.schedule = ScheduleType{};
     return run(comm, describe<Model>(), config, options);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> words_of(pid_t process)
+std::vector<std::string> arguments_of(pid_t process)
 {
     std::vector<std::string> words;
     auto const text = process_file(process, "cmdline");
@@ -44,7 +44,7 @@ bool is_launcher(std::string const& word)
 pid_t launcher()
 {
     for (auto process = state_of(::getpid()).parent; process > 1; process = state_of(process).parent) {
-        auto const words = words_of(process);
+        auto const words = arguments_of(process);
         // A script is seen as its interpreter with the script's name.
         if (std::any_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(words.size(), 2)), is_launcher)) {
             return process;
@@ -77,7 +77,7 @@ std::string shell_line(std::vector<std::string> const& words)
 std::string same_command(int ranks)
 {
     auto const above = launcher();
-    auto words = words_of(above != 0 ? above : ::getpid());
+    auto words = arguments_of(above != 0 ? above : ::getpid());
     if (above == 0 && ranks > 1) {
         auto const own = words;
         words = {"mpirun", "-n", std::to_string(ranks)};

@@ -120,7 +120,7 @@ startup_error first_refusal(mpi::messenger& messages, startup_error const& mine)
 std::string folder_of(std::string const& folder, std::int64_t fork) { return fork == 0 ? folder : fmt::format("{}-fork-{}", folder, fork); }
 
 /// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
-seconds patience_with_the_last_launch(watchdog_config const& watch) { return {watch.factor > 0 ? std::min(5.0, watch.least_s / 2) : 5.0}; }
+seconds patience_with_the_last_launch(watchdog_config const& watch) { return watch.factor > 0 ? std::min(seconds{5.0}, watch.least / 2.0) : seconds{5.0}; }
 
 /// Everybody gets the first member's text.
 void broadcast_text(mpi::messenger& messages, std::string& text)

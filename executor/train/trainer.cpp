@@ -138,7 +138,7 @@ void trainer::report_other_schedules() const
         if (auto const runs = schedule_of(runs_now, i); !runs.error.empty()) {
             auto const ranks = ranks_of(runs_now.pipelines[i]).size();
             with_->record.note(fmt::format("pipeline {} of {} rank{} runs {}: {}", i, ranks, ranks == 1 ? "" : "s",
-                                           runs.name == "list" ? "an order by list scheduling" : runs.name, runs.error));
+                                           runs.family ? name_of(runs) : "an order by list scheduling", runs.error));
         }
     }
 }

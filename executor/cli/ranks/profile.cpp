@@ -89,7 +89,7 @@ int profile(profile_options const& options)
     int level = 0;
     mpi::use_own_segment_folder();
     {
-        time_limit const waits{limited_start(config.run.watchdog.start_s, false, "MPI_Init")};
+        time_limit const waits{limited_start(config.run.watchdog.start, false, "MPI_Init")};
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     }
     auto const layers = measured_together(model, config, options.repeats);

@@ -111,7 +111,7 @@ int train(train_options const& options)
     int level = 0;
     mpi::use_own_segment_folder();
     {
-        time_limit const waits{limited_start(config.run.watchdog.start_s, false, "MPI_Init")};
+        time_limit const waits{limited_start(config.run.watchdog.start, false, "MPI_Init")};
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     }
     auto const result = run(MPI_COMM_WORLD, model, config, how);

@@ -33,10 +33,11 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
 
 plan step_planner::whole_step(membership_plan const& on) const
 {
-    plan whole{first_.schedule, on.pipelines, deal(on.shares), on.spares, first_.recompute, first_.own, {}, first_.slices};
+    plan whole{.schedule = first_.schedule, .pipelines = on.pipelines, .work = deal(on.shares), .spares = on.spares, .slices = first_.slices};
     if (whole.pipelines == first_.pipelines) {
-        whole.recomputed = first_.recomputed;
-        whole.recompute_levels = first_.recompute_levels;
+        whole.recompute = first_.recompute;
+    } else {
+        whole.recompute.every_stage = recomputes_stages(first_);
     }
     if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
         choose_recomputation(whole, job_->model, job_->config);

@@ -38,11 +38,11 @@ template <class OnlyWhenCalled = void>
 void write_json(std::ostream& out, plan const& p)
 {
     using detail::write_list;
-    out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << p.schedule
-        << (p.recompute ? "\",\n  \"recompute\": true" : "\"");
-    if (!p.recomputed.empty()) {
+    out << "{\n  \"schema\": " << plan_schema << ",\n  \"kind\": \"rheo plan\",\n  \"schedule\": \"" << name_of(p.schedule)
+        << (recomputes_stages(p) ? "\",\n  \"recompute\": true" : "\"");
+    if (!p.recompute.stages.empty()) {
         out << ",\n  \"recomputed_stages\": ";
-        write_list(out, p.recomputed, [&](auto const& stages) {
+        write_list(out, p.recompute.stages, [&](auto const& stages) {
             std::vector<std::size_t> marked;
             for (std::size_t s = 0; s < stages.size(); ++s) {
                 if (stages[s]) {
@@ -52,9 +52,9 @@ void write_json(std::ostream& out, plan const& p)
             write_list(out, marked, [&](std::size_t s) { out << s; });
         });
     }
-    if (!p.recompute_levels.empty()) {
+    if (!p.recompute.levels.empty()) {
         out << ",\n  \"recompute_levels\": ";
-        write_list(out, p.recompute_levels, [&](auto const& pipeline) {
+        write_list(out, p.recompute.levels, [&](auto const& pipeline) {
             write_list(out, pipeline, [&](auto const& layers) { write_list(out, layers, [&](recompute_level how) { out << '"' << name_of(how) << '"'; }); });
         });
     }

@@ -1,18 +1,21 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Which schedule a pipeline of a plan really has. The plan names one family for all; a pipeline may be of a size that the family
+// Which schedule a pipeline of a plan really has. The plan has one family for all; a pipeline may be of a size that the family
 // cannot have, or may have to do too few microbatches for it, or what is left of a step after a loss. What then takes its place
 // follows from the pipeline and its work alone, so every rank finds the same, and the reason is a sentence.
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/core/stage_work.hpp"
-#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/expects.hpp"
@@ -20,12 +23,15 @@
 namespace rheo::inline v0 {
 
 struct pipeline_schedule {
-    std::string name;    ///< of the family, or "list"
-    std::string error;  ///< why it is not the one that the plan names; empty when it is
-    program compute;     ///< of the pipeline's work on the plan's slices, not lowered
+    std::optional<any_schedule> family;  ///< none: an order by list scheduling
+    std::string error;                   ///< why it is not the plan's; empty when it is
+    program compute;                     ///< of the pipeline's work on the plan's slices, not lowered
 
     friend bool operator==(pipeline_schedule const&, pipeline_schedule const&) = default;
 };
+
+/// Of the family, or "list".
+constexpr std::string_view name_of(pipeline_schedule const& schedule) { return schedule.family ? name_of(*schedule.family) : std::string_view{"list"}; }
 
 namespace detail {
 
@@ -46,15 +52,14 @@ std::string stage_mismatch(any_schedule wanted, stage_placement const& where)
 
 }  // namespace detail
 
-/// The schedule of a pipeline for its part of the plan's work: the family that the plan names; 1F1B where the pipeline is not cut and placed
+/// The schedule of a pipeline for its part of the plan's work: the plan's family; 1F1B where the pipeline is not cut and placed
 /// for that; an order by list scheduling on the same stages where the number of microbatches is none for the family.
 /// @pre the plan's schedule is known
 template <class OnlyWhenCalled = void>
 pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
 {
-    auto const found = p.own ? p.own : parse_schedule(p.schedule).schedule;
-    expects(found.has_value(), "a plan names a schedule that is not known");
-    auto const wanted = *found;
+    auto const wanted = p.schedule;
+    expects(is_known(wanted), "a plan names a schedule that is not known");
     auto const where = placement_of(p.pipelines[pipeline]);
     auto const ranks = position_count(where);
     auto const work = to_stage_work(p.work[pipeline], p.pipelines[pipeline].cuts);
@@ -64,16 +69,17 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
         auto const shape = on_slices(wanted, {.ranks = ranks, .microbatches = static_cast<int>(work.size())}, p.slices);
         auto const fault = error_of(wanted, shape);
         if (fault == shape_error::none) {
-            return {p.schedule, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
+            return {wanted, {}, with_slices(detail::restricted(make_program(wanted, shape), work), p.slices)};
         }
         form->slices = p.slices;
-        return {"list", p.schedule + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + message_of(fault), listed_program(*form, work)};
+        return {std::nullopt, std::string{name_of(wanted)} + " cannot be made for " + std::to_string(work.size()) + " microbatches: " + message_of(fault),
+                listed_program(*form, work)};
     }
     auto error = detail::stage_mismatch(wanted, where);
     if (is_one_each(where)) {
-        return {std::string{one_f_one_b::name}, std::move(error), with_slices(make_program(one_f_one_b{}, ranks, work), p.slices)};
+        return {one_f_one_b{}, std::move(error), with_slices(make_program(one_f_one_b{}, ranks, work), p.slices)};
     }
-    return {"list", std::move(error), listed_program({where, false, p.slices}, work)};
+    return {std::nullopt, std::move(error), listed_program({where, false, p.slices}, work)};
 }
 
 }  // namespace rheo::inline v0

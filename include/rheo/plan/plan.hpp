@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "rheo/model/recompute_level.hpp"
@@ -25,18 +23,23 @@ namespace rheo::inline v0 {
 /// Pipeline -> position -> the clock of each computation of that row of a whole step, in their order; 0 where none matters.
 using clocks_of_rows = std::vector<std::vector<std::vector<megahertz>>>;
 
+/// What ranks drop in the forward and recompute in the backward: stages as a whole, or layers by their level, never both.
+struct plan_recompute {
+    bool every_stage = false;                 ///< evicts activations and recomputes them, see schedule/transform/recomputation.hpp
+    std::vector<std::vector<bool>> stages{};  ///< pipeline -> its stages that do; none: as every_stage says
+    std::vector<std::vector<std::vector<recompute_level>>> levels{};  ///< pipeline -> position -> layer of the model, see plan/memory_plan.hpp; none: nothing
+
+    friend constexpr bool operator==(plan_recompute const&, plan_recompute const&) = default;
+};
+
 struct plan {
-    std::string schedule;                           ///< name of the family, see schedule/families.hpp
+    any_schedule schedule{};  ///< of all pipelines; files and messages have its name
     std::vector<pipeline_instance> pipelines;
-    std::vector<std::vector<microbatch_work>> work; ///< per pipeline, in the order in which it runs them
-    std::vector<rank_id> spares;                    ///< members without a place, ascending
-    bool recompute = false;                         ///< stages evict activations and recompute them, see schedule/recomputation.hpp
-    std::optional<any_schedule> own{};              ///< the schedule of that name where it is none of the families; not part of the digest
-    clocks_of_rows clocks{};                        ///< none: clocks are left alone, see planner/plan_clocks.hpp
-    int slices = 1;                                 ///< of each microbatch along its sequence; every program is on this grid
-    std::vector<std::vector<bool>> recomputed{};    ///< pipeline -> its stages that `recompute`; none: all of them do
-    std::vector<std::vector<std::vector<recompute_level>>>
-        recompute_levels{};  ///< pipeline -> position -> layer of the model -> what the rank there drops and recomputes, see plan/memory_plan.hpp; none: nothing
+    std::vector<std::vector<microbatch_work>> work;  ///< per pipeline, in the order in which it runs them
+    std::vector<rank_id> spares;  ///< members without a place, ascending
+    plan_recompute recompute{};
+    clocks_of_rows clocks{};  ///< none: clocks are left alone, see planner/plan_clocks.hpp
+    int slices = 1;  ///< of each microbatch along its sequence; every program is on this grid
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -104,12 +107,15 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
     return work;
 }
 
+/// Whether any stage evicts activations and recomputes them.
+constexpr bool recomputes_stages(plan const& p) { return p.recompute.every_stage || !p.recompute.stages.empty(); }
+
 /// Which stages of a pipeline evict activations and recompute them, one mark per stage.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<bool> recomputed_stages(plan const& p, std::size_t pipeline)
 {
     auto const stages = p.pipelines[pipeline].stages.size();
-    return p.recompute && pipeline < p.recomputed.size() ? p.recomputed[pipeline] : std::vector<bool>(stages, p.recompute);
+    return pipeline < p.recompute.stages.size() ? p.recompute.stages[pipeline] : std::vector<bool>(stages, p.recompute.every_stage);
 }
 
 /// What the rank at a position drops of each layer of the model and recomputes; empty: nothing.
@@ -118,15 +124,15 @@ constexpr array_view<recompute_level const> recompute_levels_at(plan const& p, p
 {
     auto const i = at(place.pipeline);
     auto const k = static_cast<std::size_t>(place.position);
-    return i < p.recompute_levels.size() && k < p.recompute_levels[i].size() ? array_view<recompute_level const>{p.recompute_levels[i][k]}
-                                                                             : array_view<recompute_level const>{};
+    auto const& levels = p.recompute.levels;
+    return i < levels.size() && k < levels[i].size() ? array_view<recompute_level const>{levels[i][k]} : array_view<recompute_level const>{};
 }
 
 /// A digest of everything in the plan; equal plans have equal digests.
 template <class OnlyWhenCalled = void>
 constexpr state_digest digest_of(plan const& p)
 {
-    sequence_digest sum{p.schedule};
+    sequence_digest sum{name_of(p.schedule)};
     auto const mix = [&](std::int64_t value) { sum.mix(value); };
     mix(static_cast<std::int64_t>(p.pipelines.size()));
     for (auto const& pipeline : p.pipelines) {
@@ -154,18 +160,18 @@ constexpr state_digest digest_of(plan const& p)
     for (auto const spare : p.spares) {
         mix(spare.value);
     }
-    if (p.recompute) {
+    if (p.recompute.every_stage) {
         mix(1);
     }
     if (p.slices > 1) {
         mix(-p.slices);
     }
-    for (auto const& stages : p.recomputed) {
+    for (auto const& stages : p.recompute.stages) {
         for (bool const marked : stages) {
             mix(marked ? 2 : 3);  // slices are below zero
         }
     }
-    for (auto const& pipeline : p.recompute_levels) {
+    for (auto const& pipeline : p.recompute.levels) {
         mix(static_cast<std::int64_t>(pipeline.size()));
         for (auto const& layers : pipeline) {
             for (auto const how : layers) {

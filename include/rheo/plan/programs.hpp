@@ -26,7 +26,7 @@ std::vector<program> programs_of(plan const& p, std::vector<reduction_unit> cons
     std::vector<program> programs;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const compute = schedule_of(p, i).compute;
-        auto const lowered = p.recompute ? with_recomputation(lower(compute), recomputed_stages(p, i)) : lower(compute);
+        auto const lowered = recomputes_stages(p) ? with_recomputation(lower(compute), recomputed_stages(p, i)) : lower(compute);
         programs.push_back(with_reductions(lowered, units_of_stages(units, p.pipelines[i].cuts, lowered.copies), layers));
     }
     return programs;

@@ -27,7 +27,6 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
@@ -179,13 +178,11 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     if (!chosen) {
         return failure{chosen.error()};
     }
-    auto const& name = request.schedule_name.empty() ? std::string{name_of(request.schedule)} : request.schedule_name;
-    initial_plan answer{.plan = {.schedule = name,
+    initial_plan answer{.plan = {.schedule = request.schedule,
                                  .pipelines = pipelines_of_sizes(ready, chosen->sizes),
                                  .work = {},
                                  .spares = {},
-                                 .recompute = request.recompute == recompute_policy::always,
-                                 .own = parse_schedule(name) ? std::nullopt : std::optional{request.schedule},
+                                 .recompute = {.every_stage = request.recompute == recompute_policy::always},
                                  .slices = request.microbatch.slices},
                         .degraded = chosen->degraded};
     auto& p = answer.plan;

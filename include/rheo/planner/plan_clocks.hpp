@@ -146,7 +146,7 @@ template <class OnlyWhenCalled = void>
 program program_of_pipeline(plan const& p, std::size_t pipeline)
 {
     std::vector<int> const share{static_cast<int>(p.work[pipeline].size())};
-    return schedule_of(plan{p.schedule, {p.pipelines[pipeline]}, deal(share), {}, p.recompute, p.own, {}, p.slices}, 0).compute;
+    return schedule_of(plan{.schedule = p.schedule, .pipelines = {p.pipelines[pipeline]}, .work = deal(share), .spares = {}, .slices = p.slices}, 0).compute;
 }
 
 }  // namespace detail

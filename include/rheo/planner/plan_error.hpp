@@ -14,7 +14,7 @@
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/detail/text.hpp"
 #include "rheo/planner/planning_request.hpp"
-#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 
 namespace rheo::inline v0 {
@@ -111,10 +111,9 @@ bool is_whole_step(plan const& p, int microbatches)
 template <class OnlyWhenCalled = void>
 std::string plan_error(plan const& p, model_description const& model, planning_request const& request, int ranks)
 {
-    if (!p.own) {
-        if (auto const named = parse_schedule(p.schedule); !named) {
-            return named.error;
-        }
+    if (!is_known(p.schedule)) {
+        auto const name = std::string{name_of(p.schedule)};
+        return name.empty() ? "a plan needs a schedule" : "no schedule is called '" + name + "'";
     }
     if (auto const slices = request.microbatch.slices; p.slices != slices) {
         return "the plan is for microbatches in " + std::to_string(p.slices) + (p.slices == 1 ? " slice" : " slices") + ", train.slices is " +

@@ -4,6 +4,7 @@
 // Which stages or layers of a plan recompute activations, so that its ranks keep within the memory limit.
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rheo/model/model.hpp"
@@ -24,21 +25,22 @@ namespace detail {
 template <class OnlyWhenCalled = void>
 void choose_layers(plan& p, model_description const& model, planning_request const& request, bytes limit)
 {
-    p.recompute_levels.clear();
+    p.recompute = {};
+    auto& levels = p.recompute.levels;
     bool some = false;
     auto const terms = memory_terms_of(p, request.microbatch, request.policy);
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const compute = schedule_of(p, i).compute;
-        p.recompute_levels.emplace_back();
+        levels.emplace_back();
         for (int position = 0; position < static_cast<int>(compute.rows.size()); ++position) {
             auto const workspace = rank_flow_at(model, p.pipelines[i], compute, position, terms).workspace;  // comes on top of the limit
             auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace);
-            p.recompute_levels.back().push_back(chosen.recompute_levels);
+            levels.back().push_back(chosen.recompute_levels);
             some = some || layers_at_level(chosen, recompute_level::none) < static_cast<int>(chosen.recompute_levels.size());
         }
     }
     if (!some) {
-        p.recompute_levels.clear();
+        levels.clear();
     }
 }
 
@@ -46,21 +48,22 @@ void choose_layers(plan& p, model_description const& model, planning_request con
 template <class OnlyWhenCalled = void>
 void choose_stages(plan& p, model_description const& model, planning_request const& request, bytes limit)
 {
-    p.recompute = false;
-    p.recomputed.clear();
+    p.recompute = {};
+    std::vector<std::vector<bool>> stages;
+    bool some = false;
     auto const terms = memory_terms_of(p, request.microbatch, request.policy);
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         std::vector<bytes> caps;
         for (auto const rank : ranks_of(p.pipelines[i])) {
             caps.push_back(limit - total(state_parts(model, layers_of(p, rank), terms)));
         }
-        p.recomputed.push_back(recomputation_under(schedule_of(p, i).compute, held_by_stages(model, p.pipelines[i], terms), caps).stages);
-        for (bool const marked : p.recomputed.back()) {
-            p.recompute = p.recompute || marked;
+        stages.push_back(recomputation_under(schedule_of(p, i).compute, held_by_stages(model, p.pipelines[i], terms), caps).stages);
+        for (bool const marked : stages.back()) {
+            some = some || marked;
         }
     }
-    if (!p.recompute) {
-        p.recomputed.clear();
+    if (some) {
+        p.recompute.stages = std::move(stages);
     }
 }
 

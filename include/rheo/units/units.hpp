@@ -37,9 +37,12 @@ constexpr seconds operator/(bytes size, bytes_per_second rate) { return {static_
 constexpr seconds operator/(flops work, flop_rate rate) { return {static_cast<double>(work.count) / rate.count}; }
 constexpr watts operator/(joules energy, seconds time) { return {energy.count / time.count}; }
 
+constexpr seconds hours(double count) { return {count * 3600.0}; }
+constexpr seconds minutes(double count) { return {count * 60.0}; }
 constexpr seconds milliseconds(double count) { return {count * 1e-3}; }
 constexpr seconds microseconds(double count) { return {count * 1e-6}; }
 constexpr seconds nanoseconds(double count) { return {count * 1e-9}; }
+constexpr double in_hours(seconds time) { return time.count / 3600.0; }
 constexpr double in_milliseconds(seconds time) { return time.count * 1e3; }
 constexpr double in_microseconds(seconds time) { return time.count * 1e6; }
 

@@ -15,6 +15,7 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/config/schedule_file.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/gpt.hpp"
 
@@ -64,7 +65,7 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
     } else if (key == "shares") {
         config.plan.shares = numbers(value);
     } else if (key == "schedule") {
-        config.plan.schedule = value;
+        config.plan.schedule = *rheo::find_schedule(value);
     } else if (key == "threads") {
         config.run.threads = number(value);
     } else if (key == "rendezvous") {
@@ -74,7 +75,7 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
                                 : number(value) != 0 ? rheo::recompute_policy::always
                                                      : rheo::recompute_policy::never;
     } else if (key == "memory_kib") {
-        config.plan.memory_mib = number(value) / 1024.0;
+        config.plan.memory = rheo::kibibytes(number(value));
     } else if (key == "min_ranks") {
         config.plan.min_ranks = number(value);
     } else if (key == "blocks") {
@@ -92,9 +93,9 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
     } else if (key == "failures") {
         config.plan.failures = number(value);
     } else if (key == "clocks") {
-        config.power.device = "emulated";
+        config.power.device = rheo::power_source::emulated;
         config.power.clock_profile = value;
-        config.power.pace = "profile";
+        config.power.pace = rheo::emulation_pace::profile;
         config.power.slow.steps = 1;  // there are few steps
     } else if (key == "inject") {
         config.run.inject.push_back(value);

@@ -57,9 +57,9 @@ struct outcome {
 outcome run(model_description const& model, dtype_policy policy, way const& w, std::vector<std::uint64_t>* launched = nullptr)
 {
     run_config config;
-    config.run.device = "cuda";
+    config.run.device = compute_device::cuda;
     config.run.graphs = w.graphs;
-    config.train.dtype = policy == bf16 ? "bf16" : "fp32";
+    config.train.dtype = policy == bf16 ? stored_numbers::brain_float16 : stored_numbers::float32;
     auto const device = open_backend(config);
     auto const info = state_of(model);
     auto const layers = static_cast<int>(model.layers.size());

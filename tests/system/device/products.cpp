@@ -14,10 +14,10 @@ using namespace stage_steps;
 namespace {
 
 /// Runs a step in several ways on a backend that has chosen before. @returns what it had chosen then, and has now
-std::pair<std::string, std::string> tables(model_description const& model, std::string const& dtype, std::string const& sums, int slices)
+std::pair<std::string, std::string> tables(model_description const& model, stored_numbers dtype, sum_integers sums, int slices)
 {
     run_config config;
-    config.run.device = "cuda";
+    config.run.device = compute_device::cuda;
     config.train.dtype = dtype;
     config.train.sums = sums;
     auto const device = open_backend(config);
@@ -36,13 +36,13 @@ TEST_CASE("products: the table for a model has all of its products")
 {
     auto const llama = llama_model({.vocabulary = small.vocabulary, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32});
     for (auto const& model : {gpt_model(small), fused(gpt_model(small)), fused(llama)}) {
-        for (auto const* const dtype : {"fp32", "bf16"}) {
-            auto const [before, after] = tables(model, dtype, "int64", 1);
+        for (auto const dtype : {stored_numbers::float32, stored_numbers::brain_float16}) {
+            auto const [before, after] = tables(model, dtype, sum_integers::int64, 1);
             CHECK(before == after);
             CHECK(!before.starts_with("0 "));
         }
     }
-    auto const [before, after] = tables(fused(gpt_model(small)), "bf16", "int32", 3);
+    auto const [before, after] = tables(fused(gpt_model(small)), stored_numbers::brain_float16, sum_integers::int32, 3);
     CHECK(before == after);
 }
 

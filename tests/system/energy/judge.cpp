@@ -57,7 +57,7 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
     }
     account result{};
     seconds busy{};
-    watts const blocking{run.config.power.blocking_w};
+    auto const blocking = run.config.power.blocking;
     for (std::size_t p = 0; p < run.first->pipelines.size(); ++p) {
         auto const& pipeline = run.first->pipelines[p];
         auto const stages = profile_of_stages(layers, pipeline.cuts).what;

@@ -23,6 +23,7 @@
 #include "folder_reader.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "text_readers.hpp"
 
 namespace fuzz {
@@ -74,7 +75,7 @@ void plan_file(std::span<std::uint8_t const> bytes)
     } catch (config_error const&) {
     }
     // Any plan at all, not only those whose digest is right: the bytes are its numbers, 255 ends a list.
-    plan any{.schedule = "1f1b", .pipelines = {}, .work = {}, .spares = {}};
+    plan any{.schedule = one_f_one_b{}, .pipelines = {}, .work = {}, .spares = {}};
     std::size_t next = 0;
     auto const list = [&](auto add) {
         while (next < bytes.size() && bytes[next] != 255) {

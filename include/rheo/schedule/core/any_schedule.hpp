@@ -48,11 +48,29 @@ template <Schedule S>
 inline constexpr schedule_family family_of{S::name, source_of_family<S>(), [](schedule_family const&, schedule_shape shape) { return error_of<S>(shape); },
                                            [](schedule_family const&, schedule_shape shape) { return S::program(shape); }, peaks_of_family_grow<S>()};
 
+/// Of a schedule of which only the name is known: it can be made at no size.
+constexpr schedule_family unknown_family(std::string_view name)
+{
+    return {name,
+            {},
+            [](schedule_family const&, schedule_shape) { return shape_error::unknown; },
+            [](schedule_family const&, schedule_shape) {
+                expects(false, message_of(shape_error::unknown));
+                return rheo::program{};
+            },
+            false};
+}
+
+inline constexpr schedule_family no_family = unknown_family({});
+
 }  // namespace detail
 
 /// One of the families, or any other schedule; equal when it is the same type.
 class any_schedule {
 public:
+    /// None: without a name, and not known.
+    constexpr any_schedule() = default;
+
     template <Schedule S>
     constexpr any_schedule(S const&) : family_{&detail::family_of<S>}
     {
@@ -67,7 +85,7 @@ public:
     friend constexpr bool operator==(any_schedule, any_schedule) = default;
 
 private:
-    detail::schedule_family const* family_;
+    detail::schedule_family const* family_ = &detail::no_family;
 };
 
 /// The name of the chosen family.
@@ -78,6 +96,9 @@ constexpr std::string_view source_of(any_schedule schedule) { return schedule->s
 
 /// Why the family cannot be made at this size; `none` when it can.
 constexpr shape_error error_of(any_schedule schedule, schedule_shape shape) { return schedule->fault(*schedule, shape); }
+
+/// False for none, and where only a name is known.
+constexpr bool is_known(any_schedule schedule) { return error_of(schedule, {.ranks = 1, .microbatches = 1}) != shape_error::unknown; }
 
 /// The compute program of a whole step. @pre what the family asks for
 constexpr program make_program(any_schedule schedule, schedule_shape shape) { return schedule->program(*schedule, shape); }

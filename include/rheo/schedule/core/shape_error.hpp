@@ -29,6 +29,7 @@ enum class shape_error : std::uint8_t {
     fewer_than_twice_the_ranks,
     cyclic,
     written_for_another_size,
+    unknown,
 };
 
 namespace detail {
@@ -47,6 +48,7 @@ inline constexpr std::array error_messages{
     "this schedule needs at least twice as many microbatches as ranks",
     "with this group of microbatches the ranks would wait for each other in a circle",
     "this schedule was written down for another number of ranks or microbatches",
+    "nothing is known of this schedule but its name",
 };
 
 template <std::size_t Fault>

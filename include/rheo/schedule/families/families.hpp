@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +28,7 @@
 #include "rheo/schedule/families/zb_h2.hpp"
 #include "rheo/schedule/families/zb_v.hpp"
 #include "rheo/units/nearest_name.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -55,26 +55,18 @@ constexpr std::array<std::string_view, schedule_family_count> schedule_names()
     return names;
 }
 
-/// The answer of parse_schedule: a schedule, or the sentence why not.
-struct parsed_schedule {
-    std::optional<any_schedule> schedule;
-    std::string error;  ///< empty when there is a schedule
-
-    constexpr explicit operator bool() const { return schedule.has_value(); }
-};
-
 /// The schedule of that name, or a sentence with the nearest known one.
 template <class OnlyWhenCalled = void>
-parsed_schedule parse_schedule(std::string_view name)
+result<any_schedule> parse_schedule(std::string_view name)
 {
     for (auto const schedule : schedule_families()) {
         if (schedule->name == name) {
-            return {schedule, {}};
+            return schedule;
         }
     }
     std::string error = "no schedule is called '" + std::string{name} + "'; the nearest known name is '";
     error += nearest_name(name, schedule_names());
-    return {std::nullopt, error + "'"};
+    return failure{error + "'"};
 }
 
 }  // namespace rheo::inline v0

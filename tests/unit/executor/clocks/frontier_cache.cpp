@@ -2,6 +2,7 @@
 // Frontiers that are kept: the clocks are those of the library, whether a frontier was precomputed, on another thread, or when it was needed.
 #include "executor/clocks/frontier_cache.hpp"
 
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -25,7 +26,7 @@ profile four_layers()
 plan plan_of(std::vector<int> const& sizes)
 {
     plan p;
-    p.schedule = "1f1b";
+    p.schedule = one_f_one_b{};
     std::int32_t rank = 0;
     for (auto const n : sizes) {
         auto& pipeline = p.pipelines.emplace_back();

@@ -4,6 +4,7 @@
 
 #include "executor/config/config_fields.hpp"
 #include "executor/config/toml.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -38,7 +39,7 @@ TEST_CASE("config: what is written back reads as the same config")
 {
     run_config config;
     config.model = {.vocabulary = 300, .context = 77, .width = 96, .heads = 3, .blocks = 5, .dropout_per_mille = 123, .tied = false};
-    config.family = "llama";
+    config.family = model_family::llama;
     config.model.dropout_per_mille = 0;
     config.llama = {.kv_heads = 1, .mlp_width = 50, .rope_base = 7};
     config.data = {.paths = {"a \"quoted\" path", "back\\slash", "line\nbreak \x01\x7f", "\xc3\xbc"}, .validation_fraction = 1.0 / 3};
@@ -52,15 +53,15 @@ TEST_CASE("config: what is written back reads as the same config")
                         .epsilon = 5,
                         .weight_decay = 0,
                         .clip_norm = 1e10};
-    config.plan = {.schedule = "gpipe", .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
-    config.power = {.device = "emulated",
+    config.plan = {.schedule = gpipe{}, .pipelines = {2, 3}, .shares = {1, 2}, .failures = 0, .min_ranks = 2};
+    config.power = {.device = power_source::emulated,
                     .clock_profile = "p \"q\".csv",
-                    .blocking_w = 83.25,
-                    .deadline_s = 0.1,
-                    .switch_latency_s = 1e-4,
+                    .blocking = {83.25},
+                    .deadline = {0.1},
+                    .switch_latency = {1e-4},
                     .straggler = false,
                     .slow = {.threshold = 1.5, .recovered = 1.25, .change = 0.5, .steps = 3},
-                    .pace = "profile",
+                    .pace = emulation_pace::profile,
                     .nvml = "/l.so",
                     .sysfs = "/s",
                     .zeusd = "z",
@@ -89,8 +90,8 @@ TEST_CASE("config: what is written back reads as the same config")
     CHECK(read.power.lock_command == config.power.lock_command);
     CHECK_FALSE(read.power.straggler);
     config.power.clock_profile.clear();
-    config.power.device = "nvml";
-    config.plan.memory_mib = 0.5;
+    config.power.device = power_source::nvml;
+    config.plan.memory = kibibytes(512);
     for (auto const recompute : {recompute_policy::never, recompute_policy::always, recompute_policy::automatic, recompute_policy::selective}) {
         config.plan.recompute = recompute;
         CHECK(read_config(to_toml(config), "c.toml").config.plan.recompute == recompute);

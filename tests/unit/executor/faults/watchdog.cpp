@@ -15,7 +15,7 @@ using namespace rheo;
 
 namespace {
 
-constexpr watchdog_config quick{.factor = 5, .least_s = 0.3, .stopped_s = 0.4};
+constexpr watchdog_config quick{.factor = 5, .least = {0.3}, .stopped = {0.4}};
 
 constexpr bool patience_is_counted()
 {
@@ -29,8 +29,8 @@ constexpr bool patience_is_counted()
 }
 static_assert(patience_is_counted());
 
-static_assert(deadline_of({.factor = 20, .least_s = 60, .stopped_s = 0}, {.longest = {1.0}}) == seconds{60.0});
-static_assert(deadline_of({.factor = 20, .least_s = 60, .stopped_s = 0}, {.longest = {4.0}}) == seconds{80.0});
+static_assert(deadline_of({.factor = 20, .least = {60}, .stopped = {}}, {.longest = {1.0}}) == seconds{60.0});
+static_assert(deadline_of({.factor = 20, .least = {60}, .stopped = {}}, {.longest = {4.0}}) == seconds{80.0});
 
 void sleep_for(double s) { std::this_thread::sleep_for(std::chrono::duration<double>{s}); }
 
@@ -73,7 +73,7 @@ TEST_CASE("watchdog: progress and waiting are not a hang")
         make_progress(dog, 0.1);
     }};
     process patient{[] {
-        watchdog const dog{{.factor = 0, .least_s = 0.1, .stopped_s = 0}, rank_id{0}};
+        watchdog const dog{{.factor = 0, .least = {0.1}, .stopped = {}}, rank_id{0}};
         sleep_for(0.8);
     }};
     CHECK(works.ended_within(20) == 0);
@@ -145,14 +145,14 @@ TEST_CASE("watchdog: a running rank is left alone")
     // As if its thread got a processor every quarter of a second only.
     process starved{[&] {
         watchdog_config slow = quick;
-        slow.least_s = slow.stopped_s = 1000;  // then it counts every 0.25 s
+        slow.least = slow.stopped = {1000};  // then it counts every 0.25 s
         watchdog dog{slow, rank_id{0}};
         dog.join_host(launch, 2);
         sleep_for(2);
     }};
     process watches{[&] {
         watchdog_config strict = quick;
-        strict.stopped_s = 0.1;
+        strict.stopped = {0.1};
         watchdog dog{strict, rank_id{1}};
         dog.join_host(launch, 2);
         make_progress(dog, 2.5);

@@ -12,6 +12,7 @@
 #include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/plan/text_table.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -95,7 +96,7 @@ TEST_CASE("plan_report: prints templates, instantiations, outcomes")
     auto const tight = format_plan(first->plan, model, config, make_forecast(first->plan, model, config, {.device_memory = mebibytes(1)}));
     CHECK(tight.find("  2      no cuts found whose stages fit into the memory of their devices") != std::string::npos);
     auto limited = config;
-    limited.plan.memory_mib = 64;
+    limited.plan.memory = mebibytes(64);
     CHECK(make_forecast(first->plan, model, limited, {}).templates == make_forecast(first->plan, model, config, {.device_memory = mebibytes(64)}).templates);
     CHECK(make_forecast(first->plan, model, limited, {.device_memory = mebibytes(1)}).templates ==
           make_forecast(first->plan, model, config, {.device_memory = mebibytes(1)}).templates);
@@ -201,7 +202,7 @@ TEST_CASE("plan_report: memory is state plus items in flight")
     CHECK(parts.activations + parts.kept_gradients == item_bytes(parts));
     CHECK(total(parts) - parts.workspace == needed_bytes(parts));
     auto gpipe = p;
-    gpipe.schedule = "gpipe";  // all five microbatches in flight instead of one
+    gpipe.schedule = rheo::gpipe{};  // all five microbatches in flight instead of one
     auto const state = total(parts.state);
     CHECK((memory_of(gpipe, model, config, rank_id{0}) - state) / (memory_of(p, model, config, rank_id{0}) - state) == 5);
 }
@@ -281,7 +282,7 @@ TEST_CASE("plan_report: loss outcomes match the table")
         for (int ranks = 4; ranks <= 12; ++ranks) {
             for (int const spares : {0, 1}) {
                 auto config = job_of(1 + ranks % 2, 3 + ranks % 4);
-                config.plan.mtbf_h = mtbf_h;
+                config.plan.mtbf = hours(mtbf_h);
                 config.plan.spares = spares;
                 auto const model = gpt_model(config.model);
                 auto const first = make_plan(model, config, ranks);

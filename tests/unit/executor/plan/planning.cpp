@@ -71,8 +71,8 @@ TEST_CASE("planning: memory and messages follow the dtype")
     config.plan.failures = 0;
     auto const model = gpt_model(config.model);
     auto in_bf16 = config;
-    in_bf16.train.dtype = "bf16";
-    in_bf16.run.device = "cuda";
+    in_bf16.train.dtype = stored_numbers::brain_float16;
+    in_bf16.run.device = compute_device::cuda;
     REQUIRE(!check(in_bf16));
     auto const parts_of = [&](run_config const& c, int rank) { return memory_parts_of(first_of(config, 2)->plan, model, c, rank_id{rank}); };
     for (int const rank : {0, 1}) {
@@ -92,10 +92,10 @@ TEST_CASE("planning: memory and messages follow the dtype")
     config.train.microbatch = in_bf16.train.microbatch = {16, 64};  // activations outweigh the stored parameters
     config.plan.layers = in_bf16.plan.layers = {4, 4};              // that the memory does not change the cuts
     REQUIRE(needed(in_bf16) < needed(config));
-    config.plan.memory_mib = in_bf16.plan.memory_mib = in_mebibytes(needed(in_bf16)) + 0.01;
+    config.plan.memory = in_bf16.plan.memory = needed(in_bf16) + kibibytes(10);
     CHECK_FALSE(first_of(config, 2));
     CHECK(first_of(in_bf16, 2));
-    in_bf16.plan.memory_mib -= 0.02;
+    in_bf16.plan.memory -= kibibytes(20);
     CHECK_FALSE(first_of(in_bf16, 2));
     auto const plain = planned_layers(model, config);
     auto const half = planned_layers(model, in_bf16);
@@ -110,7 +110,7 @@ TEST_CASE("planning: a single pipeline gets the exact memory")
 {
     for (int const ranks : {1, 2}) {
         auto config = config_of({ranks});
-        config.train.sums = "int32";  // no gradients beside the sums of what nobody else holds
+        config.train.sums = sum_integers::int32;  // no gradients beside the sums of what nobody else holds
         config.plan.failures = 0;
         auto const model = gpt_model(config.model);
         auto const plain = first_of(config, ranks);
@@ -119,7 +119,7 @@ TEST_CASE("planning: a single pipeline gets the exact memory")
         for (rank_id r{0}; r.value < ranks; ++r) {
             most = std::max(most, memory_of(plain->plan, model, config, r));
         }
-        config.plan.memory_mib = in_mebibytes(most);
+        config.plan.memory = most;
         CHECK(first_of(config, ranks)->plan == plain->plan);
     }
 }
@@ -135,7 +135,7 @@ TEST_CASE("planning: cuts only where the exact plan fits")
                     }
                     auto config = config_of({ranks});
                     config.plan.failures = 0;
-                    config.plan.schedule = family;
+                    config.plan.schedule = *parse_schedule(family);
                     config.plan.recompute = how;
                     config.train.microbatch = {8, 64, slices};
                     INFO(family << " on " << ranks << " in " << slices
@@ -144,8 +144,8 @@ TEST_CASE("planning: cuts only where the exact plan fits")
                                                                          : ", recomputed"));
                     int refused = 0;
                     int cut = 0;
-                    for (config.plan.memory_mib = 1; cut < 20; config.plan.memory_mib *= 1.03) {
-                        REQUIRE(config.plan.memory_mib < 1000);
+                    for (config.plan.memory = mebibytes(1); cut < 20; config.plan.memory = config.plan.memory * 103 / 100) {
+                        REQUIRE(config.plan.memory < mebibytes(1000));
                         if (auto const first = first_of(config, ranks)) {
                             ++cut;
                         } else {
@@ -252,7 +252,7 @@ TEST_CASE("planning: manual cuts are used or rejected")
     config.plan.layers = {1, 7, 3, 4, 2};
     CHECK(first_of(config, 5).error() == "plan.layers = [1, 7, 3, 4, 2] gives pipeline 1 9 layers, but the model has 8");
     config = config_of({2}, {8});
-    config.plan.schedule = "zb-v";
+    config.plan.schedule = zb_v{};
     config.plan.layers = {1, 3, 3, 1};
     CHECK(first_of(config, 2)->plan.pipelines[0].cuts.size() == 5);
 }
@@ -263,7 +263,7 @@ TEST_CASE("planning: every schedule round-trips through its file")
     for (auto const name : schedule_names()) {
         for (int ranks = 1; ranks <= 6; ++ranks) {
             auto config = config_of({});
-            config.plan.schedule = name;
+            config.plan.schedule = *parse_schedule(name);
             config.train.microbatch.slices = name == "seq1f1b" ? 4 : 1 + ranks % 2;
             INFO(name << " on " << ranks);
             auto const first = first_of(config, ranks);
@@ -277,12 +277,12 @@ TEST_CASE("planning: every schedule round-trips through its file")
 TEST_CASE("planning: plan beyond the memory of a rank is rejected")
 {
     auto config = config_of({2}, {8});
-    config.plan.memory_mib = 0.5;
+    config.plan.memory = kibibytes(512);
     CHECK(first_of(config, 2).error() == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.5");
-    config.plan.memory_mib = 1000;
+    config.plan.memory = mebibytes(1000);
     auto const first = first_of(config, 2);
     REQUIRE(first);
-    config.plan.memory_mib = 0.5;
+    config.plan.memory = kibibytes(512);
     CHECK(plan_error(first->plan, gpt_model(config.model), config, 2).find("of state and activations, but plan.memory_mib is 0.5; the largest part is ") !=
           std::string::npos);
 }
@@ -296,7 +296,7 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
         for (int const ranks : {2, 4}) {
             INFO(family << " on " << ranks);
             auto config = config_of({ranks}, {8});
-            config.plan.schedule = family;
+            config.plan.schedule = *parse_schedule(family);
             auto const model = gpt_model(config.model);
             auto const fullest = [&](plan const& p) {
                 bytes most;
@@ -307,7 +307,7 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
             };
             auto const plain = first_of(config, ranks)->plan;
             auto all = plain;
-            all.recompute = true;
+            all.recompute.every_stage = true;
             config.plan.recompute = recompute_policy::automatic;
             auto const& cuts = plain.pipelines[0].cuts;  // by hand, that the memory does not change them
             for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
@@ -315,7 +315,7 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
             }
             for (int part = -1; part <= 5; ++part) {  // from less than is possible to more than is needed
                 bytes const limit{fullest(all).count + part * (fullest(plain).count - fullest(all).count) / 4};
-                config.plan.memory_mib = in_mebibytes(limit);
+                config.plan.memory = limit;
                 auto const chosen = first_of(config, ranks);
                 if (!chosen) {
                     CHECK(part <= 0);
@@ -328,10 +328,9 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
                 std::size_t fewest = stages + 1;  // of all sets of stages
                 for (unsigned marks = 0; marks < 1U << stages; ++marks) {
                     auto tried = chosen->plan;
-                    tried.recompute = true;
-                    tried.recomputed.assign(1, {});
+                    tried.recompute = {.stages = {{}}};
                     for (std::size_t s = 0; s < stages; ++s) {
-                        tried.recomputed[0].push_back((marks >> s & 1U) != 0);
+                        tried.recompute.stages[0].push_back((marks >> s & 1U) != 0);
                     }
                     if (auto const count = static_cast<std::size_t>(std::popcount(marks)); count < fewest && fullest(tried) <= limit) {
                         fewest = count;
@@ -339,7 +338,7 @@ TEST_CASE("planning: auto: fewest stages recompute within memory")
                 }
                 auto const marked = recomputed_stages(chosen->plan, 0);
                 CHECK(static_cast<std::size_t>(std::count(marked.begin(), marked.end(), true)) == fewest);
-                CHECK(chosen->plan.recompute == (fewest > 0));
+                CHECK(recomputes_stages(chosen->plan) == (fewest > 0));
                 some += fewest > 0 && fewest < stages ? 1 : 0;
                 CHECK(plan_error(chosen->plan, model, config, ranks).empty());
                 CHECK(read_plan_file(folder.write("plan.json", json_of(chosen->plan))) == chosen->plan);
@@ -358,7 +357,7 @@ TEST_CASE("planning: selective: fewest layers recompute")
         for (int const slices : {1, 2}) {
             INFO(family << " in " << slices);
             auto config = config_of({2}, {8});
-            config.plan.schedule = family;
+            config.plan.schedule = *parse_schedule(family);
             config.train.microbatch.slices = slices;
             auto const model = gpt_model(config.model);
             auto const plain = first_of(config, 2)->plan;
@@ -371,15 +370,15 @@ TEST_CASE("planning: selective: fewest layers recompute")
             bool fits = true;
             for (int part = 21; part > 0; --part) {
                 bytes const limit{fullest.count * part / 20};
-                config.plan.memory_mib = in_mebibytes(limit);
+                config.plan.memory = limit;
                 auto const chosen = first_of(config, 2);
                 CHECK(fits >= static_cast<bool>(chosen));  // never again with less
                 fits = static_cast<bool>(chosen);
                 if (!fits) {
                     continue;
                 }
-                CHECK(chosen->plan.recompute_levels.empty() == (fullest <= limit));
-                CHECK_FALSE(chosen->plan.recompute);
+                CHECK(chosen->plan.recompute.levels.empty() == (fullest <= limit));
+                CHECK_FALSE(recomputes_stages(chosen->plan));
                 for (rank_id const rank : {rank_id{0}, rank_id{1}}) {
                     CHECK(memory_of(chosen->plan, model, config, rank) <= limit);
                     for (auto const how : recompute_levels_at(chosen->plan, position_of(chosen->plan, rank))) {
@@ -399,11 +398,11 @@ TEST_CASE("planning: selective: fewest layers recompute")
     CHECK(some > 0);
     // By hand, with templates that would fit: the sentence of the memory plan.
     auto config = config_of({1}, {8});
-    config.plan.schedule = "gpipe";
+    config.plan.schedule = gpipe{};
     auto const model = gpt_model(config.model);
     auto p = first_of(config, 1)->plan;
     config.plan.recompute = recompute_policy::selective;
-    config.plan.memory_mib = in_mebibytes(total(memory_parts_of(p, model, config, rank_id{0}).state)) + 0.01;
+    config.plan.memory = total(memory_parts_of(p, model, config, rank_id{0}).state) + kibibytes(10);
     choose_recomputation(p, model, config);
     auto const message = plan_error(p, model, config, 1);
     INFO(message);
@@ -456,6 +455,7 @@ TEST_CASE("planning: a bad plan file is refused in one sentence")
     CHECK(refusal(good.substr(0, good.size() / 2)) == ": no valid JSON; expected a plan as rheo plan --json prints it");
     CHECK(refusal("[1]") == ": no plan: expected an object with 'schema'");
     CHECK(refusal(replaced("\"schema\": 1", "\"schema\": 2")) == ": a plan of schema 2, expected 1");
+    CHECK(refusal(replaced("\"1f1b\"", "\"x\"")) == ": no schedule is called 'x'; the nearest known name is '1f1b'");
     CHECK(refusal(replaced("\"cuts\"", "\"cutz\"")) == ": no plan: expected an object with 'cuts'");
     CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must hold whole numbers from 0 on");
     CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must hold one list of ranks for each stage");
@@ -478,7 +478,7 @@ TEST_CASE("planning: plan that does not fit the run is rejected")
     CHECK(refusal([](plan&) {}, 4) == "the plan names rank 4 twice, or it is none of the 4 ranks that are started");
     CHECK(refusal([](plan& p) { p.spares = {rank_id{0}}; }) == "the plan names rank 0 twice, or it is none of the 5 ranks that are started");
     CHECK(refusal([](plan& p) { p.slices = 2; }) == "the plan is for microbatches in 2 slices, train.slices is 1");
-    CHECK(refusal([](plan& p) { p.schedule = "x"; }) == "no schedule is called 'x'; the nearest known name is '1f1b'");
+    CHECK(refusal([](plan& p) { p.schedule = {}; }) == "a plan needs a schedule");
     CHECK(refusal([](plan& p) { p.pipelines.clear(); }) == "a plan needs at least one pipeline");
     CHECK(refusal([](plan& p) { p.pipelines[0].cuts.back() = layer_id{7}; }) == "the cuts of a pipeline must ascend from 0 to the 8 layers of the model");
     CHECK(refusal([](plan& p) { p.pipelines[0].cuts.insert(p.pipelines[0].cuts.begin() + 1, layer_id{1}); }) ==

@@ -56,7 +56,7 @@ TEST_CASE("steady_state: proved vertices equal solved ones")
 {
     std::map<std::string, int> proved;
     for (auto const name : {"1f1b", "gpipe", "eager-1f1b", "zb-h1"}) {
-        auto const schedule = *parse_schedule(name).schedule;
+        auto const schedule = *parse_schedule(name);
         for (int ranks : {1, 2, 3, 4}) {
             CAPTURE(name, ranks);
             auto const s = steady(schedule, ranks, 1);
@@ -92,7 +92,7 @@ TEST_CASE("steady_state: proved vertices equal solved ones")
 
 TEST_CASE("steady_state: plans between vertices are optimal too")
 {
-    auto const schedule = *parse_schedule("1f1b").schedule;
+    auto const schedule = *parse_schedule("1f1b");
     auto const s = steady(schedule, 3, 1);
     REQUIRE(s);
     int const microbatches = 60;
@@ -117,12 +117,12 @@ TEST_CASE("steady_state: plans between vertices are optimal too")
 
 TEST_CASE("steady_state: unsteady programs are reported")
 {
-    auto const schedule = *parse_schedule("1f1b").schedule;
+    auto const schedule = *parse_schedule("1f1b");
     CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).error ==
           "no steady state was found with so few microbatches");
     auto const s = steady(schedule, 2, 1);
     REQUIRE(s);
-    auto const flushed = made_for(*parse_schedule("gpipe").schedule, 2, 40);
+    auto const flushed = made_for(*parse_schedule("gpipe"), 2, 40);
     auto const wrong = continued_curve(s, flushed.what, 40);
     auto const point = continued_at(s, wrong, 40, wrong.vertices.back().time);
     CHECK_FALSE(point);

@@ -55,7 +55,7 @@ static_assert(holders_of(make({0, 2, 7}, {0, 1, 1, 0}), std::vector{layer_id{0}}
 TEST_CASE("instance: placement and holders per family form")
 {
     for (auto const name : schedule_names()) {
-        auto const family = *parse_schedule(name).schedule;
+        auto const family = *parse_schedule(name);
         for (int ranks = 1; ranks <= 5; ++ranks) {
             auto const form = form_of(family, ranks);
             if (!form) {
@@ -101,7 +101,7 @@ TEST_CASE("instance: placement and holders per family form")
 TEST_CASE("instance: listed order is complete and never hangs")
 {
     for (auto const name : schedule_names()) {
-        auto const family = *parse_schedule(name).schedule;
+        auto const family = *parse_schedule(name);
         for (int ranks = 1; ranks <= 4; ++ranks) {
             for (int m = 0; m <= 5; ++m) {
                 if (auto const form = form_of(family, ranks)) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 #include "unit/rheo/pipeline/losses.hpp"
 
@@ -116,7 +117,7 @@ TEST_CASE("membership: all find the same plan and digest")
     of.wait(4);
     of.lose(1);
     auto const digest = [](membership_decision const& d) {
-        return digest_of(plan{.schedule = "1f1b", .pipelines = d.next.pipelines, .work = deal(d.next.shares), .spares = d.next.spares});
+        return digest_of(plan{.schedule = one_f_one_b{}, .pipelines = d.next.pipelines, .work = deal(d.next.shares), .spares = d.next.spares});
     };
     auto const decision = of.decide();
     auto other = of;

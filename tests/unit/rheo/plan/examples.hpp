@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "rheo/pipeline/template.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/reduction_units.hpp"
-#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 
 namespace test {
@@ -30,7 +28,7 @@ constexpr plan example()
         return result;
     };
     plan p;
-    p.schedule = "1f1b";
+    p.schedule = one_f_one_b{};
     p.pipelines.push_back({cuts({0, 3, 6}), {{rank_id{2}}, {rank_id{0}}}});
     p.pipelines.push_back({cuts({0, 1, 3, 6}), {{rank_id{5}}, {rank_id{1}}, {rank_id{4}}}});
     p.work.push_back({{microbatch_id{0}}, {microbatch_id{1}}});
@@ -58,10 +56,9 @@ inline std::vector<layer_id> random_cuts(std::mt19937& draw, int layers, int sta
 }
 
 /// A pipeline of so many ranks, from `first` on, cut and placed for the family where it can be.
-inline pipeline_instance instance_for(std::mt19937& draw, std::string_view family, int layers, int ranks, int first)
+inline pipeline_instance instance_for(std::mt19937& draw, any_schedule family, int layers, int ranks, int first)
 {
-    auto const parsed = parse_schedule(family);
-    auto const form = parsed ? form_of(*parsed.schedule, ranks) : possible_form{};
+    auto const form = form_of(family, ranks);
     bool const fits = form && stages_per_copy(form->where) <= layers;
     template_value const shape{random_cuts(draw, layers, fits ? stages_per_copy(form->where) : ranks), {}, fits ? form->where : stage_placement{}};
     std::vector<rank_id> by_position;
@@ -73,11 +70,11 @@ inline pipeline_instance instance_for(std::mt19937& draw, std::string_view famil
 
 /// Some pipelines over a model of `layers` layers; microbatches dealt at random (a pipeline may get none), and in a partial plan
 /// each done down to some layer, to none, or left out.
-inline plan random_plan(std::mt19937& draw, std::string schedule, int layers, int microbatches, bool partial)
+inline plan random_plan(std::mt19937& draw, any_schedule schedule, int layers, int microbatches, bool partial)
 {
     auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
     plan p;
-    p.schedule = std::move(schedule);
+    p.schedule = schedule;
     int rank = 0;
     for (int pipelines = 1 + below(4); pipelines > 0; --pipelines) {
         int const ranks = 1 + below(std::min(layers, 5));

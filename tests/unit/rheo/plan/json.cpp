@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "examples.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -56,7 +57,7 @@ TEST_CASE("json: clocks are at the end and in the digest")
 TEST_CASE("json: multi-rank stages, idle pipelines, no spares")
 {
     plan p;
-    p.schedule = "gpipe";
+    p.schedule = gpipe{};
     p.pipelines.push_back({{layer_id{0}, layer_id{2}}, {{rank_id{0}, rank_id{1}}}});
     p.work.emplace_back();
     auto const text = written(p);

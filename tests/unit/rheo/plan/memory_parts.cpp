@@ -121,10 +121,10 @@ TEST_CASE("memory_parts: state and activations match a replay")
         REQUIRE(found);
         for (int const ranks : {1, 2, 3}) {
             schedule_shape const asked{.ranks = ranks, .microbatches = 6};
-            if (error_of(*found.schedule, asked) != shape_error::none) {
+            if (error_of(*found, asked) != shape_error::none) {
                 continue;
             }
-            auto const p = make_program(*found.schedule, asked);
+            auto const p = make_program(*found, asked);
             if (stages_per_copy(p) > 6) {
                 continue;
             }

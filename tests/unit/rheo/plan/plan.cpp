@@ -5,6 +5,7 @@
 #include <set>
 
 #include "examples.hpp"
+#include "rheo/schedule/families/gpipe.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -54,8 +55,8 @@ TEST_CASE("plan: every field changes the digest")
         seen.insert(to_string(digest_of(p)));
         REQUIRE(seen.size() == ++expected);
     };
-    differs([](plan& p) { p.schedule = "gpipe"; });
-    differs([](plan& p) { p.schedule.clear(); });
+    differs([](plan& p) { p.schedule = gpipe{}; });
+    differs([](plan& p) { p.schedule = {}; });
     for (std::size_t i = 0; i < 2; ++i) {
         for (std::size_t c = 0; c < example().pipelines[i].cuts.size(); ++c) {
             differs([&](plan& p) { ++p.pipelines[i].cuts[c]; });
@@ -95,7 +96,7 @@ TEST_CASE("plan: random plans that differ have digests that differ")
     std::vector<plan> plans;
     std::set<std::string> digests;
     for (int i = 0; i < 1500; ++i) {
-        auto p = test::random_plan(draw, i % 2 == 0 ? "1f1b" : "gpipe", 3, static_cast<int>(draw() % 3), i % 3 == 0);
+        auto p = test::random_plan(draw, i % 2 == 0 ? any_schedule{one_f_one_b{}} : any_schedule{gpipe{}}, 3, static_cast<int>(draw() % 3), i % 3 == 0);
         digests.insert(to_string(digest_of(p)));
         if (std::find(plans.begin(), plans.end(), p) == plans.end()) {
             plans.push_back(std::move(p));

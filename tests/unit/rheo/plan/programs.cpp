@@ -14,6 +14,7 @@
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
+#include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -126,7 +127,7 @@ TEST_CASE("programs: products of pipelines end in all forms")
             auto const model = make(layers, tied);
             for (auto const name : schedule_names()) {
                 for (int round = 0; round < 20; ++round) {
-                    auto p = test::random_plan(draw, std::string{name}, layers, static_cast<int>(draw() % 12), round % 2 == 1);
+                    auto p = test::random_plan(draw, *parse_schedule(name), layers, static_cast<int>(draw() % 12), round % 2 == 1);
                     p.slices = 1 + round / 2 % 3;
                     check_plan(p, model);
                 }
@@ -146,7 +147,8 @@ TEST_CASE("programs: all partial works of two small pipelines end")
         return result;
     };
     for (auto const name : schedule_names()) {
-        plan p{std::string{name}, {{cuts({0, 1, 3}), {{rank_id{0}}, {rank_id{1}}}}, {cuts({0, 1, 2, 3}), {{rank_id{2}}, {rank_id{3}}, {rank_id{4}}}}}, {}, {}};
+        plan p{
+            *parse_schedule(name), {{cuts({0, 1, 3}), {{rank_id{0}}, {rank_id{1}}}}, {cuts({0, 1, 2, 3}), {{rank_id{2}}, {rank_id{3}}, {rank_id{4}}}}}, {}, {}};
         std::vector<layer_id> const depths{layer_id{0}, layer_id{1}, layer_id{2}, no_backward};
         for (auto const a : depths) {
             for (auto const b : depths) {
@@ -163,7 +165,7 @@ TEST_CASE("programs: evaluation is forward only and ends")
 {
     std::mt19937 draw{3};
     for (int round = 0; round < 50; ++round) {
-        auto p = test::random_plan(draw, "1f1b", 4, 6, false);
+        auto p = test::random_plan(draw, one_f_one_b{}, 4, 6, false);
         for (auto& list : p.work) {
             for (auto& w : list) {
                 w.deepest = no_backward;
@@ -185,35 +187,35 @@ TEST_CASE("programs: evaluation is forward only and ends")
 
 TEST_CASE("programs: a substitute schedule gives its reason")
 {
-    auto const of = [](std::string_view family, int ranks, int layers, int microbatches) {
+    auto const of = [](any_schedule family, int ranks, int layers, int microbatches) {
         std::mt19937 draw{1};
-        plan p{std::string{family}, {test::instance_for(draw, family, layers, ranks, 0)}, {{}}, {}};
+        plan p{family, {test::instance_for(draw, family, layers, ranks, 0)}, {{}}, {}};
         for (int m = 0; m < microbatches; ++m) {
             p.work[0].push_back({microbatch_id{m}, layer_id{0}});
         }
         return schedule_of(p, 0);
     };
-    CHECK(of("1f1b", 3, 5, 2).error.empty());
-    CHECK(of("zb-v", 2, 5, 3).error.empty());
-    CHECK(of("dualpipe", 2, 5, 4).error.empty());
-    auto const odd = of("dualpipe", 3, 5, 6);
-    CHECK(odd.name == "1f1b");
+    CHECK(of(one_f_one_b{}, 3, 5, 2).error.empty());
+    CHECK(of(zb_v{}, 2, 5, 3).error.empty());
+    CHECK(of(dualpipe{}, 2, 5, 4).error.empty());
+    auto const odd = of(dualpipe{}, 3, 5, 6);
+    CHECK(odd.family == one_f_one_b{});
     CHECK(odd.error == "dualpipe cannot be made for 3 ranks: this schedule runs in two directions and needs an even number of ranks");
-    auto const thin = of("zb-v", 3, 5, 6);
-    CHECK(thin.name == "1f1b");
+    auto const thin = of(zb_v{}, 3, 5, 6);
+    CHECK(thin.family == one_f_one_b{});
     CHECK(thin.error == "zb-v has 6 stages on 3 ranks, this pipeline has 3");
-    auto const few = of("dualpipe", 2, 5, 3);
-    CHECK(few.name == "list");
+    auto const few = of(dualpipe{}, 2, 5, 3);
+    CHECK(name_of(few) == "list");
     CHECK(few.error == "dualpipe cannot be made for 3 microbatches: this schedule needs at least twice as many microbatches as ranks");
     CHECK(complete(few.compute, 3).ok);
-    CHECK(of("zb-v", 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
+    CHECK(of(zb_v{}, 2, 5, 0).compute.rows == std::vector<std::vector<instruction>>(2));
 }
 
 TEST_CASE("programs: recomputation shows in plan and programs")
 {
     auto const plain = test::example();
     auto p = plain;
-    p.recompute = true;
+    p.recompute.every_stage = true;
     CHECK(digest_of(p) != digest_of(plain));
     std::ostringstream text, plain_text;
     write_json(text, p);
@@ -238,11 +240,11 @@ TEST_CASE("programs: recompute levels change digest, not programs")
     auto const plain = test::example();
     auto p = plain;
     for (auto const& pipeline : p.pipelines) {
-        p.recompute_levels.emplace_back(pipeline.stages.size(), std::vector(6, recompute_level::none));
+        p.recompute.levels.emplace_back(pipeline.stages.size(), std::vector(6, recompute_level::none));
     }
     auto other = p;
-    p.recompute_levels.front().front()[1] = recompute_level::cheap;
-    other.recompute_levels.front().front()[1] = recompute_level::full;
+    p.recompute.levels.front().front()[1] = recompute_level::cheap;
+    other.recompute.levels.front().front()[1] = recompute_level::full;
     CHECK(digest_of(p) != digest_of(plain));
     CHECK(digest_of(p) != digest_of(other));
     CHECK(programs_of(p, {}, 6) == programs_of(plain, {}, 6));
@@ -257,12 +259,12 @@ TEST_CASE("programs: named stages recompute, in the digest")
 {
     auto const plain = test::example();
     auto all = plain;
-    all.recompute = true;
-    auto p = all;
+    all.recompute.every_stage = true;
+    auto p = plain;
     for (auto const& pipeline : p.pipelines) {
-        p.recomputed.emplace_back(pipeline.stages.size(), false);
+        p.recompute.stages.emplace_back(pipeline.stages.size(), false);
     }
-    p.recomputed.front().front() = true;
+    p.recompute.stages.front().front() = true;
     CHECK(digest_of(p) != digest_of(all));
     CHECK(digest_of(p) != digest_of(plain));
     std::ostringstream text;
@@ -298,7 +300,7 @@ TEST_CASE("programs: slices change digest and schedule family")
     CHECK(text.str().find("\"slices\": 3,") != std::string::npos);
     CHECK(plain_text.str().find("slices") == std::string::npos);
     auto seq = p;
-    seq.schedule = "seq1f1b";
+    seq.schedule = seq1f1b{};
     auto const whole = to_stage_work(p.work[0], p.pipelines[0].cuts);
     CHECK(schedule_of(p, 0).compute == with_slices(program_of_work<one_f_one_b>(2, whole), 3));
     CHECK(schedule_of(seq, 0).compute == seq1f1b::program({.ranks = 2, .microbatches = 2, .slices = 3}));
@@ -309,6 +311,6 @@ TEST_CASE("programs: slices change digest and schedule family")
 TEST_CASE("programs: a schedule that nobody knows is refused")
 {
     auto p = test::example();
-    p.schedule = "1b1f";
+    p.schedule = {};
     CHECK_THROWS_WITH(programs_of(p, {}, 6), Catch::Matchers::ContainsSubstring("not known"));
 }

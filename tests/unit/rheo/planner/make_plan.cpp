@@ -19,6 +19,12 @@ namespace {
 
 model_description const gpt = gpt_model({.vocabulary = 256, .context = 64, .width = 64, .heads = 4, .blocks = 6});
 
+/// A schedule of one's own type.
+struct mine {
+    static constexpr std::string_view name = "mine";
+    static constexpr rheo::program program(schedule_shape shape) { return interleaved::program(shape); }
+};
+
 }  // namespace
 
 TEST_CASE("make_plan: every family, every number of ranks can run")
@@ -29,8 +35,7 @@ TEST_CASE("make_plan: every family, every number of ranks can run")
             planning_request const request{.schedule = family, .microbatch = {4, 64, cuts_sequences(family) ? 2 : 1}, .failures = 0};
             auto const made = make_plan(gpt, request, ranks);
             REQUIRE(made);
-            CHECK(made->plan.schedule == name_of(family));
-            CHECK_FALSE(made->plan.own);
+            CHECK(made->plan.schedule == family);
             CHECK(plan_error(made->plan, gpt, request, ranks).empty());
             CHECK(plan_error(made->plan, gpt, request, ranks + 1) != "");
         }
@@ -39,15 +44,18 @@ TEST_CASE("make_plan: every family, every number of ranks can run")
 
 TEST_CASE("make_plan: a schedule without a known name is carried")
 {
-    planning_request const request{.schedule = interleaved{}, .schedule_name = "mine", .failures = 0};
+    planning_request const request{.schedule = mine{}, .failures = 0};
     auto const made = make_plan(gpt, request, 2);
     REQUIRE(made);
-    CHECK(made->plan.schedule == "mine");
-    CHECK(made->plan.own == any_schedule{interleaved{}});
+    CHECK(made->plan.schedule == mine{});
+    CHECK(name_of(made->plan.schedule) == "mine");
     CHECK(plan_error(made->plan, gpt, request, 2).empty());
     auto named = made->plan;
-    named.own.reset();
-    CHECK(plan_error(named, gpt, request, 2).starts_with("no schedule is called 'mine'"));
+    auto const nothing_known = detail::unknown_family("mine");
+    named.schedule = any_schedule{nothing_known};
+    CHECK(plan_error(named, gpt, request, 2) == "no schedule is called 'mine'");
+    named.schedule = {};
+    CHECK(plan_error(named, gpt, request, 2) == "a plan needs a schedule");
 }
 
 TEST_CASE("make_plan: the memory limit decides; errors name keys")

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/simulate/energy.hpp"
 #include "support/catch.hpp"
 
@@ -34,7 +35,7 @@ profile layers_of_weights(std::vector<double> const& weights)
 plan plan_of(std::vector<std::vector<int>> const& cuts, std::vector<int> const& shares)
 {
     plan p;
-    p.schedule = "1f1b";
+    p.schedule = one_f_one_b{};
     std::int32_t rank = 0;
     for (auto const& list : cuts) {
         auto& pipeline = p.pipelines.emplace_back();

@@ -11,7 +11,7 @@ using namespace rheo;
 
 namespace {
 
-std::string drawing(std::string_view name, schedule_shape shape) { return '\n' + draw(make_program(*parse_schedule(name).schedule, shape)); }
+std::string drawing(std::string_view name, schedule_shape shape) { return '\n' + draw(make_program(*parse_schedule(name), shape)); }
 
 }  // namespace
 

@@ -190,10 +190,10 @@ TEST_CASE("families: the drawing of what a loss left to do")
 
 TEST_CASE("families: unknown name suggests the nearest")
 {
-    CHECK(name_of(*parse_schedule("gpipe").schedule) == "gpipe");
-    CHECK(*parse_schedule("1f1b").schedule == one_f_one_b{});
-    CHECK(parse_schedule("1F1").error == "no schedule is called '1F1'; the nearest known name is '1f1b'");
-    CHECK(parse_schedule("pipe").error == "no schedule is called 'pipe'; the nearest known name is 'gpipe'");
+    CHECK(name_of(*parse_schedule("gpipe")) == "gpipe");
+    CHECK(*parse_schedule("1f1b") == one_f_one_b{});
+    CHECK(parse_schedule("1F1").error() == "no schedule is called '1F1'; the nearest known name is '1f1b'");
+    CHECK(parse_schedule("pipe").error() == "no schedule is called 'pipe'; the nearest known name is 'gpipe'");
     CHECK_FALSE(parse_schedule(""));
 }
 

@@ -71,7 +71,7 @@ static_assert([] {
 TEST_CASE("recomputation: keeps computations, ends, saves memory")
 {
     for (auto const name : schedule_names()) {
-        auto const schedule = *parse_schedule(name).schedule;
+        auto const schedule = *parse_schedule(name);
         for (int const ranks : {1, 2, 3, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};
             if (error_of(schedule, shape) != shape_error::none) {

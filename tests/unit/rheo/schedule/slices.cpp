@@ -20,7 +20,7 @@ static_assert([] {
 TEST_CASE("slices: every family is complete and ends on slices")
 {
     for (auto const name : schedule_names()) {
-        auto const schedule = *parse_schedule(name).schedule;
+        auto const schedule = *parse_schedule(name);
         for (int const ranks : {1, 2, 4}) {
             schedule_shape const shape{.ranks = ranks, .microbatches = 8};
             if (error_of(schedule, shape) != shape_error::none) {

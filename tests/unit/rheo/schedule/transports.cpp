@@ -179,7 +179,7 @@ TEST_CASE("transports: late sends are relaxed fully")
 TEST_CASE("transports: relaxed tags equal lazy lowering")
 {
     for (auto const name : {"1f1b", "zb-h1", "interleaved", "dualpipe"}) {
-        auto const compute = make_program(*parse_schedule(name).schedule, {.ranks = 4, .microbatches = 8});
+        auto const compute = make_program(*parse_schedule(name), {.ranks = 4, .microbatches = 8});
         auto const relaxed = relax<tagged>(lower(compute));
         INFO(name << '\n' << to_text(relaxed));
         auto const buffers = receive_buffers_by_rank(relaxed);

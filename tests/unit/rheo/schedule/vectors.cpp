@@ -130,7 +130,7 @@ TEST_CASE("vectors: accepts PyTorch's plan cases")
     for (auto const& [chunks, m, p] : cases) {
         INFO("chunks " << chunks << " m " << m << " p " << p);
         for (auto const name : {"interleaved", "looped-bfs", "zb1p"}) {
-            auto const family = *parse_schedule(name).schedule;
+            auto const family = *parse_schedule(name);
             schedule_shape const shape{.ranks = p, .microbatches = m, .chunks = chunks};
             REQUIRE(error_of(family, shape) == shape_error::none);
             auto const program = make_program(family, shape);

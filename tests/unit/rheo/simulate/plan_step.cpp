@@ -21,7 +21,7 @@ plan two_and_three()
         }
         return cuts;
     };
-    plan p{"1f1b", {}, {}, {}};
+    plan p{one_f_one_b{}, {}, {}, {}};
     p.pipelines.push_back({cut({0, 3, 6}), {{rank_id{3}}, {rank_id{1}}}});
     p.pipelines.push_back({cut({0, 2, 4, 6}), {{rank_id{0}}, {rank_id{4}}, {rank_id{2}}}});
     p.work = deal(std::vector{3, 5});

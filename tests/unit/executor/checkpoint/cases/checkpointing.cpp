@@ -34,7 +34,7 @@ run_config config_in(temporary_folder const& folder)
     config.train.steps = 100;
     config.train.microbatch = {1, 4};
     config.checkpoint.every_steps = 5;
-    config.checkpoint.every_minutes = 0;
+    config.checkpoint.interval = {};
     config.run.folder = (folder.path / "run").string();
     return config;
 }

@@ -1,0 +1,62 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Config keys that take one of a few words. Each is an enum; its words stand here once, in the order of the enumerators, for reading, writing and the
+// reference.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace rheo::inline v0 {
+
+enum class model_family : std::uint8_t { gpt2, llama };
+
+/// What stages store.
+enum class stored_numbers : std::uint8_t { float32, brain_float16 };
+
+/// The integers of exact gradient sums.
+enum class sum_integers : std::uint8_t { int64, int32 };
+
+/// The device whose clock is set and whose energy is read; `automatic`: nvml where there is one, else cpu.
+enum class power_source : std::uint8_t { none, emulated, nvml, cpu, automatic };
+
+/// How long an emulated device takes: as long as this machine, stretched by the clock, or as the profile says.
+enum class emulation_pace : std::uint8_t { machine, profile };
+
+enum class compute_device : std::uint8_t { cpu, cuda };
+
+/// What computes attention in bf16 on a device.
+enum class attention_kernel : std::uint8_t { warp, warpgroup, cudnn };
+
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> words_of{};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<model_family>{"gpt2", "llama"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<stored_numbers>{"fp32", "bf16"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<sum_integers>{"int64", "int32"};
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<power_source>{"none", "emulated", "nvml", "cpu", "auto"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<emulation_pace>{"machine", "profile"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<compute_device>{"cpu", "cuda"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<attention_kernel>{"warp", "warpgroup", "cudnn"};
+
+/// An enum that a config key can have.
+template <class T>
+concept ConfigWord = std::is_enum_v<T> && !words_of<T>.empty();
+
+/// The word as the config has it.
+template <ConfigWord Enum>
+constexpr std::string_view name_of(Enum value)
+{
+    return words_of<Enum>[static_cast<std::size_t>(value)];
+}
+
+}  // namespace rheo::inline v0
