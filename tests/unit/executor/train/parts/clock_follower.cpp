@@ -30,7 +30,7 @@ profile four_layers()
 plan four_stages()
 {
     plan p;
-    p.schedule = "1f1b";
+    p.schedule = one_f_one_b{};
     auto& pipeline = p.pipelines.emplace_back();
     for (int s = 0; s <= 4; ++s) {
         pipeline.cuts.push_back(layer_id{s});

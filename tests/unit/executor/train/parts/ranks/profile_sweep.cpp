@@ -28,7 +28,7 @@ struct swept_job {
     {
         about.model = gpt_model(shape);
         about.config.model = shape;
-        about.config.power.device = "emulated";
+        about.config.power.device = power_source::emulated;
         about.config.power.sweep = file.empty() ? file : (kept.folder.path / file).string();
         cuts.push_back(layer_id{about.layers()});
         profile layers;
