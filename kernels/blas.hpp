@@ -13,7 +13,7 @@
 
 namespace rheo::inline v0 {
 
-/// OpenBLAS is missing or unusable; the message says what to install or set.
+/// OpenBLAS is missing or unusable; the message says what to install or set. No exit_error, for the reason of cuda::error.
 struct blas_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

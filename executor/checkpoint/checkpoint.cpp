@@ -15,6 +15,7 @@
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/config/strict_json.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -43,23 +44,19 @@ checkpoint_manifest read_manifest(fs::path const& folder)
     auto const path = folder / "manifest.json";
     auto manifest = parse_manifest(read_file(path, most_manifest_bytes), path.string());
     if (auto const step = step_of(folder); step && *step != manifest.step) {
-        throw checkpoint_error{fmt::format("'{}' is of step {}, but its folder is of step {}", path.string(), manifest.step.value, step->value)};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' is of step {}, but its folder is of step {}", path.string(), manifest.step.value, step->value)};
     }
     return manifest;
 }
 
-/// Whatever reading files may throw, as one kind of error.
+/// Reads; a file that says that it is huge is bad data, not a lack of memory.
 template <class Read>
-auto as_checkpoint_error(fs::path const& folder, Read read)
+auto read_within_memory(fs::path const& folder, Read read)
 {
     try {
         return read();
-    } catch (file_error const& error) {
-        throw checkpoint_error{error.what()};
-    } catch (safetensors_error const& error) {
-        throw checkpoint_error{error.what()};
     } catch (std::bad_alloc const&) {
-        throw checkpoint_error{fmt::format("'{}' cannot be read: there is not enough memory for it", folder.string())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' cannot be read: there is not enough memory for it", folder.string())};
     }
 }
 
@@ -67,7 +64,7 @@ tensor_shape shape_of(checkpoint_manifest const& manifest, std::string_view tens
 {
     auto const found = std::find_if(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor; });
     if (found == manifest.tensors.end() || !found->is_parameter) {
-        throw checkpoint_error{fmt::format("the checkpoint of step {} has no tensor '{}'", manifest.step.value, tensor)};
+        throw exit_error{exit_code::bad_data, fmt::format("the checkpoint of step {} has no tensor '{}'", manifest.step.value, tensor)};
     }
     return found->shape;
 }
@@ -78,7 +75,7 @@ safetensors_file open_file(fs::path const& folder, checkpoint_file const& about,
     auto const path = folder / about.name;
     safetensors_file file{path};
     if (file.header().file_bytes != about.bytes) {
-        throw checkpoint_error{fmt::format("'{}' has {} bytes; the manifest says {}", path.string(), file.header().file_bytes, about.bytes)};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has {} bytes; the manifest says {}", path.string(), file.header().file_bytes, about.bytes)};
     }
     auto const& entries = file.header().entries;
     auto const same = [&](safetensors_entry const& e, checkpoint_entry const& said) {
@@ -86,7 +83,8 @@ safetensors_file open_file(fs::path const& folder, checkpoint_file const& about,
         return e.name == entry_name(said, shape) && e.end - e.begin == 4 * elements(said.box) && e.dtype == "F32";
     };
     if (digest_of_bytes(file.header_bytes()) != about.header || !std::equal(entries.begin(), entries.end(), about.entries.begin(), about.entries.end(), same)) {
-        throw checkpoint_error{fmt::format("'{}' does not have the header that the manifest says: it was changed, or is of another checkpoint", path.string())};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' does not have the header that the manifest says: it was changed, or is of another checkpoint", path.string())};
     }
     return file;
 }
@@ -95,8 +93,9 @@ std::vector<float> read_box(safetensors_file const& file, std::size_t which, che
 {
     auto values = file.read(file.header().entries[which]);
     if (digest_of_box(said, shape, values) != said.digest) {
-        throw checkpoint_error{fmt::format("'{}' has other values of '{}' ({}) than the manifest says: its bytes were changed, or its disk is not sound",
-                                           file.path().string(), said.tensor, name_of(said.role))};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' has other values of '{}' ({}) than the manifest says: its bytes were changed, or its disk is not sound",
+                                     file.path().string(), said.tensor, name_of(said.role))};
     }
     return values;
 }
@@ -105,7 +104,7 @@ std::vector<float> read_box(safetensors_file const& file, std::size_t which, che
 
 checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
 {
-    as_checkpoint_error(folder_, [&] {
+    read_within_memory(folder_, [&] {
         manifest_ = read_manifest(folder_);
         for (auto const& file : manifest_.files) {
             files_.push_back(open_file(folder_, file, manifest_));
@@ -115,7 +114,7 @@ checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
 
 std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) const
 {
-    return as_checkpoint_error(folder_, [&] {
+    return read_within_memory(folder_, [&] {
         auto const shape = shape_of(manifest_, tensor);
         std::vector<float> values;
         for (auto const& [file, listed] : ranges::views::zip(files_, manifest_.files)) {
@@ -145,7 +144,7 @@ tensor_values checkpoint::read(std::string_view tensor) const
 
 void checkpoint::verify() const
 {
-    as_checkpoint_error(folder_, [&] {
+    read_within_memory(folder_, [&] {
         for (auto const& [file, listed] : ranges::views::zip(files_, manifest_.files)) {
             for (auto const& [e, said] : ranges::views::enumerate(listed.entries)) {
                 read_box(file, e, said, shape_of(manifest_, said.tensor));
@@ -211,7 +210,7 @@ std::vector<step_id> checkpoint_steps(fs::path const& run_folder)
         }
     }
     if (error && error != std::errc::no_such_file_or_directory) {
-        throw checkpoint_error{fmt::format("run folder '{}': its checkpoints cannot be listed: {}", run_folder.string(), error.message())};
+        throw exit_error{exit_code::bad_data, fmt::format("run folder '{}': its checkpoints cannot be listed: {}", run_folder.string(), error.message())};
     }
     ranges::sort(steps);
     return steps;
@@ -226,7 +225,7 @@ found_checkpoint find_newest_checkpoint(fs::path const& run_folder)
             checkpoint candidate{checkpoint_folder(run_folder, steps.back())};
             candidate.verify();
             found.newest = std::move(candidate);
-        } catch (checkpoint_error const& error) {
+        } catch (exit_error const& error) {
             found.skipped.emplace_back(error.what());
         }
     }
@@ -235,13 +234,11 @@ found_checkpoint find_newest_checkpoint(fs::path const& run_folder)
 
 fs::path set_checkpoint_aside(fs::path const& run_folder, step_id step)
 {
-    return as_checkpoint_error(run_folder, [&] {
-        auto const target = make_aside(run_folder);
-        rename_file(checkpoint_folder(run_folder, step), checkpoint_folder(target, step));
-        sync_folder(target);
-        sync_folder(run_folder);
-        return target;
-    });
+    auto const target = make_aside(run_folder);
+    rename_file(checkpoint_folder(run_folder, step), checkpoint_folder(target, step));
+    sync_folder(target);
+    sync_folder(run_folder);
+    return target;
 }
 
 }  // namespace rheo::inline v0

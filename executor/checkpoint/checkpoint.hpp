@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +26,6 @@
 #include "rheo/topology/tagged_index.hpp"
 
 namespace rheo::inline v0 {
-
-/// A checkpoint that cannot be taken. One sentence that names the file; exit code 4.
-struct checkpoint_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 inline constexpr int checkpoint_schema = 2;
 inline constexpr int oldest_checkpoint_schema = 1;  ///< that is read: its state_digest leaves out the scales
@@ -82,14 +76,14 @@ struct checkpoint_manifest {
 };
 
 /// Reads and checks a manifest: schema, its own digest, each box of each tensor there exactly once.
-/// @param name what the sentence calls the file  @throws checkpoint_error
+/// @param name what the sentence calls the file  @throws exit_error
 checkpoint_manifest parse_manifest(std::string_view text, std::string const& name);
 std::string format_manifest(checkpoint_manifest const& manifest);
 
 /// An opened checkpoint. Reading does not change it, and ranks may read different tensors of it at once.
 class checkpoint {
 public:
-    /// Opens a folder `step-N`: its manifest, sizes and headers of all files agree. @throws checkpoint_error
+    /// Opens a folder `step-N`: its manifest, sizes and headers of all files agree. @throws exit_error
     explicit checkpoint(std::filesystem::path folder);
 
     std::filesystem::path const& folder() const { return folder_; }
@@ -97,11 +91,11 @@ public:
     checkpoint_manifest const& manifest() && = delete;  // it would outlive what it is part of
     step_id step() const { return manifest_.step; }
 
-    /// The whole tensor, row-major, its digest checked. @throws checkpoint_error naming the file
+    /// The whole tensor, row-major, its digest checked. @throws exit_error naming the file
     std::vector<float> read(std::string_view tensor, tensor_role role) const;
-    /// Parameter and moments. @throws checkpoint_error
+    /// Parameter and moments. @throws exit_error
     tensor_values read(std::string_view tensor) const;
-    /// Reads every byte. @throws checkpoint_error naming the first bad file
+    /// Reads every byte. @throws exit_error naming the first bad file
     void verify() const;
 
     /// Why a model with this collection cannot resume from it (another tensor, another shape); else empty.
@@ -128,11 +122,11 @@ found_checkpoint find_newest_checkpoint(std::filesystem::path const& run_folder)
 /// `<run>/step-N`.
 std::filesystem::path checkpoint_folder(std::filesystem::path const& run_folder, step_id step);
 
-/// The steps of all folders that are called like checkpoints, ascending; nothing in them was looked at. @throws checkpoint_error where
+/// The steps of all folders that are called like checkpoints, ascending; nothing in them was looked at. @throws exit_error where
 /// there is a run folder that cannot be listed
 std::vector<step_id> checkpoint_steps(std::filesystem::path const& run_folder);
 
-/// Moves a checkpoint into the first free `before-<k>` of its run folder. @returns that folder. @throws checkpoint_error
+/// Moves a checkpoint into the first free `before-<k>` of its run folder. @returns that folder. @throws exit_error
 std::filesystem::path set_checkpoint_aside(std::filesystem::path const& run_folder, step_id step);
 
 }  // namespace rheo::inline v0

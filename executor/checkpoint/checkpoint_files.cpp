@@ -12,13 +12,16 @@
 
 #include <fmt/format.h>
 
+#include "rheo/units/exit_error.hpp"
+
 namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::filesystem::path const& path, char const* what, int error)
+/// A file that cannot be read is bad data; one that cannot be written is the fault of its surroundings.
+[[noreturn]] void refuse(exit_code code, std::filesystem::path const& path, char const* what, int error)
 {
-    throw file_error{fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(error))};
+    throw exit_error{code, fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(error))};
 }
 
 /// Repeats a system call that a signal interrupted.
@@ -40,13 +43,13 @@ input_file::input_file(std::filesystem::path path)
     : path_{std::move(path)}, descriptor_{uninterrupted([&] { return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })}
 {
     if (descriptor_ < 0) {
-        refuse(path_, "opened", errno);
+        refuse(exit_code::bad_data, path_, "opened", errno);
     }
     struct stat about{};
     if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
         auto const error = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
         ::close(descriptor_);
-        refuse(path_, "read", error);
+        refuse(exit_code::bad_data, path_, "read", error);
     }
     bytes_ = about.st_size;
 }
@@ -58,10 +61,10 @@ void input_file::read(std::int64_t first, std::span<std::byte> into) const
     while (!into.empty()) {
         auto const got = uninterrupted([&] { return ::pread(descriptor_, into.data(), std::min(into.size(), largest_transfer), first); });
         if (got < 0) {
-            refuse(path_, "read", errno);
+            refuse(exit_code::bad_data, path_, "read", errno);
         }
         if (got == 0) {
-            throw file_error{fmt::format("'{}' ends {} bytes too early", path_.string(), into.size())};
+            throw exit_error{exit_code::bad_data, fmt::format("'{}' ends {} bytes too early", path_.string(), into.size())};
         }
         into = into.subspan(static_cast<std::size_t>(got));
         first += got;
@@ -79,7 +82,7 @@ output_file::output_file(std::filesystem::path path)
     : path_{std::move(path)}, descriptor_{uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); })}
 {
     if (descriptor_ < 0) {
-        refuse(path_, "made", errno);
+        refuse(exit_code::environment, path_, "made", errno);
     }
 }
 
@@ -95,7 +98,7 @@ void output_file::write(std::span<std::byte const> bytes)
     while (!bytes.empty()) {
         auto const put = uninterrupted([&] { return ::write(descriptor_, bytes.data(), std::min(bytes.size(), largest_transfer)); });
         if (put <= 0) {
-            refuse(path_, "written", put < 0 ? errno : ENOSPC);
+            refuse(exit_code::environment, path_, "written", put < 0 ? errno : ENOSPC);
         }
         bytes = bytes.subspan(static_cast<std::size_t>(put));
     }
@@ -106,10 +109,10 @@ void output_file::write(std::string_view text) { write(std::as_bytes(std::span{t
 void output_file::sync_and_close()
 {
     if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) {
-        refuse(path_, "written to disk", errno);
+        refuse(exit_code::environment, path_, "written to disk", errno);
     }
     if (::close(std::exchange(descriptor_, -1)) != 0) {
-        refuse(path_, "closed", errno);
+        refuse(exit_code::environment, path_, "closed", errno);
     }
 }
 
@@ -117,7 +120,7 @@ std::string read_file(std::filesystem::path const& path, std::int64_t most)
 {
     input_file const file{path};
     if (file.bytes() > most) {
-        throw file_error{fmt::format("'{}' has {} bytes; at most {} make sense", path.string(), file.bytes(), most)};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has {} bytes; at most {} make sense", path.string(), file.bytes(), most)};
     }
     return file.read(0, file.bytes());
 }
@@ -126,20 +129,20 @@ void sync_folder(std::filesystem::path const& folder)
 {
     int const descriptor = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (descriptor < 0) {
-        refuse(folder, "opened", errno);
+        refuse(exit_code::environment, folder, "opened", errno);
     }
     int const code = uninterrupted([&] { return ::fsync(descriptor); });
     int const error = errno;
     ::close(descriptor);
     if (code != 0 && error != EINVAL) {  // a file system that cannot sync folders keeps them in order by itself
-        refuse(folder, "written to disk", error);
+        refuse(exit_code::environment, folder, "written to disk", error);
     }
 }
 
 void rename_file(std::filesystem::path const& from, std::filesystem::path const& to)
 {
     if (::rename(from.c_str(), to.c_str()) != 0) {
-        throw file_error{fmt::format("'{}' cannot be renamed to '{}': {}", from.string(), to.string(), std::strerror(errno))};
+        throw exit_error{exit_code::environment, fmt::format("'{}' cannot be renamed to '{}': {}", from.string(), to.string(), std::strerror(errno))};
     }
 }
 
@@ -159,7 +162,7 @@ void make_folder(std::filesystem::path const& folder)
 {
     std::error_code ignored;
     if (::mkdir(folder.c_str(), 0777) != 0 && !(errno == EEXIST && std::filesystem::is_directory(folder, ignored))) {
-        refuse(folder, "made", errno == EEXIST ? ENOTDIR : errno);
+        refuse(exit_code::environment, folder, "made", errno == EEXIST ? ENOTDIR : errno);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "executor/config/strict_json.hpp"
 #include "kernels/digest/digest.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -161,7 +162,7 @@ auto with_name(std::string const& name, Read read)
     try {
         return read();
     } catch (json_error const& error) {
-        throw checkpoint_error{fmt::format("'{}' {}", name, error.what())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", name, error.what())};
     }
 }
 

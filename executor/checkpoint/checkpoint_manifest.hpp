@@ -23,7 +23,7 @@ struct part_manifest {
     friend bool operator==(part_manifest const&, part_manifest const&) = default;
 };
 
-/// @throws checkpoint_error
+/// @throws exit_error
 part_manifest parse_part(std::string_view text, std::string const& name);
 std::string format_part(part_manifest const& part);
 

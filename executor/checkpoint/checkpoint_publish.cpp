@@ -12,6 +12,7 @@
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/strict_json.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -85,7 +86,7 @@ std::unique_ptr<output_file> open_in(fs::path const& folder, std::string const& 
         make_folder(folder);
         try {
             return std::make_unique<output_file>(folder / name);
-        } catch (file_error const&) {
+        } catch (exit_error const&) {
             std::error_code error;
             if (tries == 100 || fs::exists(folder, error)) {
                 throw;
@@ -111,8 +112,8 @@ std::string make_manifest(fs::path const& folder, checkpoint_publication const& 
         auto const path = folder / part_file(rank);
         auto part = parse_part(read_file(path, most_part_bytes), path.string());
         if (part.rank != rank || part.step != what.step || part.generation != what.generation) {
-            throw checkpoint_error{
-                fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
+            throw exit_error{exit_code::bad_data,
+                             fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
         }
         for (auto& file : part.files) {
             manifest.files.push_back(std::move(file));
@@ -138,7 +139,7 @@ bool same_is_there(fs::path const& run_folder, fs::path const& target, step_id s
         if (there.manifest().digest() == written.manifest().digest()) {
             return true;
         }
-    } catch (checkpoint_error const&) {
+    } catch (exit_error const&) {
     }
     set_checkpoint_aside(run_folder, step);
     return false;
@@ -150,7 +151,7 @@ std::string remove_older(fs::path const& run_folder, step_id newest, int keep, s
     std::vector<step_id> steps;
     try {
         steps = checkpoint_steps(run_folder);
-    } catch (checkpoint_error const& error) {
+    } catch (exit_error const& error) {
         return error.what();
     }
     std::erase_if(steps, [&](step_id s) {
@@ -166,7 +167,7 @@ std::string remove_older(fs::path const& run_folder, step_id newest, int keep, s
             rename_file(checkpoint_folder(run_folder, steps[i]), hidden);
             at(checkpoint_point::removing);
             fs::remove_all(hidden, error);
-        } catch (file_error const& error) {
+        } catch (exit_error const& error) {
             failed = error.what();
         }
     }

@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 std::filesystem::path unfinished_folder(std::filesystem::path const& run_folder, step_id step, generation_id generation);
 
 /// Writes and syncs files and their part manifest. @param at the named moments  @param go_on called between pieces; may throw
-/// @returns bytes written  @throws file_error
+/// @returns bytes written  @throws exit_error
 bytes write_part(std::filesystem::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at,
                  std::function<void()> const& proceed);
 
@@ -25,7 +25,7 @@ void remove_part(std::filesystem::path const& run_folder, rank_id rank, step_id 
 /// Removes all parts: nobody writes them any more, and they became no checkpoint.
 void remove_unfinished(std::filesystem::path const& run_folder, step_id step, generation_id generation);
 
-/// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws file_error, checkpoint_error: nothing was published then
+/// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws exit_error, exit_error: nothing was published then
 /// @returns what could not be done after publishing (removing an older one); else empty
 std::string publish_parts(std::filesystem::path const& run_folder, checkpoint_publication const& what, std::function<void(checkpoint_point)> const& at);
 

@@ -16,6 +16,7 @@
 #include "executor/config/toml.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -86,11 +87,7 @@ auto with_name(std::string const& name, Read read)
     try {
         return read();
     } catch (json_error const& error) {
-        throw checkpoint_error{fmt::format("'{}' {}", name, error.what())};
-    } catch (file_error const& error) {
-        throw checkpoint_error{error.what()};
-    } catch (safetensors_error const& error) {
-        throw checkpoint_error{error.what()};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", name, error.what())};
     }
 }
 
@@ -100,11 +97,11 @@ safetensors_entry const& entry_of(safetensors_file const& file, tensor_info cons
     auto const* entry = file.find(huggingface_name(tensor.name));
     entry = entry == nullptr ? file.find(tensor.name) : entry;
     if (entry == nullptr) {
-        throw checkpoint_error{fmt::format("'{}' has no '{}', which the model of its config.json has", name, huggingface_name(tensor.name))};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has no '{}', which the model of its config.json has", name, huggingface_name(tensor.name))};
     }
     if (entry->shape != huggingface_shape(tensor.name, tensor.shape)) {
-        throw checkpoint_error{fmt::format("'{}' has '{}' in shape [{}]; the model of its config.json has it in [{}]", name, entry->name,
-                                           fmt::join(entry->shape, ", "), fmt::join(huggingface_shape(tensor.name, tensor.shape), ", "))};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has '{}' in shape [{}]; the model of its config.json has it in [{}]", name, entry->name,
+                                                          fmt::join(entry->shape, ", "), fmt::join(huggingface_shape(tensor.name, tensor.shape), ", "))};
     }
     return *entry;
 }
@@ -133,11 +130,12 @@ void check_others(safetensors_file const& file, std::set<std::string> const& kno
             continue;
         }
         if (entry.name != untied_weight) {
-            throw checkpoint_error{fmt::format("'{}' has '{}', which the model of its config.json does not have", name, entry.name)};
+            throw exit_error{exit_code::bad_data, fmt::format("'{}' has '{}', which the model of its config.json does not have", name, entry.name)};
         }
         if (auto const weight = file.read(entry);
             weight.size() != table.size() || std::memcmp(weight.data(), table.data(), table.size() * sizeof(float)) != 0) {
-            throw checkpoint_error{fmt::format("'{}' has a 'lm_head.weight' that is not the token table, but its config.json says that they are tied", name)};
+            throw exit_error{exit_code::bad_data,
+                             fmt::format("'{}' has a 'lm_head.weight' that is not the token table, but its config.json says that they are tied", name)};
         }
     }
 }
@@ -210,16 +208,16 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
     try {
         auto const config = read_config(from.manifest().config, manifest_name + ", config", {}, find_schedule_or_name).config;
         if (config.family != model_family::gpt2) {
-            throw checkpoint_error{
-                fmt::format("{}: model.family is {}; only a GPT-2 has a form of Hugging Face's here", manifest_name, name_of(config.family))};
+            throw exit_error{exit_code::bad_data,
+                             fmt::format("{}: model.family is {}; only a GPT-2 has a form of Hugging Face's here", manifest_name, name_of(config.family))};
         }
         shape = config.model;
-    } catch (config_error const& error) {
-        throw checkpoint_error{error.what()};
+    } catch (exit_error const& error) {
+        throw exit_error{exit_code::bad_data, error.what()};
     }
     auto const state = state_of(gpt_model(shape));
     if (auto const why = from.load_error(state); !why.empty()) {
-        throw checkpoint_error{why + "; only a GPT has a form of Hugging Face's"};
+        throw exit_error{exit_code::bad_data, why + "; only a GPT has a form of Hugging Face's"};
     }
     with_name(manifest_name, [&] {
         std::error_code error;
@@ -251,8 +249,8 @@ void export_huggingface(checkpoint const& from, fs::path const& folder)
 fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
 {
     if (auto const steps = checkpoint_steps(run_folder); !steps.empty()) {
-        throw checkpoint_error{
-            fmt::format("'{}' is there already: an import begins a run folder of its own", checkpoint_folder(run_folder, steps.back()).string())};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' is there already: an import begins a run folder of its own", checkpoint_folder(run_folder, steps.back()).string())};
     }
     auto const config_name = (folder / "config.json").string();
     auto const weights_name = (folder / "model.safetensors").string();

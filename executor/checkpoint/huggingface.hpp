@@ -27,15 +27,15 @@ std::string huggingface_name(std::string_view name);
 std::string format_huggingface_config(gpt_shape const& shape);
 
 /// The GPT that a config.json describes. @param name what the sentence calls the file
-/// @throws checkpoint_error: no GPT-2, a kind of it that is computed otherwise, numbers out of their limits
+/// @throws exit_error: no GPT-2, a kind of it that is computed otherwise, numbers out of their limits
 gpt_shape parse_huggingface_config(std::string_view text, std::string const& name);
 
 /// Writes `model.safetensors` and `config.json` into the folder, which is made. @param from a verified checkpoint of a GPT
-/// @throws checkpoint_error
+/// @throws exit_error
 void export_huggingface(checkpoint const& from, std::filesystem::path const& folder);
 
 /// Reads the folder and writes `<run>/step-0`, from which training starts: moments are zero, any fingerprint may continue.
-/// @returns the checkpoint's folder  @throws checkpoint_error: also when the run folder has a checkpoint already
+/// @returns the checkpoint's folder  @throws exit_error: also when the run folder has a checkpoint already
 std::filesystem::path import_huggingface(std::filesystem::path const& folder, std::filesystem::path const& run_folder);
 
 }  // namespace rheo::inline v0

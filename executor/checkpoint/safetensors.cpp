@@ -12,6 +12,7 @@
 
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/config/strict_json.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -95,13 +96,14 @@ std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t 
 std::int64_t header_length(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name)
 {
     if (begin.size() < length_bytes || file_bytes < length_bytes) {
-        throw safetensors_error{fmt::format("'{}' is not a safetensors file: it has only {} bytes", name, file_bytes)};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' is not a safetensors file: it has only {} bytes", name, file_bytes)};
     }
     std::uint64_t length = 0;
     std::memcpy(&length, begin.data(), sizeof length);
     if (length > static_cast<std::uint64_t>(file_bytes - length_bytes) || length > static_cast<std::uint64_t>(longest_safetensors_header)) {
-        throw safetensors_error{fmt::format("'{}' is not a safetensors file: it says that its header has {} bytes, but the file has {} and a header at most {}",
-                                            name, length, file_bytes, longest_safetensors_header)};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' is not a safetensors file: it says that its header has {} bytes, but the file has {} and a header at most {}", name,
+                                     length, file_bytes, longest_safetensors_header)};
     }
     return static_cast<std::int64_t>(length);
 }
@@ -118,7 +120,7 @@ safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int6
     try {
         return {read_entries(text, file_bytes - data_begin), data_begin, file_bytes};
     } catch (json_error const& error) {
-        throw safetensors_error{fmt::format("'{}' {}", name, error.what())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", name, error.what())};
     }
 }
 
@@ -147,15 +149,11 @@ std::string format_safetensors(std::vector<safetensors_entry>& entries)
 
 safetensors_file::safetensors_file(std::filesystem::path path) : path_{std::move(path)}
 {
-    try {
-        input_file const file{path_};
-        header_bytes_ = file.read(0, std::min(file.bytes(), length_bytes));
-        auto const as_bytes = [&] { return std::as_bytes(std::span{header_bytes_}); };
-        header_bytes_ = file.read(0, length_bytes + header_length(as_bytes(), file.bytes(), path_.string()));
-        header_ = parse_safetensors(as_bytes(), file.bytes(), path_.string());
-    } catch (file_error const& error) {
-        throw safetensors_error{error.what()};
-    }
+    input_file const file{path_};
+    header_bytes_ = file.read(0, std::min(file.bytes(), length_bytes));
+    auto const as_bytes = [&] { return std::as_bytes(std::span{header_bytes_}); };
+    header_bytes_ = file.read(0, length_bytes + header_length(as_bytes(), file.bytes(), path_.string()));
+    header_ = parse_safetensors(as_bytes(), file.bytes(), path_.string());
 }
 
 safetensors_entry const* safetensors_file::find(std::string_view name) const
@@ -167,22 +165,22 @@ safetensors_entry const* safetensors_file::find(std::string_view name) const
 std::vector<float> safetensors_file::read(safetensors_entry const& entry) const
 {
     if (entry.dtype != "F32") {
-        throw safetensors_error{fmt::format("'{}' has '{}' in {}; only F32 can be read", path_.string(), entry.name, entry.dtype)};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has '{}' in {}; only F32 can be read", path_.string(), entry.name, entry.dtype)};
     }
     try {
         input_file const file{path_};
         if (file.bytes() != header_.file_bytes) {
-            throw safetensors_error{fmt::format("'{}' had {} bytes and now has {}", path_.string(), header_.file_bytes, file.bytes())};
+            throw exit_error{exit_code::bad_data, fmt::format("'{}' had {} bytes and now has {}", path_.string(), header_.file_bytes, file.bytes())};
         }
         std::vector<float> values(static_cast<std::size_t>((entry.end - entry.begin) / 4));
         file.read(header_.data_begin + entry.begin, std::as_writable_bytes(std::span{values}));
         return values;
-    } catch (file_error const& error) {
-        throw safetensors_error{error.what()};
     } catch (std::bad_alloc const&) {
-        throw safetensors_error{fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
     } catch (std::length_error const&) {
-        throw safetensors_error{fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' has '{}' with {} bytes: there is not so much memory", path_.string(), entry.name, entry.end - entry.begin)};
     }
 }
 

@@ -10,17 +10,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace rheo::inline v0 {
-
-/// A file that is not what it should be, or cannot be read or written. One sentence that begins with the file's name; exit code 4.
-struct safetensors_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 struct safetensors_entry {
     std::string name;
@@ -47,7 +41,7 @@ inline constexpr std::int64_t longest_safetensors_header = 100'000'000;
 
 /// Reads a header from the first bytes of a file. @param begin as much of the file as holds the header
 /// @param file_bytes size of the whole file  @param name what the sentence calls the file
-/// @throws safetensors_error
+/// @throws exit_error
 safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name);
 
 /// The eight bytes of length and the header for these entries, whose places are filled in, in their order; the data that
@@ -57,7 +51,7 @@ std::string format_safetensors(std::vector<safetensors_entry>& entries);
 /// A file whose header was read and checked. It holds no descriptor: a checkpoint may have more files than a process may open.
 class safetensors_file {
 public:
-    /// @throws safetensors_error
+    /// @throws exit_error
     explicit safetensors_file(std::filesystem::path path);
 
     std::filesystem::path const& path() const { return path_; }
@@ -65,7 +59,7 @@ public:
     std::string const& header_bytes() const { return header_bytes_; }  ///< the length and the JSON as they are in the file
     safetensors_entry const* find(std::string_view name) const;        ///< null when there is none
 
-    /// The values of an entry of this file. @throws safetensors_error: not F32, cannot be read
+    /// The values of an entry of this file. @throws exit_error: not F32, cannot be read
     std::vector<float> read(safetensors_entry const& entry) const;
 
 private:

@@ -1,10 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The commands of `rheo`. Each returns the process's exit code: 0 done, 2 usage or config, 3 impossible
-// plan, 4 bad data or checkpoint, 5 environment, 6 state lost, 7 not finite, 75 stopped and resumable.
+// The commands of `rheo`. Each returns the process's exit code, or throws an exit_error that carries it (rheo/units/exit_code.hpp).
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -84,12 +82,6 @@ struct frontier_options {
 
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
-};
-
-/// Ends the command with a code and one sentence.
-struct command_error : std::runtime_error {
-    command_error(int code, std::string const& message) : std::runtime_error{message}, exit_code{code} {}
-    int exit_code;
 };
 
 int train(train_options const& options);

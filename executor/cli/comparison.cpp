@@ -26,6 +26,7 @@
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -104,8 +105,9 @@ std::vector<compared> compare(std::vector<layer_profile> const& layers, run_conf
         file.name = options.schedule;
         auto const chosen = choose(file);
         if (static_cast<int>(chosen.program.rows.size()) != options.ranks || chosen.microbatches != config.train.microbatches) {
-            throw command_error{3, fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
-                                               chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
+            throw exit_error{exit_code::impossible_plan,
+                             fmt::format("{}: a schedule of {} ranks and {} microbatches, but the plan has {} and {}", options.schedule,
+                                         chosen.program.rows.size(), chosen.microbatches, options.ranks, config.train.microbatches)};
         }
         return {figures_for(chosen.name, chosen.program, layers)};
     }
@@ -190,8 +192,8 @@ int compare_schedules(model_description const& model, run_config const& config, 
     }
     fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {
-        throw command_error{
-            3, options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
+        throw exit_error{exit_code::impossible_plan,
+                         options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
     fmt::print("  shortest{}: {}\n", cap, rows[*pick].name);

@@ -9,6 +9,7 @@
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/huggingface.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -28,7 +29,7 @@ checkpoint open(std::filesystem::path const& path)
         fmt::print(stderr, "rheo: skipped: {}\n", message);
     }
     if (!found.newest) {
-        throw command_error{4, fmt::format("'{}' is neither a checkpoint nor a run folder with a usable one", path.string())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' is neither a checkpoint nor a run folder with a usable one", path.string())};
     }
     return *std::move(found.newest);
 }
@@ -37,14 +38,10 @@ checkpoint open(std::filesystem::path const& path)
 
 int export_weights(export_options const& options)
 {
-    try {
-        auto const from = open(options.from);
-        export_huggingface(from, options.folder);
-        fmt::print("{}: the weights of step {} of '{}'\n", options.folder, from.step().value, from.folder().string());
-        return 0;
-    } catch (checkpoint_error const& error) {
-        throw command_error{4, error.what()};
-    }
+    auto const from = open(options.from);
+    export_huggingface(from, options.folder);
+    fmt::print("{}: the weights of step {} of '{}'\n", options.folder, from.step().value, from.folder().string());
+    return 0;
 }
 
 }  // namespace rheo::cli

@@ -15,6 +15,7 @@
 #include "rheo/energy/clocks/svg.hpp"
 #include "rheo/energy/clocks/switching.hpp"
 #include "rheo/energy/frontier/certificate.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -25,7 +26,7 @@ void write_file(std::string const& name, std::string const& text)
     std::ofstream file{name, std::ios::binary};
     file << text;
     if (!file.flush()) {
-        throw command_error{5, fmt::format("{}: this file cannot be written", name)};
+        throw exit_error{exit_code::environment, fmt::format("{}: this file cannot be written", name)};
     }
 }
 

@@ -20,6 +20,7 @@
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/energy/profile/split_backward.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -45,19 +46,19 @@ double number_with(std::string const& option, std::string_view text, suffix cons
             return value * s.factor;
         }
     }
-    throw command_error{2, fmt::format("{} is '{}', but it is a number like 0.1{}", option, text, suffixes[0].name)};
+    throw exit_error{exit_code::usage, fmt::format("{} is '{}', but it is a number like 0.1{}", option, text, suffixes[0].name)};
 }
 
-/// A unit that no computation is shorter than, and in which the longest can be counted. @throws refusal
+/// A unit that no computation is shorter than, and in which the longest can be counted. @throws exit_error
 void expect_unit_fits(seconds unit, seconds shortest, seconds longest, frontier_options const& options)
 {
     if (unit > shortest) {
-        throw command_error{2, fmt::format("--unit {} is longer than the shortest computation of {}, which takes {:g} s: choose at most that", options.unit,
-                                           options.profile, shortest.count)};
+        throw exit_error{exit_code::usage, fmt::format("--unit {} is longer than the shortest computation of {}, which takes {:g} s: choose at most that",
+                                                       options.unit, options.profile, shortest.count)};
     }
     if (longest / unit >= std::numeric_limits<std::int32_t>::max()) {
-        throw command_error{2, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit,
-                                           options.profile, longest.count)};
+        throw exit_error{exit_code::usage, fmt::format("--unit {} is too short: a computation of {} takes {:g} s, more units than can be counted", options.unit,
+                                                       options.profile, longest.count)};
     }
 }
 
@@ -65,7 +66,7 @@ std::string file_text(std::string const& name)
 {
     std::ifstream file{name, std::ios::binary};
     if (!file) {
-        throw command_error{4, fmt::format("{}: this profile cannot be read", name)};
+        throw exit_error{exit_code::bad_data, fmt::format("{}: this profile cannot be read", name)};
     }
     return {std::istreambuf_iterator<char>{file}, {}};
 }
@@ -78,17 +79,17 @@ frontier_input read_input(frontier_options const& options)
 {
     auto const schedule = parse_schedule(options.schedule);
     if (!schedule) {
-        throw command_error{2, schedule.error()};
+        throw exit_error{exit_code::usage, schedule.error()};
     }
     auto measured = parse_profile(file_text(options.profile), options.profile);
     if (!measured) {
-        throw command_error{4, measured.error};
+        throw exit_error{exit_code::bad_data, measured.error};
     }
     auto const blocking =
         options.blocking_power.empty() ? blocking_of(measured.what, {}) : watts{number_with("--blocking-power", options.blocking_power, powers)};
     frontier_request const request{blocking, options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
     if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
-        throw command_error{2, "--unit is at least 1ns"};
+        throw exit_error{exit_code::usage, "--unit is at least 1ns"};
     }
     auto shortest = seconds{std::numeric_limits<double>::max()};
     seconds longest{0.0};
@@ -118,16 +119,17 @@ made_network network_for(program const& p, frontier_input const& input, frontier
             whole = whole || row.kind == instruction_kind::backward;
             split = split || row.kind == instruction_kind::input_gradient;
         }
-        throw command_error{4,
-                            fmt::format("{}: {}{}", options.profile, made.error,
-                                        whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("{}: {}{}", options.profile, made.error,
+                                     whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
     }
     auto const units = length_at(made.what, curve_end::cheapest);
     if (units >= std::numeric_limits<std::int32_t>::max()) {
-        throw command_error{2, fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
-                                           "choose fewer microbatches or a --unit of {:.0f}us or more",
-                                           options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
-                                           std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
+        throw exit_error{exit_code::usage,
+                         fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
+                                     "choose fewer microbatches or a --unit of {:.0f}us or more",
+                                     options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
+                                     std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
     }
     return made;
 }

@@ -14,7 +14,7 @@
 
 namespace rheo::cli {
 
-/// A time option; nothing when it was not given. @throws refusal when it is no time
+/// A time option; nothing when it was not given. @throws exit_error when it is no time
 seconds time_option(std::string const& name, std::string const& text);
 
 struct frontier_input {
@@ -24,10 +24,10 @@ struct frontier_input {
     seconds shortest;        ///< time of a computation of the profile
 };
 
-/// Reads the profile, too. @throws refusal
+/// Reads the profile, too. @throws exit_error
 frontier_input read_input(frontier_options const& options);
 
-/// An activity network with its options. @throws refusal with what the profile lacks, or when it is too long to be counted in units
+/// An activity network with its options. @throws exit_error with what the profile lacks, or when it is too long to be counted in units
 made_network network_for(program const& p, frontier_input const& input, frontier_options const& options);
 
 /// A bar on the terminal once it has taken long enough to be noticed; nothing where it is no terminal.

@@ -13,6 +13,7 @@
 #include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/frontier/continued_plan.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -40,7 +41,7 @@ program program_for(frontier_input const& input, int microbatches, frontier_opti
             return result;
         }
     }
-    throw command_error{2, fmt::format("the schedule {} does not go with {}: {}", options.schedule, options.profile, why)};
+    throw exit_error{exit_code::usage, fmt::format("the schedule {} does not go with {}: {}", options.schedule, options.profile, why)};
 }
 
 /// The same input for the other cost model, in its own unit or in the one that was asked for.
@@ -133,7 +134,7 @@ void choose(frontier_study& s, frontier_options const& options, solved const& fo
         auto const given = !options.straggler.empty()  ? "--straggler " + options.straggler
                            : !options.deadline.empty() ? "--deadline " + options.deadline
                                                        : fmt::format("without a --deadline, {:.6f} s", deadline.count);
-        throw command_error{3, fmt::format("{}: {} ({:.6f} s)", given, real.error, s.fastest.time.count)};
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {} ({:.6f} s)", given, real.error, s.fastest.time.count)};
     }
     s.chosen = real.plan;
     s.unproved = found.unproved;

@@ -48,7 +48,7 @@ struct frontier_study {
     }
 };
 
-/// @throws refusal
+/// @throws exit_error
 frontier_study make_study(frontier_options const& options);
 
 }  // namespace rheo::cli

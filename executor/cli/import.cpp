@@ -12,15 +12,11 @@ namespace rheo::cli {
 
 int import_weights(import_options const& options)
 {
-    try {
-        auto const made = import_huggingface(options.from, options.run);
-        checkpoint const imported{made};
-        fmt::print("{}: step 0 with these weights; its manifest has the [model] that a config needs to train on from it\n", made.string());
-        fmt::print("digest of the state {}\n", to_string(imported.manifest().digest()));
-        return 0;
-    } catch (checkpoint_error const& error) {
-        throw command_error{4, error.what()};
-    }
+    auto const made = import_huggingface(options.from, options.run);
+    checkpoint const imported{made};
+    fmt::print("{}: step 0 with these weights; its manifest has the [model] that a config needs to train on from it\n", made.string());
+    fmt::print("digest of the state {}\n", to_string(imported.manifest().digest()));
+    return 0;
 }
 
 }  // namespace rheo::cli

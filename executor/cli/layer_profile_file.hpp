@@ -11,7 +11,7 @@
 
 namespace rheo::cli {
 
-/// Reads it. @throws refusal with exit code 4 when the file is no profile of so many layers that says what sharing them between the devices
+/// Reads it. @throws exit_error with exit code 4 when the file is no profile of so many layers that says what sharing them between the devices
 /// of a node takes
 std::vector<layer_profile> read_layer_profile(std::string const& path, std::size_t layers, dtype_policy const& policy, int node_size = 1);
 

@@ -12,17 +12,18 @@
 #include "executor/cli/launch.hpp"
 #include "executor/config/config.hpp"
 #include "executor/data/data.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/in_quotes.hpp"
 #include "rheo/units/nearest_name.hpp"
 
 namespace {
 
-int say(int exit_code, std::string const& message)
+int say(rheo::exit_code code, std::string const& message)
 {
     if (rheo::cli::is_lowest_rank()) {
         fmt::print(stderr, "rheo: {}\n", message);
     }
-    return exit_code;
+    return rheo::number_of(code);
 }
 
 /// The message about a first word that is no command; empty when it is one, or an option, or not there.
@@ -48,7 +49,9 @@ int main(int argc, char** argv)
 {
     rheo::cli::command_line line;
     auto& app = line.app;
-    auto const wrong_usage = [](std::string_view message) { return say(2, fmt::format("{}; rheo --help and rheo train --help say what there is", message)); };
+    auto const wrong_usage = [](std::string_view message) {
+        return say(rheo::exit_code::usage, fmt::format("{}; rheo --help and rheo train --help say what there is", message));
+    };
     if (auto const message = unknown_command(app, argc, argv); !message.empty()) {
         return wrong_usage(message);
     }
@@ -63,13 +66,7 @@ int main(int argc, char** argv)
 
     try {
         return line.chosen();
-    } catch (rheo::cli::command_error const& error) {
-        return say(error.exit_code, error.what());
-    } catch (rheo::config_error const& error) {
-        return say(2, error.what());
-    } catch (rheo::data_error const& error) {
-        return say(4, error.what());
     } catch (std::exception const& error) {
-        return say(5, error.what());
+        return say(rheo::exit_code_of(error), error.what());
     }
 }

@@ -20,6 +20,7 @@
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -33,11 +34,11 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     }
     auto const measured = read_clock_profile(config.power, layers);
     if (!measured) {
-        throw command_error{4, measured.error().message};
+        throw exit_error{exit_code::bad_data, measured.error().message};
     }
     auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
-        throw command_error{3, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error)};
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error)};
     }
     return chosen;
 }
@@ -52,7 +53,7 @@ int plan(plan_options const& options)
     auto const& pipelines = config.plan.pipelines;
     auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     if (ranks == 0) {
-        throw command_error{2, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
+        throw exit_error{exit_code::usage, fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks", options.config)};
     }
     if (!options.schedule.empty()) {
         auto const compared = running_model(config);
@@ -61,7 +62,7 @@ int plan(plan_options const& options)
             {options.schedule, ranks, options.memory_mib, options.json, options.profile.empty() ? config.plan.layer_profile : options.profile});
     }
     if (auto const fault = check_ranks(config, ranks)) {
-        throw command_error{2, read.message(*fault)};
+        throw exit_error{exit_code::usage, read.message(*fault)};
     }
     auto const model = running_model(config);
     if (!options.profile.empty()) {
@@ -72,7 +73,7 @@ int plan(plan_options const& options)
     }
     auto first = make_plan(model, config, ranks);
     if (!first) {
-        throw command_error{3, fmt::format("{}: {}", options.config, first.error())};
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, first.error())};
     }
     auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
     first->plan.clocks = clocks.clocks;

@@ -16,6 +16,7 @@
 #include "executor/cli/command_line.hpp"
 #include "executor/cli/completion.hpp"
 #include "executor/config/reference.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -176,6 +177,17 @@ std::string command_page(std::vector<command_row> const& commands)
     return page;
 }
 
+std::string exit_code_page()
+{
+    auto page = fmt::format("# Exit codes\n\n{}\n| Code | Meaning |\n| --- | --- |\n", generated);
+    for (auto const& [code, text] : exit_codes) {
+        page += fmt::format("| {} | {} |\n", number_of(code), text);
+    }
+    return page +
+           "\n`rheo train ... --ended` returns the code of the run that the command would start, and 1 if that run has not ended.\n\n"
+           "An error names the file or key, what is wrong, what was expected, and what to do. Under `mpirun` one rank prints it.\n";
+}
+
 /// Text for roff.
 std::string roff(std::string const& text)
 {
@@ -190,9 +202,14 @@ std::string man_header(std::string const& name, int section, std::string const& 
     return fmt::format(".TH {} {} \"\" \"rheo {}\" \"rheo manual\"\n.SH NAME\n{} \\- {}\n", roff(upper), section, RHEO_VERSION, roff(name), roff(meaning));
 }
 
-constexpr std::string_view exit_status =
-    ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n2\nusage or config\n.TP\n3\nimpossible plan\n.TP\n4\nbad data or checkpoint\n"
-    ".TP\n5\nenvironment\n.TP\n6\nstate lost\n.TP\n7\nnot finite\n.TP\n75\nstopped with a checkpoint; the same command resumes\n";
+std::string exit_status()
+{
+    std::string section = ".SH EXIT STATUS\n";
+    for (auto const& [code, text] : exit_codes) {
+        section += fmt::format(".TP\n{}\n{}\n", number_of(code), roff(replaced(std::string{text}, "`", "")));
+    }
+    return section;
+}
 
 std::string man_of(command_row const& command)
 {
@@ -201,7 +218,7 @@ std::string man_of(command_row const& command)
     for (auto const& option : command.options) {
         page += fmt::format(".TP\n.B {}\n{}\n", roff(shown(option)), roff(explained(option)));
     }
-    return page + std::string{exit_status} + ".SH SEE ALSO\n.BR rheo (1),\n.BR rheo\\-config (5)\n";
+    return page + exit_status() + ".SH SEE ALSO\n.BR rheo (1),\n.BR rheo\\-config (5)\n";
 }
 
 std::string main_man(std::vector<command_row> const& commands)
@@ -211,7 +228,7 @@ std::string main_man(std::vector<command_row> const& commands)
     for (auto const& command : commands) {
         page += fmt::format(".TP\n.BR rheo\\-{} (1)\n{}\n", roff(command.name), roff(command.meaning));
     }
-    return page + std::string{exit_status};
+    return page + exit_status();
 }
 
 std::string config_man(std::vector<config_row> const& rows)
@@ -231,7 +248,7 @@ void write(std::filesystem::path const& file, std::string const& text)
     std::ofstream out{file, std::ios::binary};
     out << text;
     if (!out.flush()) {
-        throw command_error{5, fmt::format("{}: cannot be written", file.string())};
+        throw exit_error{exit_code::environment, fmt::format("{}: cannot be written", file.string())};
     }
 }
 
@@ -245,6 +262,7 @@ int write_reference(reference_options const& options)
     std::filesystem::path const folder{options.folder};
     write(folder / "reference" / "config.md", config_page(rows));
     write(folder / "reference" / "cli.md", command_page(commands));
+    write(folder / "reference" / "exit-codes.md", exit_code_page());
     write(folder / "man" / "rheo.1", main_man(commands));
     write(folder / "man" / "rheo-config.5", config_man(rows));
     for (auto const& command : commands) {

@@ -12,6 +12,7 @@
 #include "executor/records/run_folder.hpp"
 #include "executor/report/run_page.hpp"
 #include "executor/report/runs_page.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::cli {
 
@@ -20,11 +21,7 @@ namespace {
 int report_of_one(std::string const& folder, std::string const& out)
 {
     auto const file = out.empty() ? folder + "/report.html" : out;
-    try {
-        write_whole(file, page_of(run_page(folder)));
-    } catch (unreadable_record const& error) {
-        throw command_error{4, error.what()};
-    }
+    write_whole(file, page_of(run_page(folder)));
     fmt::print("{}\n", file);
     return 0;
 }
@@ -40,7 +37,7 @@ int comparison_of(std::vector<std::string> const& runs, std::string const& file)
         write_whole(file, page_of(result.data));
         fmt::print("{}\n", file);
     }
-    return result.errors.empty() ? 0 : 4;
+    return number_of(result.errors.empty() ? exit_code::done : exit_code::bad_data);
 }
 
 }  // namespace

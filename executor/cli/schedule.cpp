@@ -26,6 +26,7 @@
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/relax.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {
@@ -46,36 +47,38 @@ stage_cost costs_named(std::string const& text)
         } catch (std::exception const&) {  // the sentence below
         }
         if (read != word.size() || !(value >= 0.0) || value > 1e9) {
-            throw command_error{2, fmt::format("--costs: {} is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", in_quotes(word))};
+            throw exit_error{exit_code::usage, fmt::format("--costs: {} is not a time; --costs wants f,i,w,transfer, for example 1,1,1,0", in_quotes(word))};
         }
         numbers.push_back(value);
         begin = end + 1;
     }
     if (numbers.size() < 3 || numbers.size() > 4) {
-        throw command_error{2, fmt::format("--costs has {} times; --costs wants f,i,w,transfer, for example 1,1,1,0", numbers.size())};
+        throw exit_error{exit_code::usage, fmt::format("--costs has {} times; --costs wants f,i,w,transfer, for example 1,1,1,0", numbers.size())};
     }
     if (numbers[0] + numbers[1] + numbers[2] == 0.0) {
-        throw command_error{2, "--costs: a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0"};
+        throw exit_error{exit_code::usage, "--costs: a step that takes no time has no bubble; one of f, i and w must be more than 0, for example 1,1,1,0"};
     }
     seconds const transfer{numbers.size() == 4 ? numbers[3] : 0.0};
     return {{numbers[0]}, {numbers[1] + numbers[2]}, {numbers[1]}, {numbers[2]}, transfer, transfer};
 }
 
-/// A file is written for one size: options that ask for another are a mistake. @throws refusal
+/// A file is written for one size: options that ask for another are a mistake. @throws exit_error
 void expect_size(chosen_schedule const& read, schedule_command_options const& options)
 {
     auto const ranks = static_cast<int>(read.program.rows.size());
     if ((options.ranks != 0 && options.ranks != ranks) || (options.microbatches != 0 && options.microbatches != read.microbatches)) {
-        throw command_error{2, fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
-                                           options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
-                                                                                        : fmt::format("--microbatches says {}", options.microbatches))};
+        throw exit_error{exit_code::usage,
+                         fmt::format("{}: written for {} ranks and {} microbatches, but {}", read.name, ranks, read.microbatches,
+                                     options.ranks != 0 && options.ranks != ranks ? fmt::format("--ranks says {}", options.ranks)
+                                                                                  : fmt::format("--microbatches says {}", options.microbatches))};
     }
     auto const stages = stages_per_copy(read.program);
     if (options.chunks != 0 && options.chunks * ranks != stages) {
-        throw command_error{2, fmt::format("{}: written for {} stages on {} ranks, but --chunks says {} per rank", read.name, stages, ranks, options.chunks)};
+        throw exit_error{exit_code::usage,
+                         fmt::format("{}: written for {} stages on {} ranks, but --chunks says {} per rank", read.name, stages, ranks, options.chunks)};
     }
     if (options.group != 0) {
-        throw command_error{2, fmt::format("{}: its order is written down; --group is for families", read.name)};
+        throw exit_error{exit_code::usage, fmt::format("{}: its order is written down; --group is for families", read.name)};
     }
 }
 
@@ -83,12 +86,12 @@ chosen_schedule read_schedule(std::string const& path, int slices)
 {
     std::ifstream file{path};
     if (!file) {
-        throw command_error{2, fmt::format("{}: cannot be read", path)};
+        throw exit_error{exit_code::usage, fmt::format("{}: cannot be read", path)};
     }
     std::string const text{std::istreambuf_iterator<char>{file}, {}};
     auto read = parse_schedule_text(text, std::max(slices, 1));
     if (!read) {
-        throw command_error{2, fmt::format("{}: {}", path, read.error)};
+        throw exit_error{exit_code::usage, fmt::format("{}: {}", path, read.error)};
     }
     return {path, "a file", std::move(read.what), read.microbatches};
 }
@@ -104,17 +107,18 @@ chosen_schedule choose(schedule_command_options const& options)
     }
     auto const parsed = parse_schedule(options.name);
     if (!parsed && options.name.find_first_of("./") != std::string::npos) {
-        throw command_error{2, fmt::format("{}: no such file", options.name)};
+        throw exit_error{exit_code::usage, fmt::format("{}: no such file", options.name)};
     }
     if (!parsed) {
-        throw command_error{2, parsed.error() + "; rheo schedule --list names all"};
+        throw exit_error{exit_code::usage, parsed.error() + "; rheo schedule --list names all"};
     }
     if (options.ranks == 0 || options.microbatches == 0) {
-        throw command_error{2, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
+        throw exit_error{exit_code::usage, fmt::format("how large is {} to be? Say --ranks P and --microbatches M", options.name)};
     }
     schedule_shape const shape{options.ranks, options.microbatches, options.chunks, options.group, options.slices};
     if (auto const fault = error_of(*parsed, shape); fault != shape_error::none) {
-        throw command_error{3, fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, message_of(fault))};
+        throw exit_error{exit_code::impossible_plan,
+                         fmt::format("{} on {} ranks with {} microbatches: {}", options.name, shape.ranks, shape.microbatches, message_of(fault))};
     }
     return {options.name, std::string{source_of(*parsed)}, make_program(*parsed, shape), shape.microbatches};
 }
@@ -238,7 +242,7 @@ int schedule(schedule_command_options const& options)
         return 0;
     }
     if (options.name.empty()) {
-        throw command_error{2, "which schedule? rheo schedule --list names all; a file works too"};
+        throw exit_error{exit_code::usage, "which schedule? rheo schedule --list names all; a file works too"};
     }
     auto const full = costs_named(options.costs);
     auto const chosen = choose(options);

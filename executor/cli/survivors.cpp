@@ -13,6 +13,7 @@
 
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/planner/templates_and_clocks.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -31,7 +32,7 @@ size_range read_range(std::string const& text)
         sound = sound && second.ec == std::errc{} && second.ptr == end;
     }
     if (!sound || range.from < 1 || range.to < range.from || range.to > 4096) {
-        throw command_error{2, fmt::format("--ranks is '{}', but it is a range like 4..12", text)};
+        throw exit_error{exit_code::usage, fmt::format("--ranks is '{}', but it is a range like 4..12", text)};
     }
     return range;
 }
@@ -44,8 +45,9 @@ void expect_serves(frontier_input const& input, template_set_value const& ready,
             schedule_shape const shape{.ranks = size, .microbatches = microbatches};
             auto const fault = error_of(input.schedule, shape);
             if (fault != shape_error::none || (microbatches == 1 && static_cast<int>(make_program(input.schedule, shape).placement.size()) != size)) {
-                throw command_error{2, fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none",
-                                                   options.schedule)};
+                throw exit_error{
+                    exit_code::usage,
+                    fmt::format("--ranks needs a schedule with a stage per rank for any number of microbatches, such as 1f1b; {} is none", options.schedule)};
             }
         }
     }
@@ -82,19 +84,21 @@ int survivors(frontier_options const& options)
     auto const range = read_range(options.ranks);
     auto const input = read_input(options);
     if (options.microbatches <= options.failures) {
-        throw command_error{2, fmt::format("--microbatches {} is too few: each of {} pipelines needs one", options.microbatches, options.failures + 1)};
+        throw exit_error{exit_code::usage,
+                         fmt::format("--microbatches {} is too few: each of {} pipelines needs one", options.microbatches, options.failures + 1)};
     }
     auto const layers = layer_times(input.measured);
     auto const ready = plan_templates(layers, {options.min_ranks, std::max(options.min_ranks, range.to)});
     if (ready.templates.empty()) {
-        throw command_error{3, fmt::format("--min-ranks {}: the profile has {} stages, so no pipeline is that long", options.min_ranks, layers.size())};
+        throw exit_error{exit_code::impossible_plan,
+                         fmt::format("--min-ranks {}: the profile has {} stages, so no pipeline is that long", options.min_ranks, layers.size())};
     }
     expect_serves(input, ready, options);
     template_frontiers frontiers{ready, input.measured,
                                  [&](int ranks, int microbatches) { return make_program(input.schedule, {.ranks = ranks, .microbatches = microbatches}); },
                                  input.request};
     if (auto const error = frontiers.error(); !error.empty()) {
-        throw command_error{4, fmt::format("{}: {}", options.profile, error)};
+        throw exit_error{exit_code::bad_data, fmt::format("{}: {}", options.profile, error)};
     }
     (void)network_for(make_program(input.schedule, {.ranks = static_cast<int>(layers.size()), .microbatches = 1}), input, options);
     std::vector<survivors_choice> rows;

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -153,11 +152,6 @@ constexpr std::int64_t items_in_messages(train_config const& train)
 {
     return std::int64_t{train.microbatches > train.eval_microbatches ? train.microbatches : train.eval_microbatches} * train.microbatch.slices;
 }
-
-/// A config that cannot be taken; exit code 2.
-struct config_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 /// The key at fault, as in TOML ("train.steps"), and one sentence that says what was expected.
 struct invalid_key {

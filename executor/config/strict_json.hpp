@@ -5,19 +5,19 @@
 // so that a file which is wrong anywhere is refused with a sentence instead of being half believed.
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "rheo/tensor/digest.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
-/// What is wrong, to be put behind the file's name: "has no 'step'".
-struct json_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
+/// What is wrong, to be put behind the file's name: "has no 'step'". A type of its own, so that who knows the name can add it.
+struct json_error : exit_error {
+    explicit json_error(std::string const& message) : exit_error{exit_code::bad_data, message} {}
 };
 
 /// @throws json_error: no JSON, nested deeper than `depth`, a key twice, a number that is none

@@ -44,6 +44,7 @@ constexpr void parser_expects(bool kept)
 #include <toml++/toml.h>
 
 #include "executor/config/config_fields.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/nearest_name.hpp"
 
 namespace rheo::inline v0 {
@@ -59,7 +60,7 @@ struct setting {
     toml::source_index line = 0;
 };
 
-[[noreturn]] void refuse(std::string_view place, std::string_view message) { throw config_error{fmt::format("{}: {}", place, message)}; }
+[[noreturn]] void refuse(std::string_view place, std::string_view message) { throw exit_error{exit_code::usage, fmt::format("{}: {}", place, message)}; }
 
 std::vector<std::string_view> known_keys()
 {
@@ -392,7 +393,7 @@ read_config_result read_config(std::string_view text, std::string const& name, s
         fault = check(result.config);
     }
     if (fault) {
-        throw config_error{result.message(*fault)};
+        throw exit_error{exit_code::usage, result.message(*fault)};
     }
     return result;
 }

@@ -27,11 +27,11 @@ struct read_config_result {
 
 /// Reads and checks a config. @param name what refusals call the text
 /// @param settings "key=value" each, applied after the file in their order
-/// @throws config_error one sentence: syntax, unknown key (with the nearest known one), wrong type, bad value
+/// @throws exit_error one sentence: syntax, unknown key (with the nearest known one), wrong type, bad value
 read_config_result read_config(std::string_view text, std::string const& name, std::span<std::string const> settings = {},
                                schedule_finder const& find = find_schedule);
 
-/// The same from a file. @throws config_error also when it cannot be read
+/// The same from a file. @throws exit_error also when it cannot be read
 read_config_result read_config_file(std::string const& path, std::span<std::string const> settings = {}, schedule_finder const& find = find_schedule);
 
 /// The whole config with all its defaults; reading it gives the same config.

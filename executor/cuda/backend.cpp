@@ -16,6 +16,7 @@
 #include "kernels/cuda/error.hpp"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -32,7 +33,7 @@ public:
         void* place = nullptr;
         if (auto const code = Take(&place, size); code != cudaSuccess) {
             cudaGetLastError();  // told here, not again by a later call
-            throw backend_error{fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
+            throw exit_error{exit_code::environment, fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
         }
         check(cudaMemset(place, 0, size), "cudaMemset");
         check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the queue does not wait for the default stream
@@ -252,18 +253,19 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_n
 {
     auto const found = find_devices();
     if (found.names.empty()) {
-        throw backend_error{fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
+        throw exit_error{exit_code::environment, fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
     }
     auto const device = rank_on_node % static_cast<int>(found.names.size());
     check(cudaSetDevice(device), "cudaSetDevice");
     if (ways.attention == attention_by::warpgroups && !has(tensor_cores::of_warpgroups)) {
-        throw backend_error{
+        throw exit_error{
+            exit_code::environment,
             fmt::format("run.attention is warpgroup, but {} has none, or the kernels were not compiled for it: that is compute capability 9.0, sm_90a",
                         found.names[static_cast<std::size_t>(device)])};
     }
     if (ways.attention == attention_by::cudnn) {
         if (auto const cudnn = find_cudnn(); cudnn.version.empty()) {
-            throw backend_error{fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
+            throw exit_error{exit_code::environment, fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
         }
     }
     if (policy == bf16) {

@@ -23,7 +23,7 @@ struct device_ways {
 };
 
 /// @param rank_on_node which of the node's devices, counted round
-/// @throws backend_error when there is no such device, or it cannot be had in these ways
+/// @throws exit_error when there is no such device, or it cannot be had in these ways
 std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_node, device_ways const& ways = {});
 
 /// The names of the node's devices; where there are none, why.

@@ -11,6 +11,7 @@
 #include "executor/device/backend.hpp"
 #include "kernels/linear/linear_products.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -83,9 +84,10 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
                 continue;
             }
             if (o.dropout_per_mille != 0 || shape.slices > 1) {
-                throw backend_error{fmt::format(
-                    "run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
-                    shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices) : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
+                throw exit_error{exit_code::environment,
+                                 fmt::format("run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
+                                             shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices)
+                                                              : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
             }
             all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
         }
@@ -123,7 +125,8 @@ std::vector<product_choice> table_from(std::string_view text)
         table.push_back(choice);
     }
     if (to_text(table) != text) {
-        throw backend_error{fmt::format("the table of products' algorithms is none: '{}' is where a word of it was expected", text.substr(0, 40))};
+        throw exit_error{exit_code::environment,
+                         fmt::format("the table of products' algorithms is none: '{}' is where a word of it was expected", text.substr(0, 40))};
     }
     return table;
 }

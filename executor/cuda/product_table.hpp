@@ -19,12 +19,12 @@ namespace rheo::inline v0::cuda {
 /// Of the forwards and backwards of these layers, in order and once each.
 std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage);
 
-/// Of attention in these layers, once each. @throws backend_error for what cuDNN is not asked for: dropout, and slices of sequences
+/// Of attention in these layers, once each. @throws exit_error for what cuDNN is not asked for: dropout, and slices of sequences
 std::vector<attention_shape> attentions_of(std::span<layer_description const> layers, microbatch_shape shape);
 
 /// "15 products, <digest>: " and twelve numbers in hexadecimal digits for each.
 std::string to_text(std::span<product_choice const> table);
-/// @throws backend_error when it is not a text of a table
+/// @throws exit_error when it is not a text of a table
 std::vector<product_choice> table_from(std::string_view text);
 
 }  // namespace rheo::inline v0::cuda

@@ -11,13 +11,14 @@
 
 #include "executor/os/mapped_copy.hpp"
 #include "rheo/tensor/random.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& message) { throw data_error{"data: " + message}; }
+[[noreturn]] void refuse(std::string const& message) { throw exit_error{exit_code::bad_data, "data: " + message}; }
 
 /// The next 64 bits of a fraction times count, without bias that matters: floor(fraction / 2^64 * count).
 std::int64_t scaled(std::uint64_t fraction, std::int64_t count)
@@ -140,7 +141,7 @@ dataset::dataset(data_config const& config, int vocabulary, microbatch_shape sha
     made->split(config.validation_fraction);
     made->take_stock(vocabulary);
     if (auto const changed = made->files.change()) {  // else the digest may be of a mixture
-        throw data_error{changed->message};
+        throw exit_error{exit_code::bad_data, changed->message};
     }
     impl_ = made;
 }

@@ -20,7 +20,7 @@ namespace rheo::inline v0 {
 
 class dataset {
 public:
-    /// Reads all tokens, once. Cost: one pass over them. @throws data_error naming the file and what was expected: nothing readable, a bad
+    /// Reads all tokens, once. Cost: one pass over them. @throws exit_error naming the file and what was expected: nothing readable, a bad
     /// token file, a token outside the vocabulary, too few tokens for one sequence in either split.
     dataset(data_config const& config, int vocabulary, microbatch_shape shape);
 

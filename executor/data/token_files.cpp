@@ -21,6 +21,7 @@
 #include <range/v3/view/zip.hpp>
 
 #include "executor/os/mapped_copy.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -33,7 +34,7 @@ static_assert(std::endian::native == std::endian::little, "rheo: token files are
 constexpr std::int64_t header_bytes = 1024;  // 256 x int32
 constexpr std::int64_t mapped_from_bytes = 1 << 20;
 
-[[noreturn]] void refuse(std::string const& message) { throw data_error{"data: " + message}; }
+[[noreturn]] void refuse(std::string const& message) { throw exit_error{exit_code::bad_data, "data: " + message}; }
 
 [[noreturn]] void refuse_call(std::string const& path, int code) { refuse(fmt::format("'{}' cannot be read: {}", path, std::strerror(code))); }
 

@@ -12,21 +12,15 @@
 #include <deque>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace rheo::inline v0 {
 
-/// Data that cannot be read or used; exit code 4.
-struct data_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 /// The bytes of a file, read or mapped.
 class file_bytes {
 public:
-    /// @throws data_error naming the file
+    /// @throws exit_error naming the file
     explicit file_bytes(std::string const& path);
     ~file_bytes();
     file_bytes(file_bytes const&) = delete;
@@ -64,7 +58,7 @@ public:
         std::string path;
     };
 
-    /// @throws data_error naming the file and what was expected: nothing readable, a bad token file, texts and token files mixed
+    /// @throws exit_error naming the file and what was expected: nothing readable, a bad token file, texts and token files mixed
     explicit token_files(std::vector<std::string> const& paths);
 
     std::vector<piece> const& pieces() const { return pieces_; }
@@ -91,7 +85,7 @@ private:
 };
 
 /// The folder of the newest C++ standard library headers on this machine; what no data paths mean.
-/// @throws data_error when there is none
+/// @throws exit_error when there is none
 std::string default_data_folder();
 
 }  // namespace rheo::inline v0

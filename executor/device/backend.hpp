@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +28,6 @@ namespace rheo::inline v0 {
 class resident_state;
 class stage;
 
-/// A backend that cannot be had, or that failed, in a sentence; exit code 5.
-struct backend_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 class compute_backend {
 public:
     compute_backend() = default;
@@ -51,7 +45,7 @@ public:
     virtual std::string choose_algorithms(std::span<layer_description const> layers, microbatch_shape shape);
     /// What kernels work in, of all that was chosen; a rank holds it besides its part.
     virtual bytes workspace_of_kernels() const { return {}; }
-    /// Computes by what another rank or an earlier job has chosen. @throws backend_error when the text says no choice
+    /// Computes by what another rank or an earlier job has chosen. @throws exit_error when the text says no choice
     virtual void take_over_algorithms(std::string_view chosen);
 
     virtual memory& own() = 0;       ///< what state lies in and stages compute in
@@ -62,7 +56,7 @@ public:
     virtual std::optional<bytes> free_memory() const { return std::nullopt; }
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
-    /// Until all that was put into the queue is done. @throws backend_error when some of it failed
+    /// Until all that was put into the queue is done. @throws exit_error when some of it failed
     virtual void wait() = 0;
 
     /// The stage of `layers`; see its constructor.

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rheo/units/exit_error.hpp"
+
 namespace rheo::inline v0 {
 
 namespace {
@@ -88,7 +90,7 @@ bool write_all(int descriptor, std::string const& text)
 {
     struct stat information{};
     if (error == ENOENT && ::fstat(descriptor, &information) == 0 && information.st_nlink == 0) {
-        throw folder_error{"the run folder " + path.parent_path().string() + " was removed"};
+        throw exit_error{exit_code::environment, "the run folder " + path.parent_path().string() + " was removed"};
     }
     throw folder_not_writable{"cannot write " + path.string() + ": " + std::strerror(error)};
 }
@@ -102,7 +104,7 @@ fence::fence(std::filesystem::path folder, rank_id self)
       descriptor_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}
 {
     if (descriptor_ < 0) {
-        throw folder_error{"cannot open the run folder " + folder_.string() + ": " + std::strerror(errno)};
+        throw exit_error{exit_code::environment, "cannot open the run folder " + folder_.string() + ": " + std::strerror(errno)};
     }
 }
 

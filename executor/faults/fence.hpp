@@ -9,28 +9,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "rheo/recover/action.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
-/// The run folder is not usable; exit code 5.
-struct folder_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-/// Not usable at the moment: there is no room, say. It may be later.
-struct folder_not_writable : folder_error {
-    using folder_error::folder_error;
+/// The run folder is not usable at the moment: there is no room, say. It may be later, so the trainer tries again.
+struct folder_not_writable : exit_error {
+    explicit folder_not_writable(std::string const& message) : exit_error{exit_code::environment, message} {}
 };
 
 class fence {
 public:
-    /// @throws folder_error
+    /// @throws exit_error
     fence(std::filesystem::path folder, rank_id self);
     ~fence();
     fence(fence const&) = delete;
@@ -38,7 +33,7 @@ public:
 
     /// Links `after-<ended>` with launch and members. True when it is there with this content, by any rank of this
     /// membership; false when another membership was first. The lowest member
-    /// removes what ranks that died had not linked. @throws folder_error when the folder was removed, else folder_not_writable
+    /// removes what ranks that died had not linked. @throws exit_error when the folder was removed, else folder_not_writable
     bool link(link_generation const& what);
 
     /// Makes a file with room for what the members that are left will link. Where that is not possible link() tries without.
@@ -58,7 +53,7 @@ private:
 /// The last generation that any launch began in the folder; 0 when there was none (the first one is 1).
 generation_id last_generation(std::filesystem::path const& folder);
 
-/// fence::link, once. @throws folder_error
+/// fence::link, once. @throws exit_error
 bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id self);
 
 }  // namespace rheo::inline v0

@@ -13,6 +13,7 @@
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/os/background_thread.hpp"
 #include "executor/os/process_state.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
 
@@ -82,7 +83,7 @@ void time_limit::run()
 limited_wait limited_start(seconds start, bool losses_end_it, std::string const& waits_for)
 {
     return {.limit = start,
-            .exit_code = 5,
+            .exit_code = number_of(exit_code::environment),
             .losses_end_it = losses_end_it,
             .message = fmt::format("has waited {:.1f} s for {}: another rank was lost, is stopped or never began. The job ends (exit code 5); start it again. "
                                    "run.watchdog.start_s is this limit",

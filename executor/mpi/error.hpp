@@ -11,6 +11,8 @@
 #include <mpi.h>
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
+
+#include "rheo/units/exit_error.hpp"
 #endif
 
 namespace rheo::inline v0::mpi {
@@ -30,13 +32,13 @@ bool unless_peer_lost(Work&& work)
     }
 }
 
-/// An MPI call failed for another reason; exit code 5.
-struct error : std::runtime_error {
-    error(int error_code, std::string const& message) : std::runtime_error{message}, code{error_code} {}
-    int code;
+/// An MPI call failed for another reason. A type of its own, because a rank that ends in it makes no more MPI calls.
+struct error : exit_error {
+    explicit error(std::string const& message) : exit_error{exit_code::environment, message} {}
 };
 
-/// This rank comes back to others that hold it for lost and continue without it. It may do nothing more that they would notice.
+/// This rank comes back to others that hold it for lost and continue without it. It may do nothing more that they would notice: it ends by SIGKILL,
+/// so this is no exit_error.
 struct excluded_from_job : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -65,7 +67,7 @@ inline void check(int code, char const* call)
     char text[MPI_MAX_ERROR_STRING + 1] = {};
     int length = 0;
     MPI_Error_string(code, text, &length);
-    throw error{code, std::string{call} + " failed: " + text};
+    throw error{std::string{call} + " failed: " + text};
 }
 
 }  // namespace rheo::inline v0::mpi

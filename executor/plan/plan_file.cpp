@@ -14,6 +14,7 @@
 #include "executor/config/config.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/plan/json.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -21,7 +22,7 @@ namespace {
 
 using json = nlohmann::json;
 
-[[noreturn]] void refuse(std::string const& path, std::string const& message) { throw config_error{fmt::format("{}: {}", path, message)}; }
+[[noreturn]] void refuse(std::string const& path, std::string const& message) { throw exit_error{exit_code::usage, fmt::format("{}: {}", path, message)}; }
 
 json const& member(json const& object, char const* key, std::string const& path)
 {

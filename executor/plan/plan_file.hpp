@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0 {
 
-/// Reads plan.json. @throws config_error naming the file and what was expected
+/// Reads plan.json. @throws exit_error naming the file and what was expected
 plan read_plan_file(std::string const& path, schedule_finder const& find = find_schedule);
 
 }  // namespace rheo::inline v0

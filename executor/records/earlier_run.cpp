@@ -17,6 +17,7 @@
 #include "executor/records/record_line.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/recover/outcome.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -138,10 +139,10 @@ std::optional<ended_run> finished_run(fs::path const& folder, step_id steps, che
     try {
         auto end = read_report(path.string());
         auto const& r = end.record;
-        bool const is_whole = (r.exit_code == 0 || r.exit_code == exit_code(leave_reason::not_finite)) && r.steps == steps && r.digest_known;
+        bool const is_whole = (r.exit_code == 0 || r.exit_code == number_of(exit_code::not_finite)) && r.steps == steps && r.digest_known;
         bool const same_state = newest.step() < steps || (newest.step() == steps && newest.manifest().digest() == r.digest);
         return is_whole && same_state ? std::optional{std::move(end)} : std::nullopt;
-    } catch (unreadable_record const&) {
+    } catch (exit_error const&) {
         return std::nullopt;  // a report can be computed again
     }
 }
@@ -174,8 +175,8 @@ fs::path set_run_aside(fs::path const& folder)
         sync_folder(aside);
         sync_folder(folder);
         return aside;
-    } catch (file_error const& why) {
-        throw records_error{fmt::format("run folder '{}': an earlier run cannot be set aside: {}", folder.string(), why.what())};
+    } catch (exit_error const& why) {
+        throw exit_error{exit_code::environment, fmt::format("run folder '{}': an earlier run cannot be set aside: {}", folder.string(), why.what())};
     }
 }
 

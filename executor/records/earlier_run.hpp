@@ -48,7 +48,7 @@ steps_so_far steps_of_records(std::filesystem::path const& folder, step_id from)
 std::optional<ended_run> finished_run(std::filesystem::path const& folder, step_id steps, checkpoint const& newest);
 
 /// Moves checkpoints, records and config of an earlier run into the first free `before-<k>` of the folder, which is a run folder, too.
-/// @returns that folder; empty when there was no earlier run. @throws records_error
+/// @returns that folder; empty when there was no earlier run. @throws exit_error
 std::filesystem::path set_run_aside(std::filesystem::path const& folder);
 
 }  // namespace rheo::inline v0

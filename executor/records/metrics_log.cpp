@@ -15,6 +15,7 @@
 
 #include "executor/config/strict_json.hpp"
 #include "executor/records/record_line.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -123,7 +124,7 @@ void metrics_log::undo(step_id from)
     try {
         write_whole(path_, text);
         file_ = appended_file{path_};  // it is another one now
-    } catch (records_error const& error) {  // they stay as they are; a training does not end for it
+    } catch (exit_error const& error) {  // they stay as they are; a training does not end for it
         fmt::print(stderr, "rheo: {}\n", error.what());
     }
 }
@@ -167,7 +168,7 @@ std::vector<std::string> metrics_log::begin_to_write()
     opened_ = std::chrono::steady_clock::now();
     try {
         file_ = appended_file{path_};
-    } catch (records_error const& error) {
+    } catch (exit_error const& error) {
         fmt::print(stderr, "rheo: {}; training continues, and records are written once that works again\n", error.what());
         return unread;
     }

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "rheo/units/exit_error.hpp"
+
 namespace rheo::inline v0 {
 
 namespace fs = std::filesystem;
@@ -22,7 +24,7 @@ appended_file::appended_file(std::string path) : path_{std::move(path)}
 {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
-        throw records_error{fmt::format("'{}' cannot be written: {}", path_, std::strerror(errno))};
+        throw exit_error{exit_code::environment, fmt::format("'{}' cannot be written: {}", path_, std::strerror(errno))};
     }
 }
 
@@ -73,13 +75,13 @@ void write_whole(std::string const& path, std::string const& text)
         file << text;
         file.close();
         if (!file) {
-            throw records_error{fmt::format("'{}' cannot be written: {}", path, std::strerror(errno))};
+            throw exit_error{exit_code::environment, fmt::format("'{}' cannot be written: {}", path, std::strerror(errno))};
         }
     }
     std::error_code error;
     fs::rename(partial, path, error);
     if (error) {
-        throw records_error{fmt::format("'{}' cannot be written: {}", path, error.message())};
+        throw exit_error{exit_code::environment, fmt::format("'{}' cannot be written: {}", path, error.message())};
     }
 }
 
@@ -88,7 +90,7 @@ void make_record_folder(std::string const& path)
     std::error_code error;
     fs::create_directories(path, error);
     if (error) {
-        throw records_error{fmt::format("run folder: '{}' cannot be made: {}", path, error.message())};
+        throw exit_error{exit_code::environment, fmt::format("run folder: '{}' cannot be made: {}", path, error.message())};
     }
 }
 

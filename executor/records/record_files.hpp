@@ -4,23 +4,17 @@
 // How the files of a run folder are written: appended to in whole blocks, or replaced as a whole.
 
 #include <ios>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace rheo::inline v0 {
 
-/// A run folder that cannot be made or written; exit code 5.
-struct records_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 /// A file that is only appended to, a whole block at a time; several processes may do so one after the other.
 class appended_file {
 public:
     appended_file() = default;
-    /// @throws records_error
+    /// @throws exit_error
     explicit appended_file(std::string path);
     appended_file(appended_file&& other) noexcept : path_{std::move(other.path_)}, descriptor_{std::exchange(other.descriptor_, -1)} {}
     appended_file& operator=(appended_file&& other) noexcept
@@ -46,10 +40,10 @@ private:
 /// The file's last bytes, from the beginning of a line on; empty when there is none.
 std::string end_of_file(std::string const& path, std::streamoff most);
 
-/// Writes a file, whole or not at all. @throws records_error
+/// Writes a file, whole or not at all. @throws exit_error
 void write_whole(std::string const& path, std::string const& text);
 
-/// Makes a folder with those above it, if it is not there. @throws records_error
+/// Makes a folder with those above it, if it is not there. @throws exit_error
 void make_record_folder(std::string const& path);
 
 }  // namespace rheo::inline v0

@@ -22,6 +22,7 @@
 #include "executor/records/record_files.hpp"
 #include "executor/records/report.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -56,7 +57,7 @@ void begin_run_folder(std::string const& folder, run_config const& config, bool 
         std::error_code error;
         fs::remove_all(fs::path(folder) / name, error);
         if (error) {
-            throw records_error{fmt::format("run folder: '{}/{}' of an earlier run cannot be removed: {}", folder, name, error.message())};
+            throw exit_error{exit_code::environment, fmt::format("run folder: '{}/{}' of an earlier run cannot be removed: {}", folder, name, error.message())};
         }
     }
     make_record_folder(folder + "/trace");
@@ -243,7 +244,7 @@ void records::flush()
             impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024},
                                     {"peak_activation_bytes", impl_->peak_of_activations.count},
                                     {"planned_activation_bytes", impl_->planned_activations.count}});
-        } catch (records_error const&) {  // the one without this number stays
+        } catch (exit_error const&) {  // the one without this number stays
         }
     }
 }
@@ -263,7 +264,7 @@ void records::finish(final_record const& record)
     std::string missing;
     try {
         write_whole(self.folder + "/report.json", text);
-    } catch (records_error const& error) {
+    } catch (exit_error const& error) {
         missing = error.what();
     }
     self.close_line();

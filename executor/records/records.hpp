@@ -31,7 +31,7 @@
 namespace rheo::inline v0 {
 
 /// Makes the folder and writes the effective config; a run that continues loses its report, which it will write again. One rank
-/// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws records_error
+/// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws exit_error
 void begin_run_folder(std::string const& folder, run_config const& config, bool resumes = false);
 
 /// A launch begins to train, or the job goes back to a checkpoint.
@@ -122,7 +122,7 @@ struct ended_run {
 class records {
 public:
     /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
-    /// @throws records_error. What cannot be written later is reported once and given up.
+    /// @throws exit_error. What cannot be written later is reported once and given up.
     records(std::string const& folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;

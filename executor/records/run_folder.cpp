@@ -18,6 +18,7 @@
 #include "executor/records/records.hpp"
 #include "executor/records/report.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,7 +37,7 @@ std::string read_text(fs::path const& path)
     return text.str();
 }
 
-/// A file that was written as a whole: one record. @throws unreadable_record
+/// A file that was written as a whole: one record. @throws exit_error
 nlohmann::json read_record(fs::path const& path)
 {
     try {
@@ -44,7 +45,7 @@ nlohmann::json read_record(fs::path const& path)
         expect_record(object);
         return object;
     } catch (json_error const& error) {
-        throw unreadable_record{fmt::format("'{}' {}", path.string(), error.what())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", path.string(), error.what())};
     }
 }
 
@@ -59,7 +60,7 @@ std::vector<nlohmann::json> read_metrics(fs::path const& path)
                 metrics.push_back(std::move(*object));
             }
         } catch (json_error const& error) {
-            throw unreadable_record{fmt::format("'{}', line {} {}", path.string(), number, error.what())};
+            throw exit_error{exit_code::bad_data, fmt::format("'{}', line {} {}", path.string(), number, error.what())};
         }
     }
     return metrics;
@@ -113,7 +114,7 @@ run_folder read_run_folder(std::string const& folder, traces with)
 {
     fs::path const path{folder};
     if (!fs::exists(path / "config.toml") || !fs::exists(path / "metrics.jsonl")) {
-        throw records_error{fmt::format("'{}' is not the folder of a run: it has no config.toml with metrics.jsonl", folder)};
+        throw exit_error{exit_code::environment, fmt::format("'{}' is not the folder of a run: it has no config.toml with metrics.jsonl", folder)};
     }
     run_folder run;
     // A report needs no schedule of one's own, which may be gone.
@@ -142,7 +143,7 @@ ended_run read_report(std::string const& path)
     try {
         return ended_run_of(read_record(path));
     } catch (json_error const& error) {
-        throw unreadable_record{fmt::format("'{}' {}", path, error.what())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", path, error.what())};
     }
 }
 
@@ -156,7 +157,7 @@ std::optional<run_end> how_it_ended(std::string const& folder)
     try {
         return run_end{static_cast<int>(integer_member(report, "exit_code", {0, 255})), text_member(report, "message"), integer_member(report, "steps", {})};
     } catch (json_error const& error) {
-        throw unreadable_record{fmt::format("'{}' {}", path.string(), error.what())};
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", path.string(), error.what())};
     }
 }
 

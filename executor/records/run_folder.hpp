@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,11 +17,6 @@
 #include "rheo/trace/event.hpp"
 
 namespace rheo::inline v0 {
-
-/// A file of the folder is not what a run leaves there: which one, which line, what was expected; exit code 4.
-struct unreadable_record : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 struct run_folder {
     run_config config;
@@ -40,10 +34,10 @@ struct run_folder {
 /// Traces are most of what a run leaves, and need not be read for its figures.
 enum class traces : unsigned char { read, leave };
 
-/// Reads all of it. @throws records_error when the folder holds no run; unreadable_record; config_error for its config.toml and plan.json
+/// Reads all of it. @throws exit_error when the folder holds no run; exit_error; exit_error for its config.toml and plan.json
 run_folder read_run_folder(std::string const& folder, traces with = traces::read);
 
-/// report.json, or another file with what it holds. @throws unreadable_record
+/// report.json, or another file with what it holds. @throws exit_error
 ended_run read_report(std::string const& path);
 
 /// How a run ended, as its report says.
@@ -53,7 +47,7 @@ struct run_end {
     std::int64_t steps = 0;  ///< committed
 };
 
-/// None when the folder has no report: the run continues, or all its ranks were lost. @throws unreadable_record
+/// None when the folder has no report: the run continues, or all its ranks were lost. @throws exit_error
 std::optional<run_end> how_it_ended(std::string const& folder);
 
 }  // namespace rheo::inline v0

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "executor/records/records.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -25,7 +26,7 @@ int opened(std::string const& folder)
     auto const name = folder + "/lock";
     int const descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0) {
-        throw records_error{fmt::format("run folder: '{}' cannot be made: {}", name, std::strerror(errno))};
+        throw exit_error{exit_code::environment, fmt::format("run folder: '{}' cannot be made: {}", name, std::strerror(errno))};
     }
     return descriptor;
 }
@@ -97,7 +98,7 @@ lock_answer run_lock::take(std::string const& folder, seconds patience)
     }
     auto const text = about_this_launch();
     if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-        throw records_error{fmt::format("run folder: '{}/lock' cannot be written: {}", folder, std::strerror(errno))};
+        throw exit_error{exit_code::environment, fmt::format("run folder: '{}/lock' cannot be written: {}", folder, std::strerror(errno))};
     }
     if (int const shared = locked(descriptor_, F_RDLCK); shared != 0) {
         release();

@@ -32,10 +32,10 @@ public:
     }
 
     /// For the rank that begins the folder, before it touches anything else there. Waits so long for a job that is
-    /// just ending. When granted, other ranks may join and no other launch can take it. @pre the folder is there. @throws records_error
+    /// just ending. When granted, other ranks may join and no other launch can take it. @pre the folder is there. @throws exit_error
     lock_answer take(std::string const& folder, seconds patience);
 
-    /// For the other ranks of the job, once one of them has taken it. @throws records_error
+    /// For the other ranks of the job, once one of them has taken it. @throws exit_error
     lock_answer join(std::string const& folder);
 
     void release() noexcept;

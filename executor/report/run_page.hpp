@@ -16,7 +16,7 @@
 namespace rheo::inline v0 {
 
 /// The data of the page of the run in this folder (page_of makes the page).
-/// @throws records_error when the folder holds no run; unreadable_record, config_error for what it holds
+/// @throws exit_error when the folder holds no run; exit_error, exit_error for what it holds
 page_block run_page(std::string const& folder);
 
 // ---- parts, which the page over several runs has, too ------------------------------------------------------

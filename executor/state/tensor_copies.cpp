@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/device/staging_buffer.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -125,7 +126,7 @@ private:
         }
     }
 
-    /// Puts a tensor into the state. @throws transfer_error when its digest is not that of its source
+    /// Puts a tensor into the state. @throws exit_error when its digest is not that of its source
     void take(arrival& a)
     {
         auto const* from = bundle_for(coming_, a.from, a.tensor).data.data() + a.in_bundle;
@@ -142,7 +143,7 @@ private:
         wait_for(a.tickets);
         state_.put(a.tensor, std::move(a.values));
         if (state_.digest(a.tensor) != expected) {
-            throw transfer_error{"the copy of tensor " + state_.info(a.tensor).name + " has another digest than its source"};
+            throw exit_error{exit_code::environment, "the copy of tensor " + state_.info(a.tensor).name + " has another digest than its source"};
         }
         messages_.beat();
     }

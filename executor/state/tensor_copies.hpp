@@ -4,7 +4,6 @@
 // Copies of committed tensors from ranks that hold them to ranks that need them. The digest of a tensor travels with it and is compared on arrival.
 
 #include <functional>
-#include <stdexcept>
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
@@ -13,13 +12,8 @@
 
 namespace rheo::inline v0 {
 
-/// A copied tensor is not what its holder said it was; exit code 6.
-struct transfer_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 /// Performs the copies of one round that touch this rank; copied tensors are in `state` when it returns.
-/// `begun` is called when the transfers are posted, `arrived` when a tensor is here and checked. @throws mpi::peer_lost, transfer_error
+/// `begun` is called when the transfers are posted, `arrived` when a tensor is here and checked. @throws mpi::peer_lost, exit_error
 void copy_tensors(mpi::messenger& messages, std::vector<copy> const& round, resident_state& state, std::function<void()> const& begun,
                   std::function<void(tensor_id)> const& arrived);
 

@@ -13,14 +13,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "executor/checkpoint/checkpoint.hpp"
-#include "executor/data/data.hpp"
 #include "executor/faults/fence.hpp"
 #include "executor/faults/time_limit.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/os/exit_without_finalize.hpp"
 #include "executor/records/trace_merge.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,7 +33,7 @@ std::unique_ptr<mpi::generation> without_lost(mpi::generation last, launch_id la
         if (!link_generation_file(folder, {launch, generation_id{next->id.value - 1}, next->members}, next->self)) {
             throw mpi::excluded_from_job{"others have ended the job without it"};
         }
-    } catch (folder_error const&) {
+    } catch (exit_error const&) {
     }
     return next;
 }
@@ -112,28 +111,20 @@ std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> m
     return members;
 }
 
-int exit_code_of(std::exception const& error)
-{
-    if (dynamic_cast<config_error const*>(&error) != nullptr) {
-        return 2;
-    }
-    bool const unreadable = dynamic_cast<data_error const*>(&error) != nullptr || dynamic_cast<checkpoint_error const*>(&error) != nullptr;
-    return unreadable ? 4 : 5;
-}
-
 run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, std::exception const& error, records* record, watchdog& watch)
 {
     auto const message = members == nullptr ? std::string{error.what()} : fmt::format("rank {}: {}", members->self.value, error.what());
     bool const mpi_works = members != nullptr && members->recovery().handle() != MPI_COMM_NULL && dynamic_cast<mpi::error const*>(&error) == nullptr;
+    auto const code = exit_code_of(error);
     bool all = false;
     bool lowest = false;
     if (!mpi::survives_losses()) {  // the launcher ends the others, with this code
-        exit_without_finalize(message, exit_code_of(error));
+        exit_without_finalize(message, number_of(code));
     }
     if (mpi_works) {
         try {
             watchdog::wait const waits{&watch};
-            auto const last = mpi::end_of_generation(std::move(*members), voted, exit_code_of(error) == 4 ? mpi::no_other_error : mpi::no_error_of_data);
+            auto const last = mpi::end_of_generation(std::move(*members), voted, code == exit_code::bad_data ? mpi::no_other_error : mpi::no_error_of_data);
             all = last.all_end;
             lowest = last.lowest;
         } catch (std::exception const&) {  // what is wrong with the MPI matters less than the error itself
@@ -147,7 +138,7 @@ run_result end_in_error(std::unique_ptr<mpi::generation> members, bool voted, st
         exit_without_finalize(message);
     }
     run_result result;
-    result.exit_code = exit_code_of(error);
+    result.exit_code = number_of(code);
     result.record.exit_code = result.exit_code;
     result.record.message = message;
     result.is_reporter = lowest;

@@ -23,9 +23,6 @@ namespace rheo::inline v0 {
 std::unique_ptr<mpi::generation> end_together(std::unique_ptr<mpi::generation> members, launch_id launch, run_config const& config, final_record const& end,
                                               records& record, watchdog& watch, run_result& result);
 
-/// The exit code that is documented for an error, by its type.
-int exit_code_of(std::exception const& error);
-
 /// For a rank that cannot go on because of an error of its own. Where other ranks go on it ends itself, which they take for a loss. Where all
 /// ranks of the generation have an error it returns, on all of them: the job ends with the code of the lowest.
 /// @param voted this rank has made the last agreement of the generation, and it was not settled  @param record none: nothing can be recorded yet

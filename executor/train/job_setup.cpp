@@ -12,6 +12,7 @@
 #include "executor/plan/planning.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
 
@@ -37,25 +38,25 @@ std::string longer_than_positions(model_description const& model, int tokens)
 job_setup prepare(model_description const& model, run_config const& given, run_options const& options, int launched)
 {
     job_setup p;
-    auto const no = [&](int exit_code, std::string message) {
-        p.error = {exit_code, std::move(message)};
+    auto const no = [&](exit_code code, std::string message) {
+        p.error = {code, std::move(message)};
         return p;
     };
     if (auto const fault = check(model); fault.what != model_error::kind::none) {
-        return no(2, "the model cannot be run: " + to_string(fault));
+        return no(exit_code::usage, "the model cannot be run: " + to_string(fault));
     }
     if (auto message = longer_than_positions(model, given.train.microbatch.tokens); !message.empty()) {
-        return no(2, std::move(message));
+        return no(exit_code::usage, std::move(message));
     }
     for (auto const& fault : {rheo::check(given), check_ranks(given, launched)}) {
         if (fault) {
-            return no(2, fault->key + ": " + fault->message);
+            return no(exit_code::usage, fault->key + ": " + fault->message);
         }
     }
     for (auto const& text : given.run.inject) {
         auto const parsed = parse_fault(text);
         if (!parsed.what) {
-            return no(2, parsed.error);
+            return no(exit_code::usage, parsed.error);
         }
         p.faults.push_back(*parsed.what);
     }
@@ -63,17 +64,17 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
     p.state = state_of(p.runs);
     p.units = reduction_units(p.state, static_cast<int>(p.runs.layers.size()));
     if (auto error = layer_profile_error(p.runs, given); !error.empty()) {
-        return no(4, std::move(error));
+        return no(exit_code::bad_data, std::move(error));
     }
     if (options.first_plan) {
         p.first = *options.first_plan;
         if (auto const error = plan_error(p.first, p.runs, given, launched); !error.empty()) {
-            return no(3, "the plan cannot be run: " + error);
+            return no(exit_code::impossible_plan, "the plan cannot be run: " + error);
         }
     } else {
         auto made = make_plan(p.runs, given, launched);
         if (!made) {
-            return no(3, made.error());
+            return no(exit_code::impossible_plan, made.error());
         }
         p.first = std::move(made->plan);
     }
@@ -82,9 +83,10 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
     auto const items =
         std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
-        return no(5, fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
-                                 "transport of the MPI",
-                                 items, mpi::messenger::largest_item()));
+        return no(exit_code::environment,
+                  fmt::format("messages have to tell {} things apart, but the tags of this MPI allow {}: fewer microbatches per step, or another "
+                              "transport of the MPI",
+                              items, mpi::messenger::largest_item()));
     }
     return p;
 }

@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0 {
 
-/// The processor, or the device of this rank among those of its host. @pre check(config) found nothing  @throws backend_error when there is no such device
+/// The processor, or the device of this rank among those of its host. @pre check(config) found nothing  @throws exit_error when there is no such device
 std::unique_ptr<compute_backend> open_backend(run_config const& config);
 
 }  // namespace rheo::inline v0

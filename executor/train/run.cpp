@@ -31,6 +31,7 @@
 #include "kernels/blas.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -69,8 +70,8 @@ std::function<bool(step_id)> leave_request(run_options const& options, fault_inj
 run_result refused(startup_error const& error, bool is_reporter)
 {
     run_result result;
-    result.exit_code = error.exit_code;
-    result.record.exit_code = error.exit_code;
+    result.exit_code = number_of(error.code);
+    result.record.exit_code = number_of(error.code);
     result.record.message = error.message;
     result.is_reporter = is_reporter;
     return result;
@@ -110,14 +111,14 @@ struct opened_power {
 opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& failure)
 {
     opened_power power;
-    if (config.power.device == power_source::none || failure.exit_code != 0) {
+    if (config.power.device == power_source::none || failure) {
         return power;
     }
     profile measured;
     if (!config.power.clock_profile.empty()) {
         auto read = read_clock_profile(config.power, layers);
         if (!read) {
-            failure = {4, read.error().message};
+            failure = {exit_code::bad_data, read.error().message};
             return power;
         }
         measured = *read;
@@ -128,7 +129,7 @@ opened_power open_power(run_config const& config, int layers, rank_id self, star
     if (device) {
         power.device = std::move(*device);
     } else {
-        failure = {5, device.error().message};
+        failure = {exit_code::environment, device.error().message};
     }
     return power;
 }
@@ -194,7 +195,7 @@ startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config
             mpi::messenger messages{*generation, &watch.heartbeat()};
             bad = start_together(messages, config, fingerprint, planned, mode, state, agreed, begun);
         });
-        if (together && bad.exit_code == 0) {
+        if (together && !bad) {
             watch.join_host(begun.launch.launch.value, launched);
         }
         auto const settled = mpi::agree(generation->recovery(), together ? 1 : 0);
@@ -228,7 +229,7 @@ std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_e
     try {
         return open_backend(given);
     } catch (std::runtime_error const& error) {
-        failure = {5, error.what()};
+        failure = {exit_code_of(error), error.what()};
         return std::make_unique<host_backend>(given.run.threads);
     }
 }
@@ -239,12 +240,12 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 {
     auto generation = join(comm, given.run.watchdog);
     if (generation == nullptr) {
-        return refused({5, "a rank was lost before the job began: start it again"}, is_lowest_alive(comm));
+        return refused({exit_code::environment, "a rank was lost before the job began: start it again"}, is_lowest_alive(comm));
     }
     auto const self = generation->self;
     auto const launched = static_cast<int>(generation->members.size());
     auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
-    if (wrong.exit_code != 0) {
+    if (wrong) {
         return refused(wrong, self.value == 0);
     }
 
@@ -255,14 +256,12 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     try {
         data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
         fingerprint = fingerprint_of(runs, given, *data, *backend);
-    } catch (data_error const& error) {
-        failure = {4, error.what()};
     } catch (std::runtime_error const& error) {
-        failure = {5, error.what()};
+        failure = {exit_code_of(error), error.what()};
     }
-    if (auto const free = backend->free_memory(); free && failure.exit_code == 0) {
+    if (auto const free = backend->free_memory(); free && !failure) {
         if (auto message = over_device(first, runs, given, self, backend->workspace_of_kernels(), *free); !message.empty()) {
-            failure = {3, std::move(message)};
+            failure = {exit_code::impossible_plan, std::move(message)};
         }
     }
     auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, failure);
@@ -271,8 +270,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     first.clocks.clear();
     if (power.clocks) {
         auto chosen = power.clocks->choose(first, {});
-        if (!chosen && failure.exit_code == 0) {
-            failure = {3, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
+        if (!chosen && !failure) {
+            failure = {exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
         }
         first.clocks = std::move(chosen.clocks);
     }
@@ -283,8 +282,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     begun.device = power.device ? power.device->message() : std::string{};
     watchdog watch{given.run.watchdog, self};
     try {
-        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, failure, begun); bad.exit_code != 0) {
-            return refused(bad, failure.exit_code != 0);
+        if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, failure, begun)) {
+            return refused(bad, static_cast<bool>(failure));
         }
     } catch (std::exception const& error) {
         return end_in_error(std::move(generation), false, error, nullptr, watch);

@@ -29,7 +29,7 @@ std::string same_command(int ranks);
 /// SIGTERM to the ranks and SIGKILL 0.25 to 0.5 s later, which is too short for a checkpoint; SIGUSR1 it passes on.
 std::string how_to_stop(int ranks);
 
-/// Writes the line into `<folder>/command`, for `sh`. @throws records_error
+/// Writes the line into `<folder>/command`, for `sh`. @throws exit_error
 void keep_command(std::string const& folder, std::string const& line);
 
 }  // namespace rheo::inline v0

@@ -15,6 +15,7 @@
 #include "executor/faults/fence.hpp"
 #include "executor/records/records.hpp"
 #include "executor/state/collectives.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,14 +35,14 @@ startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_li
     for (std::size_t r = 0; r < all.size(); ++r) {
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (all[r].size() != lines.size() || all[0].size() != lines.size()) {
-                return {5, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits", members[r].value,
-                                       members[0].value)};
+                return {exit_code::environment, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits",
+                                                            members[r].value, members[0].value)};
             }
             if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
                 auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
                 auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
-                return {5, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0), members[0].value,
-                                       value(r), members[r].value)};
+                return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0),
+                                                            members[0].value, value(r), members[r].value)};
             }
         }
     }
@@ -80,8 +81,8 @@ startup_error agree_on_launch(mpi::messenger& messages, std::filesystem::path co
         std::filesystem::remove(nonce_of(folder, launch.launch));
     }
     if (missing.sums.front() != 0) {
-        return {5, fmt::format("{} of {} ranks do not see the run folder {}: it must be one folder shared by all ranks", missing.sums.front(),
-                               messages.members().members.size(), folder.string())};
+        return {exit_code::environment, fmt::format("{} of {} ranks do not see the run folder {}: it must be one folder shared by all ranks",
+                                                    missing.sums.front(), messages.members().members.size(), folder.string())};
     }
     return {};
 }
@@ -106,11 +107,12 @@ std::string message_about_clocks(mpi::messenger& messages, std::string const& mi
 /// Whether any rank has a reason not to begin. One rank speaks, the lowest with a reason.
 startup_error first_refusal(mpi::messenger& messages, startup_error const& mine)
 {
-    auto const all = all_gather(messages, std::vector<std::int64_t>{mine.exit_code});
+    auto const all = all_gather(messages, std::vector<std::int64_t>{number_of(mine.code)});
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (all[r][0] != 0) {
             auto const culprit = messages.members().members[r];
-            return culprit == messages.members().self ? mine : startup_error{static_cast<int>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
+            return culprit == messages.members().self ? mine
+                                                      : startup_error{static_cast<exit_code>(all[r][0]), fmt::format("rank {} cannot begin", culprit.value)};
         }
     }
     return {};
@@ -185,9 +187,10 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
     auto const& began = newest.manifest().fingerprint;
     start.step = newest.step().value;
     if (start.step > config.train.steps) {
-        return {2, fmt::format("cannot resume from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
-                               "which begins with the first step again",
-                               start.step, folder, config.train.steps)};
+        return {exit_code::usage,
+                fmt::format("cannot resume from the checkpoint of step {} in {}: train.steps = {} ends before it; more steps, or --resume never, "
+                            "which begins with the first step again",
+                            start.step, folder, config.train.steps)};
     }
     auto const differs = differences(began, fingerprint);
     auto const* const chosen = line_in(began, algorithms_line);
@@ -198,9 +201,9 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
         while (std::filesystem::exists(folder_of(folder, ++start.fork))) {
         }
     } else if (!differs.empty()) {
-        return {2, fmt::format("cannot resume from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
-                               "--resume never sets the run aside and starts at step 0",
-                               start.step, folder, message_about(differs))};
+        return {exit_code::usage, fmt::format("cannot resume from the checkpoint of step {} in {}: {}; --resume fork starts a new folder from that state, "
+                                              "--resume never sets the run aside and starts at step 0",
+                                              start.step, folder, message_about(differs))};
     }
     start.so_far = steps_of_records(folder, newest.step());
     // A newer checkpoint that cannot be read is written again, so that the last state is safe.
@@ -240,27 +243,28 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
         };
         if (mode != resume_mode::fork) {
             if (auto const answer = taken(folder, patience_with_the_last_launch(config.run.watchdog)); !answer.granted) {
-                return {5, answer.message};
+                return {exit_code::environment, answer.message};
             }
         }
         if (mode != resume_mode::never) {
             auto const found = find_earlier_state(folder);
             if (!found.error.empty()) {
-                return {4, found.error};
+                return {exit_code::bad_data, found.error};
             }
             notes.insert(notes.end(), found.skipped.begin(), found.skipped.end());
             if (found.newest) {
-                if (auto const bad = resume(config, fingerprint, mode, found, start, notes); bad.exit_code != 0 || start.ended) {
+                if (auto const bad = resume(config, fingerprint, mode, found, start, notes); bad || start.ended) {
                     return bad;
                 }
             } else if (mode == resume_mode::fork) {
-                return {2, fmt::format("--resume fork: {} has no checkpoint that a new folder could start from; without --resume a run begins there", folder)};
+                return {exit_code::usage,
+                        fmt::format("--resume fork: {} has no checkpoint that a new folder could start from; without --resume a run begins there", folder)};
             }
         }
         config.run.folder = folder_of(folder, start.fork);
         if (mode == resume_mode::fork) {
             if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
-                return {5, answer.message};
+                return {exit_code::environment, answer.message};
             }
         }
         bool const resumes = start.step >= 0 && start.fork == 0;
@@ -270,10 +274,8 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
             }
         }
         begin_run_folder(config.run.folder, config, resumes);
-    } catch (records_error const& error) {
-        return {5, error.what()};
-    } catch (checkpoint_error const& error) {
-        return {4, error.what()};
+    } catch (exit_error const& error) {
+        return {error.code, error.what()};
     }
     return {};
 }
@@ -282,9 +284,9 @@ startup_error join_lock(std::string const& folder, run_lock& lock)
 {
     try {
         auto const answer = lock.join(folder);
-        return answer.granted ? startup_error{} : startup_error{5, answer.message};
-    } catch (records_error const& error) {
-        return {5, error.what()};
+        return answer.granted ? startup_error{} : startup_error{exit_code::environment, answer.message};
+    } catch (exit_error const& error) {
+        return {error.code, error.what()};
     }
 }
 
@@ -293,12 +295,12 @@ startup_error open_checkpoint(std::string const& folder, step_id step, collectio
     try {
         from.emplace(checkpoint_folder(folder, step));
         if (auto const error = from->load_error(state); !error.empty()) {
-            return {2, error};
+            return {exit_code::usage, error};
         }
-    } catch (checkpoint_error const& error) {
-        return {4, error.what()};
+    } catch (exit_error const& error) {
+        return {error.code, error.what()};
     } catch (std::exception const& error) {  // it says what no memory holds, for example
-        return {4, fmt::format("the checkpoint of step {} in {} cannot be read: {}", step.value, folder, error.what())};
+        return {exit_code::bad_data, fmt::format("the checkpoint of step {} in {} cannot be read: {}", step.value, folder, error.what())};
     }
     return {};
 }
@@ -311,13 +313,13 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     auto const& members = messages.members();
     begun.lock.release();  // an earlier try's
     bool const lowest = members.members.front() == members.self;
-    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+    if (auto const bad = first_refusal(messages, mine)) {
         return bad;
     }
     auto same = fingerprint;
     std::erase_if(same, [](auto const& line) { return line.what == algorithms_line; });
     same.push_back({"the plan (schedule files included)", to_string(planned)});
-    if (auto const bad = compare_lines(messages, same); bad.exit_code != 0) {
+    if (auto const bad = compare_lines(messages, same)) {
         mine = lowest ? bad : startup_error{};
         return bad;
     }
@@ -325,7 +327,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     if (lowest) {
         mine = begin_folder(config, fingerprint, mode, start, begun.lock, begun.notes);
     }
-    if (auto const bad = first_refusal(messages, mine); bad.exit_code != 0) {
+    if (auto const bad = first_refusal(messages, mine)) {
         return bad;
     }
     auto words = start.words();
@@ -343,7 +345,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         }
     }
     share_notes(messages, begun.notes);
-    if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch); bad.exit_code != 0) {
+    if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch)) {
         mine = lowest ? bad : startup_error{};
         return bad;
     }
@@ -351,14 +353,15 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         mine = join_lock(begun.folder, begun.lock);
     }
     begun.from.reset();
-    if (start.step >= 0 && mine.exit_code == 0) {
+    if (start.step >= 0 && !mine) {
         mine = open_checkpoint(config.run.folder, step_id{start.step}, state, begun.from);
     }
-    if (start.ended && mine.exit_code == 0) {
+    if (start.ended && !mine) {
         begun.ended = finished_run(begun.folder, step_id{config.train.steps}, *begun.from);
         mine = begun.ended
                    ? startup_error{}
-                   : startup_error{5, fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
+                   : startup_error{exit_code::environment,
+                                   fmt::format("'{}/report.json' cannot be read on every rank: it must be one folder shared by all ranks", begun.folder)};
     }
     return first_refusal(messages, mine);
 }

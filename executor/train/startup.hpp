@@ -21,13 +21,16 @@
 #include "executor/train/run.hpp"
 #include "rheo/recover/action.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
 
-/// Why a job does not begin; exit code 0: it does.
+/// Why a job does not begin: what an exit_error carries, as a value that travels between ranks. False when the job begins.
 struct startup_error {
-    int exit_code = 0;
+    exit_code code = exit_code::done;
     std::string message;
+
+    explicit operator bool() const { return code != exit_code::done; }
 };
 
 /// What the first member decides for all at the start.

@@ -29,6 +29,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
 
@@ -152,7 +153,7 @@ private:
     std::optional<checkpoint> from_;
     checkpointing checkpoints_;
     bool regroup_ = false;                     ///< by the plan in force: a rank that waits would help, so places are dealt again after the step
-    int error_of_lost_ = 0;                    ///< the exit code of an error in which ranks have ended, agreed; 0: none
+    exit_code error_of_lost_ = exit_code::done;  ///< that of an error in which ranks have ended, agreed; done: none
     std::int64_t earlier_contributions_ = 0;   ///< of this rank's earlier workers
     steps_so_far so_far_;                      ///< of the committed steps
     training_end end_;

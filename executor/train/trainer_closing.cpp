@@ -12,6 +12,7 @@
 #include "executor/state/collectives.hpp"
 #include "executor/train/parts/sample.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,7 +30,7 @@ void look_for_checkpoint(std::string const& folder, records& record, std::vector
             words = steps_of_records(folder, found.newest->step()).words();
             words.insert(words.begin(), found.newest->step().value);
         }
-    } catch (checkpoint_error const& error) {
+    } catch (exit_error const& error) {
         record.alone(error.what());
     }
 }
@@ -105,13 +106,13 @@ void trainer::end_finished()
     end.sample = sample();
     end.message = fmt::format("all {} steps are committed", state_.now.step.value);
     if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(loss)) {
-        end.exit_code = exit_code(leave_reason::not_finite);
+        end.exit_code = number_of(exit_code::not_finite);
         end.message += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
                             : ", but the validation loss of the last state is not finite: nothing finite was learned";
     }
     if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
         end.message += ", but the last state could not be saved";
-        end.exit_code = end.exit_code == 0 ? 5 : end.exit_code;
+        end.exit_code = end.exit_code == 0 ? number_of(exit_code::environment) : end.exit_code;
     }
     step_scalars pairs{{}, {earlier_contributions_ + worker_->contributions()}};
     all_reduce(*messages_, pairs);
@@ -126,8 +127,8 @@ void trainer::end_with_lost_state()
     for (auto const layer : lost) {
         end.message += fmt::format("{} layer {} ({})", layer == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
     }
-    if (error_of_lost_ != 0) {  // that is what has to change before the job can go on
-        end.exit_code = error_of_lost_;
+    if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can go on
+        end.exit_code = number_of(error_of_lost_);
         end.message += "; ranks ended in errors of their own, see above";
     }
     // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
@@ -150,7 +151,7 @@ void trainer::end_without_plan()
     auto then = fmt::format("the state after {} steps is saved, and the same command resumes with more ranks", state_.now.step.value);
     if (!save(holders_of(job_->state, holdings))) {
         then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
-        end.exit_code = 5;
+        end.exit_code = number_of(exit_code::environment);
     }
     end.message = fmt::format("no plan: {}; {}", state_.plan.error, then);
 }
@@ -176,7 +177,7 @@ void trainer::close()
     }
     end_ = {};
     auto& end = end_.record;
-    end.exit_code = exit_code(reason);
+    end.exit_code = number_of(exit_code_of(reason));
     end.steps = state_.now.step;
     end.loss = so_far_.loss;
     end.unigram_entropy = with_->data.unigram_entropy();
@@ -187,7 +188,7 @@ void trainer::close()
         end.message = fmt::format("stopped after {} steps: the same command resumes", state_.now.step.value);
         if (!save(holders_of(job_->state, state_.plan.pipelines))) {
             end.message = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
-            end.exit_code = 5;
+            end.exit_code = number_of(exit_code::environment);
         }
         break;
     case leave_reason::not_finite: end.message = attempt_.not_finite; break;

@@ -15,6 +15,7 @@
 
 #include "executor/faults/fence.hpp"
 #include "executor/state/collectives.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -63,7 +64,7 @@ bool trainer::link_when_possible(link_generation const& action)
         } catch (folder_not_writable const& error) {
             auto const waited = with_->clock.since(start);
             if (with_->asked.to_stop()) {
-                throw folder_error{fmt::format("{}, and the job was asked to stop while it waited for that", error.what())};
+                throw exit_error{exit_code::environment, fmt::format("{}, and the job was asked to stop while it waited for that", error.what())};
             }
             if (is_reporter() && waited.count - reported_s >= repeated_s) {
                 reported_s = waited.count;

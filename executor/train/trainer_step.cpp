@@ -9,6 +9,7 @@
 #include "executor/config/learning_rate.hpp"
 #include "executor/train/parts/step_reduction.hpp"
 #include "kernels/adamw/adamw.hpp"
+#include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
 
@@ -198,7 +199,7 @@ protocol_event trainer::perform(update_state const& action)
 {
     auto const step = state_.now.step;
     with_->inject.at(fault_phase::commit, step, state_.now.attempt);
-    error_of_lost_ = 0;  // the others have done without those that had one
+    error_of_lost_ = exit_code::done;  // the others have done without those that had one
     auto const start = with_->clock.now();
     bool const commits = action.found == outcome::commit || action.found == outcome::stop;
     bool const redone = action.found == outcome::redo;
@@ -278,7 +279,7 @@ protocol_event trainer::perform(decide const& action)
     watchdog::wait const waits{with_->watch};
     auto const agreed = mpi::agree(generation_->recovery(), static_cast<int>(action.vote) | mpi::no_error);
     if ((agreed.bits & mpi::no_error) != mpi::no_error) {
-        error_of_lost_ = (agreed.bits & mpi::no_error_of_data) == 0 ? 4 : 5;
+        error_of_lost_ = (agreed.bits & mpi::no_error_of_data) == 0 ? exit_code::bad_data : exit_code::environment;
     }
     trace(activity::decide, start);
     if (!recovery_.is_open() && (!agreed.success || (agreed.bits & 1) == 0)) {

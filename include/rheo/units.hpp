@@ -4,6 +4,8 @@
 // Everything of units/: quantities, conversions, how arguments are refused, tables and sentences as text.
 
 #include "rheo/units/csv.hpp"
+#include "rheo/units/exit_code.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/fixed_text.hpp"
 #include "rheo/units/in_quotes.hpp"

@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0::cuda {
 
-/// A CUDA call failed; exit code 5.
+/// A CUDA call failed. Kernels serve programs that have no exit codes, so this is no exit_error; in rheo it ends as `environment`, as any other exception.
 struct error : std::runtime_error {
     error(int error_code, std::string const& message) : std::runtime_error{message}, code{error_code} {}
     int code;

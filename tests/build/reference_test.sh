@@ -11,7 +11,7 @@ fail() {
 }
 rm -rf "$work" && "$rheo" reference "$work" || fail "rheo reference: exit code $?"
 
-for page in config.md cli.md; do
+for page in config.md cli.md exit-codes.md; do
   diff -u "$sources/docs/reference/$page" "$work/reference/$page" || fail "docs/reference/$page is not current: cmake --build build/release --target reference"
 done
 

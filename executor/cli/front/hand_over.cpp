@@ -16,12 +16,13 @@
 #include <fmt/format.h>
 
 #include "executor/cli/commands.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
 namespace {
 
-/// @throws refusal when there is no such program
+/// @throws exit_error when there is no such program
 int hand_over()
 {
     std::ifstream file{"/proc/self/cmdline", std::ios::binary};
@@ -34,8 +35,8 @@ int hand_over()
     std::error_code error;
     auto const program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "rheo-ranks";
     ::execv(program.c_str(), arguments.data());
-    throw command_error{
-        5, fmt::format("{} cannot be started: {}; it runs train, profile and info, and is installed beside rheo", program.string(), std::strerror(errno))};
+    throw exit_error{exit_code::environment, fmt::format("{} cannot be started: {}; it runs train, profile and info, and is installed beside rheo",
+                                                         program.string(), std::strerror(errno))};
 }
 
 }  // namespace

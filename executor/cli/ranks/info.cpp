@@ -24,6 +24,7 @@
 #include "executor/power/permission/found.hpp"
 #include "executor/train/same_command.hpp"
 #include "kernels/blas.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -99,7 +100,7 @@ int info(info_options const& options)
         std::string data;
         try {
             data = default_data_folder();
-        } catch (data_error const&) {  // then there is none
+        } catch (exit_error const&) {  // then there is none
         }
         auto const flags = cpu_flags();
         auto const found = power::find_devices();

@@ -22,6 +22,7 @@
 #include "executor/train/opened_backend.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -36,7 +37,7 @@ int write(std::vector<layer_profile> const& layers, run_config const& config, st
     std::ofstream file{out, std::ios::binary};
     file << to_csv(layers, policy_of(config));
     if (!file.flush()) {
-        throw command_error{5, fmt::format("{}: this profile cannot be written", out)};
+        throw exit_error{exit_code::environment, fmt::format("{}: this profile cannot be written", out)};
     }
     seconds forward{0.0};
     seconds backward{0.0};

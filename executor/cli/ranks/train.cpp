@@ -25,6 +25,7 @@
 #include "executor/records/run_folder.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -48,7 +49,7 @@ read_config_result read(train_options const& options)
         read.config.run.folder = "runs/" + std::filesystem::path(options.config).stem().string();
     }
     if (auto const fault = check(read.config)) {
-        throw command_error{2, read.message(*fault)};
+        throw exit_error{exit_code::usage, read.message(*fault)};
     }
     return read;
 }
@@ -56,23 +57,19 @@ read_config_result read(train_options const& options)
 /// A launcher whose ranks were all lost has nobody to take an exit code from; the run folder knows.
 int say_how_it_ended(run_config const& config)
 {
-    try {
-        auto const end = how_it_ended(config.run.folder);
-        if (!end) {
-            auto const steps = checkpoint_steps(config.run.folder);
-            fmt::print("{}: has not ended; all its ranks were lost, or it runs; {} steps are safe in its newest checkpoint\n", config.run.folder,
-                       steps.empty() ? 0 : std::max_element(steps.begin(), steps.end())->value);
-            return 1;
-        }
-        fmt::print("{}: {} (exit code {})\n", config.run.folder, end->message, end->exit_code);
-        if (end->exit_code == 0 && end->steps < config.train.steps) {
-            fmt::print("{}: has {} steps of {} now\n", config.run.folder, end->steps, config.train.steps);
-            return 1;
-        }
-        return end->exit_code;
-    } catch (unreadable_record const& error) {
-        throw command_error{4, error.what()};
+    auto const end = how_it_ended(config.run.folder);
+    if (!end) {
+        auto const steps = checkpoint_steps(config.run.folder);
+        fmt::print("{}: has not ended; all its ranks were lost, or it runs; {} steps are safe in its newest checkpoint\n", config.run.folder,
+                   steps.empty() ? 0 : std::max_element(steps.begin(), steps.end())->value);
+        return number_of(exit_code::not_ended);
     }
+    fmt::print("{}: {} (exit code {})\n", config.run.folder, end->message, end->exit_code);
+    if (end->exit_code == 0 && end->steps < config.train.steps) {
+        fmt::print("{}: has {} steps of {} now\n", config.run.folder, end->steps, config.train.steps);
+        return number_of(exit_code::not_ended);
+    }
+    return end->exit_code;
 }
 
 }  // namespace
@@ -94,17 +91,17 @@ int train(train_options const& options)
         how.first_plan = read_plan_file(options.plan);
     }
     if (auto const error = layer_profile_error(model, config); !error.empty()) {
-        throw command_error{4, error};
+        throw exit_error{exit_code::bad_data, error};
     }
     if (auto const ranks = launched_ranks()) {
         if (how.first_plan) {
             if (auto const error = plan_error(*how.first_plan, model, config, *ranks); !error.empty()) {
-                throw command_error{3, fmt::format("{}: {}", options.plan, error)};
+                throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.plan, error)};
             }
         } else if (auto const fault = check_ranks(config, *ranks)) {
-            throw command_error{2, read.message(*fault)};
+            throw exit_error{exit_code::usage, read.message(*fault)};
         } else if (auto const first = make_plan(model, config, *ranks); !first) {
-            throw command_error{3, fmt::format("{}: {}", options.config, first.error())};
+            throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, first.error())};
         }
     }
 

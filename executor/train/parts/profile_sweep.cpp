@@ -10,6 +10,7 @@
 #include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -101,7 +102,7 @@ void profile_sweep::write(bool is_reporter)
                 marked > 0) {
                 record_->note(fmt::format("{} of them are marked as throttled: the device did not hold that clock, and no plan will have it there", marked));
             }
-        } catch (records_error const& error) {
+        } catch (exit_error const& error) {
             record_->note(fmt::format("the profile is lost: {}", error.what()));
         }
     }

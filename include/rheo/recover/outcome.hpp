@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "rheo/units/exit_code.hpp"
+
 namespace rheo::inline v0 {
 
 enum class outcome : std::uint8_t {
@@ -60,16 +62,16 @@ enum class leave_reason : std::uint8_t {
 /// The exit code of the job, or of a drained rank. A fenced rank has none: it sends itself SIGKILL, so that nothing of it
 /// (buffers, exit handlers, a farewell to the launcher) reaches those who continue.
 /// @pre the reason is not `fenced`
-constexpr int exit_code(leave_reason reason)
+constexpr exit_code exit_code_of(leave_reason reason)
 {
     switch (reason) {
-    case leave_reason::finished: return 0;
-    case leave_reason::drained: return 0;
-    case leave_reason::stopped: return 75;
-    case leave_reason::no_plan: return 75;  // the state lives: it is saved, and continues where there are more ranks
-    case leave_reason::not_finite: return 7;
-    case leave_reason::bad_data: return 4;
-    default: return 6;
+    case leave_reason::finished: return exit_code::done;
+    case leave_reason::drained: return exit_code::done;
+    case leave_reason::stopped: return exit_code::stopped;
+    case leave_reason::no_plan: return exit_code::stopped;  // the state lives: it is saved, and continues where there are more ranks
+    case leave_reason::not_finite: return exit_code::not_finite;
+    case leave_reason::bad_data: return exit_code::bad_data;
+    default: return exit_code::state_lost;
     }
 }
 

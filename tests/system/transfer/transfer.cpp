@@ -24,6 +24,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/units/exit_error.hpp"
 
 using namespace rheo;
 
@@ -147,7 +148,7 @@ void damaged(mpi::messenger& messages)
         bool counted = false;
         try {
             transfer(messages, copy_of({t}), state, [] {}, [&](tensor_id) { counted = true; });
-        } catch (transfer_error const& error) {
+        } catch (exit_error const& error) {
             said = error.what();
         }
         check(said.find(info.tensors[at(t)].name) != std::string::npos, "a damaged copy is refused, and named: '" + said + "'");

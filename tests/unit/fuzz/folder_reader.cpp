@@ -12,6 +12,7 @@
 #include "executor/records/run_folder.hpp"
 #include "executor/report/run_page.hpp"
 #include "readers.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace fuzz {
 
@@ -50,7 +51,8 @@ void records(std::span<std::uint8_t const> bytes)
         run.write(name, text_of(bytes));
         try {
             promise(rheo::page_of(rheo::run_page(run.path.string())).ends_with("</html>\n"), "a folder that was read has a whole page");
-        } catch (rheo::unreadable_record const& error) {
+        } catch (rheo::exit_error const& error) {
+            promise(error.code == rheo::exit_code::bad_data, "a refusal has the exit code of its reader");
             auto const message = std::string_view{error.what()};
             bool const lines = name == std::string_view{"metrics.jsonl"};
             promise(message.starts_with("'" + (run.path / name).string() + (lines ? "', line " : "' ")),

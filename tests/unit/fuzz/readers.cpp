@@ -24,6 +24,7 @@
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "text_readers.hpp"
 
 namespace fuzz {
@@ -49,19 +50,24 @@ std::string const& as_file(std::span<std::uint8_t const> bytes, std::string cons
     return name;
 }
 
+/// Whatever a reader refuses ends with the exit code that is documented for it.
+void refused_as(exit_code code, exit_error const& error) { promise(error.code == code, "a refusal has the exit code of its reader"); }
+
 void config(std::span<std::uint8_t const> bytes)
 {
     try {
         auto const read = read_config(text_of(bytes), "c.toml");
         auto const text = to_toml(read.config);
         promise(to_toml(read_config(text, "again").config) == text, "a config that was read is written so that it reads the same");
-    } catch (config_error const& error) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
         promise(std::string_view{error.what()}.find("again") != 0, "a config that was written can be read");
     }
     try {
         std::string const setting[] = {std::string{text_of(bytes)}};
         (void)read_config("schema = 1\n", "c.toml", setting);
-    } catch (config_error const&) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
     }
 }
 
@@ -72,7 +78,8 @@ void plan_file(std::span<std::uint8_t const> bytes)
     about.train.microbatches = 3;
     try {
         (void)plan_error(read_plan_file(as_file(bytes, ".json")), model, about, 3);
-    } catch (config_error const&) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
     }
     // Any plan at all, not only those whose digest is right: the bytes are its numbers, 255 ends a list.
     plan any{.schedule = one_f_one_b{}, .pipelines = {}, .work = {}, .spares = {}};
@@ -102,13 +109,15 @@ void manifest(std::span<std::uint8_t const> bytes)
         try {
             auto const read = parse_manifest(text, "manifest.json");
             promise(parse_manifest(format_manifest(read), "again") == read, "a manifest that was read is written so that it reads the same");
-        } catch (checkpoint_error const& error) {
+        } catch (exit_error const& error) {
+            refused_as(exit_code::bad_data, error);
             promise(std::string_view{error.what()}.find("'again'") != 0, "a manifest that was written can be read");
         }
         try {
             auto const read = parse_part(text, "part.json");
             promise(parse_part(format_part(read), "again") == read, "a part that was read is written so that it reads the same");
-        } catch (checkpoint_error const& error) {
+        } catch (exit_error const& error) {
+            refused_as(exit_code::bad_data, error);
             promise(std::string_view{error.what()}.find("'again'") != 0, "a part that was written can be read");
         }
     };
@@ -140,7 +149,8 @@ void safetensors(std::span<std::uint8_t const> bytes)
                 promise(static_cast<std::int64_t>(file.read(entry).size()) * 4 == entry.end - entry.begin, "all values of an entry are read");
             }
         }
-    } catch (safetensors_error const&) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
     }
 }
 
@@ -160,7 +170,8 @@ void tokens(std::span<std::uint8_t const> bytes)
                 promise(in[i] >= 0 && in[i] < 300 && out[i] >= 0 && out[i] < 300, "tokens are in the vocabulary");
             }
         }
-    } catch (data_error const&) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
     }
 }
 
@@ -169,7 +180,8 @@ void huggingface(std::span<std::uint8_t const> bytes)
     try {
         auto const shape = parse_huggingface_config(text_of(bytes), "config.json");
         promise(parse_huggingface_config(format_huggingface_config(shape), "again") == shape, "a shape that was read is written so that it reads the same");
-    } catch (checkpoint_error const& error) {
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
         promise(std::string_view{error.what()}.find("'again'") != 0, "a shape that was written can be read");
     }
 }

@@ -5,6 +5,7 @@
 #include "executor/config/config_fields.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -15,7 +16,7 @@ std::string refusal(std::string const& text, std::vector<std::string> const& set
 {
     try {
         read_config(text, "c.toml", settings);
-    } catch (config_error const& error) {
+    } catch (exit_error const& error) {
         return error.what();
     }
     return "taken";

@@ -14,6 +14,7 @@
 
 #include <sys/stat.h>
 
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -67,7 +68,7 @@ std::string refusal(std::vector<std::string> const& paths, int vocabulary = 256,
 {
     try {
         dataset{{.paths = paths, .validation_fraction = fraction}, vocabulary, shape};
-    } catch (data_error const& error) {
+    } catch (exit_error const& error) {
         return error.what();
     }
     return "taken";

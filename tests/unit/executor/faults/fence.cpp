@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -66,7 +67,7 @@ TEST_CASE("fence: next launch continues the generation count")
 TEST_CASE("fence: a folder that cannot be used is a sentence")
 {
     temporary_folder folder;
-    CHECK_THROWS_AS(link_generation_file(folder.path / "not-there", ending(0, 1, {rank_id{0}}), rank_id{0}), folder_error);
+    CHECK_THROWS_AS(link_generation_file(folder.path / "not-there", ending(0, 1, {rank_id{0}}), rank_id{0}), exit_error);
 }
 
 TEST_CASE("fence: follows a renamed folder, not a removed one")
@@ -82,7 +83,7 @@ TEST_CASE("fence: follows a renamed folder, not a removed one")
     CHECK(folder.read("elsewhere/after-1") == "rheo generation 2\nlaunch 7\nmembers 0 2\n");
     CHECK_FALSE(std::filesystem::exists(run));
     std::filesystem::remove_all(folder.path / "elsewhere");
-    CHECK_THROWS_AS(here.link(ending(2, 7, {rank_id{2}})), folder_error);
+    CHECK_THROWS_AS(here.link(ending(2, 7, {rank_id{2}})), exit_error);
 }
 
 TEST_CASE("fence: link can be retried when the disk is full")

@@ -12,6 +12,7 @@
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/plan/json.hpp"
 #include "rheo/schedule/families/families.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -439,7 +440,7 @@ TEST_CASE("planning: a bad plan file is refused in one sentence")
         auto const path = folder.write("p", text);
         try {
             read_plan_file(path);
-        } catch (config_error const& error) {
+        } catch (exit_error const& error) {
             return std::string{error.what()}.substr(path.size());
         }
         return std::string{"taken"};

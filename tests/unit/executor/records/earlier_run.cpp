@@ -14,6 +14,7 @@
 #include "executor/config/strict_json.hpp"
 #include "executor/records/report.hpp"
 #include "executor/records/run_folder.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/checkpoint/small_job.hpp"
@@ -86,7 +87,7 @@ TEST_CASE("earlier_run: the digest of a checkpoint includes scales")
     manifest["schema"] = 1;
     CHECK(parse_manifest(seal("checkpoint", manifest), "m").digest() == small_job::digest(*state));
     manifest["state_digest"] = with;
-    CHECK_THROWS_AS(parse_manifest(seal("checkpoint", manifest), "m"), checkpoint_error);
+    CHECK_THROWS_AS(parse_manifest(seal("checkpoint", manifest), "m"), exit_error);
 }
 
 TEST_CASE("earlier_run: recorded losses before the checkpoint")
@@ -181,7 +182,7 @@ TEST_CASE("earlier_run: finished when report and checkpoint agree")
     CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
     folder.write("report.json", "{");
     CHECK_FALSE(finished_run(folder.path, step_id{9}, last));
-    CHECK_THROWS_AS(read_report((folder.path / "report.json").string()), unreadable_record);
+    CHECK_THROWS_AS(read_report((folder.path / "report.json").string()), exit_error);
 }
 
 TEST_CASE("earlier_run: a loss is a number, null or left out")

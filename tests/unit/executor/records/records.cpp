@@ -20,6 +20,7 @@
 #include "executor/records/run_folder.hpp"
 #include "executor/records/trace_merge.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -135,7 +136,7 @@ TEST_CASE("records: a run folder that cannot be made is a sentence")
     temporary_folder folder;
     auto const file = folder.write("file", "");
     CHECK_THROWS_WITH(begin_run_folder(file + "/run", {}), "run folder: '" + file + "/run' cannot be made: Not a directory");
-    CHECK_THROWS_AS(records(file + "/run", rank_id{0}, true, true), records_error);
+    CHECK_THROWS_AS(records(file + "/run", rank_id{0}, true, true), exit_error);
 }
 
 TEST_CASE("records: metrics are JSON lines by the reporter only")

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rheo/model/model.hpp"
+#include "rheo/units/exit_code.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -30,7 +31,7 @@ std::string refusal_of(model_description const& model, int tokens = 16)
     run_config config;
     config.train.microbatch.tokens = tokens;
     auto const prepared = prepare(model, config, {}, 1);
-    CHECK((prepared.error.exit_code == 2 || prepared.error.message.empty()));
+    CHECK((prepared.error.code == exit_code::usage || prepared.error.message.empty()));
     return prepared.error.message;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rheo/recover/outcome.hpp"
+#include "rheo/units/exit_code.hpp"
 
 using namespace rheo;
 
@@ -11,9 +12,9 @@ static_assert(outcome_of({.not_finite = true, .overflow = true, .stop_requested 
 static_assert(outcome_of({.data_changed = true, .not_finite = true, .overflow = true, .stop_requested = true}, when_not_finite::skip_step) ==
               outcome::bad_data);
 
-static_assert(exit_code(leave_reason::finished) == 0);
-static_assert(exit_code(leave_reason::no_plan) == 75);
-static_assert(exit_code(leave_reason::state_lost) == 6);
-static_assert(exit_code(leave_reason::not_finite) == 7);
-static_assert(exit_code(leave_reason::bad_data) == 4);
-static_assert(exit_code(leave_reason::stopped) == 75);
+static_assert(exit_code_of(leave_reason::finished) == exit_code::done);
+static_assert(exit_code_of(leave_reason::no_plan) == exit_code::stopped);
+static_assert(exit_code_of(leave_reason::state_lost) == exit_code::state_lost);
+static_assert(exit_code_of(leave_reason::not_finite) == exit_code::not_finite);
+static_assert(exit_code_of(leave_reason::bad_data) == exit_code::bad_data);
+static_assert(exit_code_of(leave_reason::stopped) == exit_code::stopped);

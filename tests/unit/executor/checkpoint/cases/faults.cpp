@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "executor/config/strict_json.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/checkpoint/small_job.hpp"
@@ -230,7 +231,7 @@ TEST_CASE("faults: wrong schema or manifest is rejected")
         try {
             (void)parse_manifest(seal("checkpoint", value), "m.json");
             return "taken";
-        } catch (checkpoint_error const& error) {
+        } catch (exit_error const& error) {
             return error.what();
         }
     };
@@ -302,6 +303,6 @@ TEST_CASE("faults: checkpoint of another model names the tensor")
     shape = small_job::shape;
     shape.vocabulary = 20;
     CHECK_THAT(from.load_error(state_of(gpt_model(shape))), ContainsSubstring("its 'wte.weight' is 19 x 8, and this model's 20 x 8"));
-    CHECK_THROWS_AS(from.read("nothing"), checkpoint_error);
-    CHECK_THROWS_AS(from.read("loss"), checkpoint_error);
+    CHECK_THROWS_AS(from.read("nothing"), exit_error);
+    CHECK_THROWS_AS(from.read("loss"), exit_error);
 }

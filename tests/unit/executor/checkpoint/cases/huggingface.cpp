@@ -218,5 +218,8 @@ TEST_CASE("huggingface: export and import commands round-trip")
     result = rheo_program(folder, "export weights elsewhere");
     CHECK(result.exit_code == 4);
     CHECK(result.err == "rheo: 'weights' is neither a checkpoint nor a run folder with a usable one\n");
-    CHECK(rheo_program(folder, "import nowhere again2").err == "rheo: 'nowhere/config.json' cannot be opened: No such file or directory\n");
+    result = rheo_program(folder, "import nowhere again2");
+    CHECK(result.exit_code == 4);
+    CHECK(result.err == "rheo: 'nowhere/config.json' cannot be opened: No such file or directory\n");
+    CHECK(rheo_program(folder, "export run weights/config.json").exit_code == 5);
 }

@@ -8,6 +8,7 @@
 
 #include "executor/records/records.hpp"
 #include "report_of.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -114,5 +115,5 @@ TEST_CASE("report: the command writes the page or an error")
     CHECK(folder.rheo("report 'a <run>' --out page.html").out == "page.html\n");
     CHECK(folder.rheo("report 'a <run>' --out none/page.html").exit_code == 5);
     CHECK(folder.rheo("report none").exit_code == 5);
-    CHECK_THROWS_AS(run_page(folder.path.string()), records_error);
+    CHECK_THROWS_AS(run_page(folder.path.string()), exit_error);
 }
