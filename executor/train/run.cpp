@@ -234,6 +234,63 @@ std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_e
     }
 }
 
+/// What a rank opens before it meets the others.
+struct opened_rank {
+    std::unique_ptr<compute_backend> backend;
+    std::optional<dataset> data;
+    std::vector<fingerprint_line> fingerprint;
+    opened_power power;
+    startup_error failure;  ///< what this rank cannot open: all ranks learn it when they begin
+};
+
+/// @param first the plan of the launch; out: with its clocks
+opened_rank open_rank(run_config const& given, model_description const& model, rank_id self, plan& first)
+{
+    opened_rank o;
+    o.backend = open_backend(given, o.failure);
+    try {
+        o.data.emplace(given.data, vocabulary_of(model), given.train.microbatch);
+        o.fingerprint = fingerprint_of(model, given, *o.data, *o.backend);
+    } catch (std::runtime_error const& error) {
+        o.failure = {exit_code_of(error), error.what()};
+    }
+    if (auto const free = o.backend->free_memory(); free && !o.failure) {
+        if (auto message = over_device(first, model, given, self, o.backend->workspace_of_kernels(), *free); !message.empty()) {
+            o.failure = {exit_code::impossible_plan, std::move(message)};
+        }
+    }
+    o.power = open_power(given, static_cast<int>(model.layers.size()), self, o.failure);
+    first.clocks.clear();
+    if (o.power.clocks) {
+        auto chosen = o.power.clocks->choose(first, {});
+        if (!chosen && !o.failure) {
+            o.failure = {exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
+        }
+        first.clocks = std::move(chosen.clocks);
+    }
+    return o;
+}
+
+/// Trains until the job ends. Where the last copy of a layer is gone, but there is a checkpoint, the survivors resume from it, in this job.
+/// @param training out: the last trainer, which has the members  @param launched ranks at launch
+training_end train(std::optional<trainer>& training, job const& about, rank_services const& services, std::unique_ptr<mpi::generation>& generation,
+                   startup& begun, plan const& first, int launched, bool stops_on_signals)
+{
+    for (;;) {
+        training.emplace(about, services, generation, begun.launch.launch, step_planner{about, first, make_replanning(about.model, about.config, launched)},
+                         begun.from, begun.so_far);
+        say_first(services.record, about.config, first, training->members(), std::exchange(begun.notes, {}), stops_on_signals);
+        auto end = training->run();
+        if (!end.resume_from) {
+            return end;
+        }
+        begun.from.emplace(checkpoint_folder(about.config.run.folder, *end.resume_from));
+        begun.so_far = end.so_far;
+        generation = training->release_members();
+        ++generation->id.value;
+    }
+}
+
 }  // namespace
 
 run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
@@ -249,32 +306,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         return refused(wrong, self.value == 0);
     }
 
-    std::optional<dataset> data;
-    std::vector<fingerprint_line> fingerprint;
-    startup_error failure;
-    auto const backend = open_backend(given, failure);
-    try {
-        data.emplace(given.data, vocabulary_of(runs), given.train.microbatch);
-        fingerprint = fingerprint_of(runs, given, *data, *backend);
-    } catch (std::runtime_error const& error) {
-        failure = {exit_code_of(error), error.what()};
-    }
-    if (auto const free = backend->free_memory(); free && !failure) {
-        if (auto message = over_device(first, runs, given, self, backend->workspace_of_kernels(), *free); !message.empty()) {
-            failure = {exit_code::impossible_plan, std::move(message)};
-        }
-    }
-    auto const power = open_power(given, static_cast<int>(runs.layers.size()), self, failure);
+    auto [backend, data, fingerprint, power, failure] = open_rank(given, runs, self, first);
     auto config = given;
     config.power.blocking = power.blocking;  // in effect
-    first.clocks.clear();
-    if (power.clocks) {
-        auto chosen = power.clocks->choose(first, {});
-        if (!chosen && !failure) {
-            failure = {exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
-        }
-        first.clocks = std::move(chosen.clocks);
-    }
     startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
@@ -327,21 +361,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                                        .frontiers = power.clocks.get(),
                                        .energies = energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
-        training_end end;
-        for (;;) {
-            training.emplace(about, *services, generation, launch.launch, step_planner{about, first, make_replanning(runs, config, launched)}, begun.from,
-                             begun.so_far);
-            say_first(*record, config, first, training->members(), std::exchange(begun.notes, {}), options.stop_on_signals);
-            end = training->run();
-            if (!end.resume_from) {
-                break;
-            }
-            // The last copy of a layer is gone, but there is a checkpoint: the survivors go on from it, in this job.
-            begun.from.emplace(checkpoint_folder(config.run.folder, *end.resume_from));
-            begun.so_far = end.so_far;
-            generation = training->release_members();
-            ++generation->id.value;
-        }
+        auto const end = train(training, about, *services, generation, begun, first, launched, options.stop_on_signals);
         result.record = end.record;
         result.exit_code = end.record.exit_code;
         record->flush();
