@@ -196,8 +196,11 @@ struct stage_on<Kernels>::pass {
 
     void linear_input(std::size_t index, weight_order order);
     void linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
-    void rms_weights(std::size_t o, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
     void rope(op const& o, storage const* from, storage* to, bool back);
+
+    void norm_forward(std::size_t index);
+    void norm_input_gradient(std::size_t index);
+    void rms_weights(std::size_t o, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
     void norm_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
 };
 

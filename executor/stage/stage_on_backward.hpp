@@ -7,11 +7,7 @@
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/gelu/gelu.hpp"
-#include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
-#include "kernels/residual_norm/residual_norm.hpp"
-#include "kernels/residual_rms_norm/residual_rms_norm.hpp"
-#include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
 #include "kernels/swiglu/swiglu.hpp"
 
@@ -96,36 +92,6 @@ void stage_on<Kernels>::pass::linear_weights(std::size_t index, weight_order ord
 }
 
 template <class Kernels>
-void stage_on<Kernels>::pass::norm_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds)
-{
-    auto const gamma = target(index, 0, adds);
-    auto const beta = target(index, 1, adds);
-    if (gamma.sums != nullptr || beta.sums != nullptr) {  // a recovery may have kept one of them
-        by.layer_norm_backward_weight({.rows = rows(),
-                                       .width = description().ops[index].in_width,
-                                       .input = input,
-                                       .mean = saved(index),
-                                       .rstd = saved(index) + rows(),
-                                       .output_gradient = output_gradient,
-                                       .gamma_gradient = gamma,
-                                       .beta_gradient = beta});
-    }
-}
-
-template <class Kernels>
-void stage_on<Kernels>::pass::rms_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds)
-{
-    if (auto const gamma = target(index, 0, adds); gamma.sums != nullptr) {
-        by.rms_norm_backward_weight({.rows = rows(),
-                                     .width = description().ops[index].in_width,
-                                     .input = input,
-                                     .rstd = saved(index),
-                                     .output_gradient = output_gradient,
-                                     .gamma_gradient = gamma});
-    }
-}
-
-template <class Kernels>
 void stage_on<Kernels>::pass::own_gradient(std::size_t index)
 {
     if (auto const& o = description().ops[index]; o.kind == op_kind::linear_gelu) {
@@ -173,116 +139,15 @@ void stage_on<Kernels>::pass::weight_gradient(std::size_t index, std::function<b
 }
 
 template <class Kernels>
-bool stage_on<Kernels>::pass::both_gradients(std::size_t index, std::function<bool(use_id)> const& adds)
-{
-    if constexpr (Kernels::joins_gradients) {
-        auto const& o = description().ops[index];
-        auto const bypass = [&](int s) { return has_gradient(s) ? gradient_of(s) : nullptr; };
-        switch (o.kind) {
-        case op_kind::layer_norm:
-            by.layer_norm_backward({.rows = rows(),
-                                    .width = o.in_width,
-                                    .input = slot(o.x[0]),
-                                    .gamma = parameter(index, 0),
-                                    .mean = saved(index),
-                                    .rstd = saved(index) + rows(),
-                                    .output_gradient = gradient_of(o.z[0]),
-                                    .bypass_gradient = bypass(o.x[0]),
-                                    .input_gradient = gradient_of(o.x[0])},
-                                   target(index, 0, adds), target(index, 1, adds));
-            break;
-        case op_kind::rms_norm:
-            by.rms_norm_backward({.rows = rows(),
-                                  .width = o.in_width,
-                                  .input = slot(o.x[0]),
-                                  .gamma = parameter(index, 0),
-                                  .rstd = saved(index),
-                                  .output_gradient = gradient_of(o.z[0]),
-                                  .bypass_gradient = bypass(o.x[0]),
-                                  .input_gradient = gradient_of(o.x[0])},
-                                 target(index, 0, adds));
-            break;
-        case op_kind::residual_norm:
-            by.residual_norm_backward({.rows = rows(),
-                                       .width = o.in_width,
-                                       .residual = slot(o.z[0]),
-                                       .gamma = parameter(index, 0),
-                                       .mean = saved(index),
-                                       .rstd = saved(index) + rows(),
-                                       .output_gradient = gradient_of(o.z[1]),
-                                       .bypass_gradient = bypass(o.z[0]),
-                                       .drop = drop(o),
-                                       .stream_gradient = gradient_of(o.x[0]),
-                                       .branch_gradient = gradient_of(o.x[1])},
-                                      target(index, 0, adds), target(index, 1, adds));
-            gave(o.x[1]);
-            break;
-        case op_kind::residual_rms_norm:
-            by.residual_rms_norm_backward({.rows = rows(),
-                                           .width = o.in_width,
-                                           .residual = slot(o.z[0]),
-                                           .gamma = parameter(index, 0),
-                                           .rstd = saved(index),
-                                           .output_gradient = gradient_of(o.z[1]),
-                                           .bypass_gradient = bypass(o.z[0]),
-                                           .drop = drop(o),
-                                           .stream_gradient = gradient_of(o.x[0]),
-                                           .branch_gradient = gradient_of(o.x[1])},
-                                          target(index, 0, adds));
-            gave(o.x[1]);
-            break;
-        default: return false;
-        }
-        gave(o.x[0]);
-        return true;
-    } else {
-        return false;
-    }
-}
-
-template <class Kernels>
 void stage_on<Kernels>::pass::input_gradient(std::size_t index)
 {
     auto const& o = description().ops[index];
     switch (o.kind) {
     case op_kind::embedding: break;
     case op_kind::layer_norm:
-        by.layer_norm_backward_input({.rows = rows(),
-                                      .width = o.in_width,
-                                      .input = slot(o.x[0]),
-                                      .gamma = parameter(index, 0),
-                                      .mean = saved(index),
-                                      .rstd = saved(index) + rows(),
-                                      .output_gradient = gradient_of(o.z[0]),
-                                      .bypass_gradient = has_gradient(o.x[0]) ? gradient_of(o.x[0]) : nullptr,
-                                      .input_gradient = gradient_of(o.x[0])});
-        gave(o.x[0]);
-        break;
     case op_kind::rms_norm:
-        by.rms_norm_backward_input({.rows = rows(),
-                                    .width = o.in_width,
-                                    .input = slot(o.x[0]),
-                                    .gamma = parameter(index, 0),
-                                    .rstd = saved(index),
-                                    .output_gradient = gradient_of(o.z[0]),
-                                    .bypass_gradient = has_gradient(o.x[0]) ? gradient_of(o.x[0]) : nullptr,
-                                    .input_gradient = gradient_of(o.x[0])});
-        gave(o.x[0]);
-        break;
-    case op_kind::residual_rms_norm:
-        by.residual_rms_norm_backward({.rows = rows(),
-                                       .width = o.in_width,
-                                       .residual = slot(o.z[0]),
-                                       .gamma = parameter(index, 0),
-                                       .rstd = saved(index),
-                                       .output_gradient = gradient_of(o.z[1]),
-                                       .bypass_gradient = has_gradient(o.z[0]) ? gradient_of(o.z[0]) : nullptr,
-                                       .drop = drop(o),
-                                       .stream_gradient = gradient_of(o.x[0]),
-                                       .branch_gradient = gradient_of(o.x[1])});
-        gave(o.x[0]);
-        gave(o.x[1]);
-        break;
+    case op_kind::residual_norm:
+    case op_kind::residual_rms_norm: norm_input_gradient(index); break;
     case op_kind::rope:
         rope(o, gradient_of(o.z[0]), gradient_of(o.x[0]), true);
         gave(o.x[0]);
@@ -291,21 +156,6 @@ void stage_on<Kernels>::pass::input_gradient(std::size_t index)
         by.swiglu_backward(
             {.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output_gradient = gradient_of(o.z[0]), .input_gradient = gradient_of(o.x[0])});
         gave(o.x[0]);
-        break;
-    case op_kind::residual_norm:
-        by.residual_norm_backward({.rows = rows(),
-                                   .width = o.in_width,
-                                   .residual = slot(o.z[0]),
-                                   .gamma = parameter(index, 0),
-                                   .mean = saved(index),
-                                   .rstd = saved(index) + rows(),
-                                   .output_gradient = gradient_of(o.z[1]),
-                                   .bypass_gradient = has_gradient(o.z[0]) ? gradient_of(o.z[0]) : nullptr,
-                                   .drop = drop(o),
-                                   .stream_gradient = gradient_of(o.x[0]),
-                                   .branch_gradient = gradient_of(o.x[1])});
-        gave(o.x[0]);
-        gave(o.x[1]);
         break;
     case op_kind::residual_add:
         by.residual_add_backward(

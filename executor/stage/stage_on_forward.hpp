@@ -7,11 +7,7 @@
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/gelu/gelu.hpp"
-#include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
-#include "kernels/residual_norm/residual_norm.hpp"
-#include "kernels/residual_rms_norm/residual_rms_norm.hpp"
-#include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
 #include "kernels/swiglu/swiglu.hpp"
 
@@ -35,45 +31,11 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
                               .output = slot(o.z[0])});
         break;
     case op_kind::layer_norm:
-        by.layer_norm_forward({.rows = rows(),
-                               .width = o.in_width,
-                               .input = slot(o.x[0]),
-                               .gamma = parameter(index, 0),
-                               .beta = parameter(index, 1),
-                               .output = slot(o.z[0]),
-                               .mean = saved(index),
-                               .rstd = saved(index) + rows()});
-        break;
     case op_kind::rms_norm:
-        by.rms_norm_forward(
-            {.rows = rows(), .width = o.in_width, .input = slot(o.x[0]), .gamma = parameter(index, 0), .output = slot(o.z[0]), .rstd = saved(index)});
-        break;
-    case op_kind::residual_rms_norm:
-        by.residual_rms_norm_forward({.rows = rows(),
-                                      .width = o.in_width,
-                                      .stream = slot(o.x[0]),
-                                      .branch = slot(o.x[1]),
-                                      .drop = drop(o),
-                                      .gamma = parameter(index, 0),
-                                      .residual = slot(o.z[0]),
-                                      .output = slot(o.z[1]),
-                                      .rstd = saved(index)});
-        break;
+    case op_kind::residual_norm:
+    case op_kind::residual_rms_norm: norm_forward(index); break;
     case op_kind::rope: rope(o, slot(o.x[0]), slot(o.z[0]), false); break;
     case op_kind::swiglu: by.swiglu_forward({.rows = rows(), .width = o.out_width, .input = slot(o.x[0]), .output = slot(o.z[0])}); break;
-    case op_kind::residual_norm:
-        by.residual_norm_forward({.rows = rows(),
-                                  .width = o.in_width,
-                                  .stream = slot(o.x[0]),
-                                  .branch = slot(o.x[1]),
-                                  .drop = drop(o),
-                                  .gamma = parameter(index, 0),
-                                  .beta = parameter(index, 1),
-                                  .residual = slot(o.z[0]),
-                                  .output = slot(o.z[1]),
-                                  .mean = saved(index),
-                                  .rstd = saved(index) + rows()});
-        break;
     case op_kind::residual_add:
         by.residual_add_forward({.rows = rows(), .width = o.in_width, .stream = slot(o.x[0]), .branch = slot(o.x[1]), .drop = drop(o), .output = slot(o.z[0])});
         break;

@@ -5,6 +5,7 @@
 
 #include "executor/stage/stage_on_backward.hpp"
 #include "executor/stage/stage_on_forward.hpp"
+#include "executor/stage/stage_on_norms.hpp"
 #include "executor/stage/stage_on_slot.hpp"
 
 namespace rheo::inline v0 {
