@@ -291,6 +291,23 @@ training_end train(std::optional<trainer>& training, job const& about, rank_serv
     }
 }
 
+/// The ranks end together; those that are left have a communicator. @param result out: how it ended
+void conclude(trainer& training, training_end const& end, launch_id launch, run_config const& config, records& record, watchdog& watch, run_result& result)
+{
+    result.record = end.record;
+    result.exit_code = end.record.exit_code;
+    record.flush();
+    if (end.reason == leave_reason::drained) {
+        result.drained = true;
+        // Communicators end with the process: freeing one may wait for those who continue, and they wait for this rank's end.
+        static_cast<void>(training.release_members().release());
+        return;
+    }
+    auto members = end_together(training.release_members(), launch, config, end.record, record, watch, result);
+    watchdog::wait const waits{&watch};
+    result.survivors = mpi::survivors_of(std::move(*members)).release();
+}
+
 }  // namespace
 
 run_result run(MPI_Comm comm, model_description const& model, run_config const& given, run_options options)
@@ -335,7 +352,6 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
         begun.notes.emplace_back("run.deterministic is false: gradients of attention are added in any order, and two runs need not end with the same bits");
     }
     auto const& launch = begun.launch;
-
     std::optional<energy_account> energies;
     if (power.device) {
         energies.emplace(generation->members, begun.drawn, std::int64_t{config.train.microbatches} * microbatch_rows(config.train.microbatch));
@@ -362,18 +378,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                                        .energies = energies ? &*energies : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         auto const end = train(training, about, *services, generation, begun, first, launched, options.stop_on_signals);
-        result.record = end.record;
-        result.exit_code = end.record.exit_code;
-        record->flush();
-        if (end.reason == leave_reason::drained) {
-            result.drained = true;
-            // Communicators end with the process: freeing one may wait for those who go on, and they wait for this rank's end.
-            static_cast<void>(training->release_members().release());
-            return result;
-        }
-        auto members = end_together(training->release_members(), launch.launch, config, end.record, *record, watch, result);
-        watchdog::wait const waits{&watch};
-        result.survivors = mpi::survivors_of(std::move(*members)).release();
+        conclude(*training, end, launch.launch, config, *record, watch, result);
     } catch (mpi::excluded_from_job const& error) {  // the records are the others' now
         exit_without_finalize(fmt::format("rank {}: {}; it commits and writes nothing more, and ends itself", self.value, error.what()));
     } catch (std::exception const& error) {
