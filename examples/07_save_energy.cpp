@@ -30,14 +30,14 @@ constexpr profile measured()
 
 constexpr made_network planned()
 {
-    return make_activity_network(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(),
-                                 {blocking, cost_fit::hull, milliseconds(1.0)});
+    return *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 3, .microbatches = 4})), measured(),
+                                  {blocking, cost_fit::hull, milliseconds(1.0)});
 }
 
 constexpr auto calm = [] {
     auto const what = planned();
     auto const f = make_frontier(what.what, blocking * 3.0);
-    return clock_plan_of(pipeline, f, round_to_clocks(f, what.options, blocking, fastest_time(f)).plan);
+    return clock_plan_of(pipeline, f, *round_to_clocks(f, what.options, blocking, fastest_time(f)));
 }();
 
 int main()
@@ -52,7 +52,7 @@ int main()
     }
     std::printf("\nno loss of time: %.3f s, %.1f J\n", calm.time.count, calm.energy.count);
     for (double late : {1.0, 1.1, 1.2, 1.5}) {  // a straggler elsewhere: nobody waits for us
-        auto const plan = at(f, fastest_time(f) * late).plan;
+        auto const plan = *at(f, fastest_time(f) * late);
         auto const least = total_energy(f, plan.cost, time_of(f, plan.time));
         std::printf("deadline x %.1f: %.3f s, no less than %.1f J: %s\n", late, time_of(f, plan.time).count, least.count,
                     verify(f.what, certify(f, plan.time)) ? "proved" : "not proved");

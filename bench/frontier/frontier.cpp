@@ -57,13 +57,14 @@ profile published()
     std::ifstream file{std::string{shared == nullptr ? "" : shared} + "/data/perseus/gpt3-175b_a100-sxm_profile.csv"};
     std::stringstream text;
     text << file.rdbuf();
-    return parse_profile(text.str(), "profile").what;
+    auto read = parse_profile(text.str(), "profile");
+    return read ? *std::move(read) : profile{};
 }
 
 made_network problem(profile const& measured, int microbatches, cost_fit fit)
 {
     auto const p = one_f_one_b::program({.ranks = stages_of(measured), .microbatches = microbatches});
-    return make_activity_network(make_event_network(p), measured, {blocking, fit});
+    return *make_activity_network(make_event_network(p), measured, {blocking, fit});
 }
 
 void solve(benchmark::State& state, profile const& measured, cost_fit fit, frontier_begin begin)
@@ -100,7 +101,7 @@ void look_up(benchmark::State& state)
     auto const f = make_frontier(made.what, blocking * 8.0);
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(at(f, deadline).plan.durations.data());
+        benchmark::DoNotOptimize(at(f, deadline)->durations.data());
     }
 }
 BENCHMARK(look_up)->Unit(benchmark::kMicrosecond);
@@ -131,7 +132,7 @@ void look_up_real_clocks(benchmark::State& state)
     auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(round_to_clocks(real, deadline).plan.options.data());
+        benchmark::DoNotOptimize(round_to_clocks(real, deadline)->options.data());
     }
 }
 BENCHMARK(look_up_real_clocks)->Unit(benchmark::kMicrosecond);
@@ -161,8 +162,8 @@ void carried_over(benchmark::State& state)
             state.SkipWithError("no steady state");
             return;
         }
-        auto const curve = continued_curve(steady, made.what, microbatches);
-        proved = static_cast<bool>(continued_at(steady, curve, microbatches, curve.vertices.back().time));
+        auto const curve = continued_curve(*steady, made.what, microbatches);
+        proved = static_cast<bool>(continued_at(*steady, curve, microbatches, curve.vertices.back().time));
     }
     state.counters["proved"] = proved ? 1.0 : 0.0;
 }
@@ -214,8 +215,8 @@ void compare_models()
         for (int microbatches : {4, 8, 12, 16, 24, 32}) {
             auto const p = make_program(*parse_schedule(name), {.ranks = 8, .microbatches = microbatches});
             auto const network = make_event_network(p);
-            auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
-            auto const hull = make_activity_network(network, measured, {blocking});
+            auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
+            auto const hull = *make_activity_network(network, measured, {blocking});
             auto const theirs = make_frontier(fitted.what, blocking * 8.0, frontier_begin::slowest);
             auto const ours = make_frontier(hull.what, blocking * 8.0);
             auto const buckets = buckets_of(fitted, blocking);
@@ -227,9 +228,9 @@ void compare_models()
                 auto const other = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
                 auto const end = other.time + nanoseconds(1.0 * microbatches);
                 auto const real = round_to_clocks(real_frontier, end);
-                auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours)));
+                auto const energy = total_energy(ours, real->cost, std::min(end, slowest_time(ours)));
                 auto const other_energy = total_energy(ours, other.cost, end);
-                above += !real || energy.count > other_energy.count + 1e-6 ? 1 : 0;
+                above += energy.count > other_energy.count + 1e-6 ? 1 : 0;
                 sums[0] += other_energy;
                 sums[1] += energy;
                 ++points;
@@ -285,7 +286,7 @@ void coarse_clocks()
             dearer += plain.cost() > last ? 1 : 0;
             last = std::min(last, plain.cost());
             double const above[2] = {total_energy(f, {plain.cost()}, deadline) / bound - 1.0,
-                                     total_energy(f, round_to_clocks(real, deadline).plan.cost, deadline) / bound - 1.0};
+                                     total_energy(f, round_to_clocks(real, deadline)->cost, deadline) / bound - 1.0};
             for (int which = 0; which < 2; ++which) {
                 mean[which] += above[which] / 60.0;
                 largest[which] = std::max(largest[which], above[which]);

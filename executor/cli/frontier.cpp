@@ -105,7 +105,7 @@ void print_table(frontier_study const& s, frontier_options const& options)
             continue;
         }
         auto const others = s.waits() ? time : seconds{0.0};
-        auto const energy = s.energy_of(real.plan, others);
+        auto const energy = s.energy_of(*real, others);
         fmt::print("{:11.6f} {:12.4f} {:18.3f} {:18.3f} {:13.2f} % {:13.2f} %\n", time.count, time / s.fastest.time,
                    total_energy(s.curve, cost_at(s.curve, s.ticks_for(time)), time).count, energy.count, percent_less(energy, s.energy_of(s.highest, others)),
                    percent_less(energy, s.energy_of(s.fastest, others)));

@@ -83,17 +83,16 @@ frontier_input read_input(frontier_options const& options)
     }
     auto measured = parse_profile(file_text(options.profile), options.profile);
     if (!measured) {
-        throw exit_error{exit_code::bad_data, measured.error};
+        throw exit_error{exit_code::bad_data, measured.error()};
     }
-    auto const blocking =
-        options.blocking_power.empty() ? blocking_of(measured.what, {}) : watts{number_with("--blocking-power", options.blocking_power, powers)};
+    auto const blocking = options.blocking_power.empty() ? blocking_of(*measured, {}) : watts{number_with("--blocking-power", options.blocking_power, powers)};
     frontier_request const request{blocking, options.fit == "hull" ? cost_fit::hull : cost_fit::exponential, time_option("--unit", options.unit)};
     if (!options.unit.empty() && request.unit < nanoseconds(1.0)) {
         throw exit_error{exit_code::usage, "--unit is at least 1ns"};
     }
     auto shortest = seconds{std::numeric_limits<double>::max()};
     seconds longest{0.0};
-    for (auto const& row : measured.what.rows) {
+    for (auto const& row : measured->rows) {
         if (is_compute(row.kind)) {
             shortest = std::min(shortest, row.time);
             longest = std::max(longest, row.time);
@@ -103,9 +102,9 @@ frontier_input read_input(frontier_options const& options)
         expect_unit_fits(request.unit, shortest, longest, options);
     }
     if (options.input_gradient_share > 0.0) {
-        measured.what = with_split_backwards(std::move(measured.what), options.input_gradient_share);
+        measured = with_split_backwards(*std::move(measured), options.input_gradient_share);
     }
-    return {*schedule, std::move(measured.what), request, shortest};
+    return {*schedule, *std::move(measured), request, shortest};
 }
 
 made_network network_for(program const& p, frontier_input const& input, frontier_options const& options)
@@ -120,18 +119,18 @@ made_network network_for(program const& p, frontier_input const& input, frontier
             split = split || row.kind == instruction_kind::input_gradient;
         }
         throw exit_error{exit_code::bad_data,
-                         fmt::format("{}: {}{}", options.profile, made.error,
+                         fmt::format("{}: {}{}", options.profile, made.error(),
                                      whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
     }
-    auto const units = length_at(made.what, curve_end::cheapest);
+    auto const units = length_at(made->what, curve_end::cheapest);
     if (units >= std::numeric_limits<std::int32_t>::max()) {
         throw exit_error{exit_code::usage,
                          fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
                                      "choose fewer microbatches or a --unit of {:.0f}us or more",
-                                     options.microbatches, made.what.unit.count, static_cast<double>(units) * made.what.unit.count,
-                                     std::ceil(static_cast<double>(units) * in_microseconds(made.what.unit) / 2e9))};
+                                     options.microbatches, made->what.unit.count, static_cast<double>(units) * made->what.unit.count,
+                                     std::ceil(static_cast<double>(units) * in_microseconds(made->what.unit) / 2e9))};
     }
-    return made;
+    return *std::move(made);
 }
 
 progress_bar::progress_bar() : terminal_{isatty(STDERR_FILENO) != 0} {}

@@ -100,7 +100,7 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
     if (!steady) {
         return std::nullopt;
     }
-    auto const curve = continued_curve(steady, s.made.what, options.microbatches);
+    auto const curve = continued_curve(*steady, s.made.what, options.microbatches);
     auto const slowest = curve.vertices.front().time;
     auto const fastest = curve.vertices.back().time;
     std::vector<continued_plan> plans;
@@ -109,15 +109,15 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
         if (!plans.empty() && plans.back().claim.events.back() == time.count) {
             continue;
         }
-        plans.push_back(continued_at(steady, curve, options.microbatches, time));
+        plans.push_back(continued_at(*steady, curve, options.microbatches, time));
         if (!plans.back()) {
             return std::nullopt;
         }
     }
     auto const time = std::max(detail::ticks_within(curve, end), fastest);
-    auto chosen = time < slowest ? continued_at(steady, curve, options.microbatches, time)
-                                 : detail::continued_with(steady, curve, options.microbatches, slowest, detail::waiting_per_tick(curve.what, curve.waiting));
-    if (!chosen || !proved_least(steady, curve, options.microbatches)) {
+    auto chosen = time < slowest ? continued_at(*steady, curve, options.microbatches, time)
+                                 : detail::continued_with(*steady, curve, options.microbatches, slowest, detail::waiting_per_tick(curve.what, curve.waiting));
+    if (!chosen || !proved_least(*steady, curve, options.microbatches)) {
         return std::nullopt;
     }
     s.hull = curve;
@@ -134,9 +134,9 @@ void choose(frontier_study& s, frontier_options const& options, solved const& fo
         auto const given = !options.straggler.empty()  ? "--straggler " + options.straggler
                            : !options.deadline.empty() ? "--deadline " + options.deadline
                                                        : fmt::format("without a --deadline, {:.6f} s", deadline.count);
-        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {} ({:.6f} s)", given, real.error, s.fastest.time.count)};
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {} ({:.6f} s)", given, real.error(), s.fastest.time.count)};
     }
-    s.chosen = real.plan;
+    s.chosen = *real;
     s.unproved = found.unproved;
     auto const& p = s.made.what;
     s.bound = s.waits() ? in_joules(least_cost_by(p, s.made.options, s.blocking, found.flows, deadline)) + s.hull.waiting * std::max(s.until, s.chosen.time)

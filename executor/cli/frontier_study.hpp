@@ -38,7 +38,10 @@ struct frontier_study {
     joules energy_of(clocked_plan const& plan, seconds others) const { return total_energy(hull, plan.cost, std::max(plan.time, others)); }
 
     /// The plan for a deadline.
-    rounded_plan real_clocks(seconds deadline) const { return round_to_clocks(real, deadline, waits() ? waiting_until::deadline : waiting_until::own_end); }
+    result<clocked_plan> real_clocks(seconds deadline) const
+    {
+        return round_to_clocks(real, deadline, waits() ? waiting_until::deadline : waiting_until::own_end);
+    }
 
     bool waits() const { return until > seconds{0.0}; }
     ticks ticks_for(seconds time) const { return std::max(detail::ticks_within(curve, time), curve.vertices.back().time); }

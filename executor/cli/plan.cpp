@@ -38,9 +38,9 @@ chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int 
     }
     auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
     if (!chosen) {
-        throw exit_error{exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error)};
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error())};
     }
-    return chosen;
+    return *std::move(chosen);
 }
 
 }  // namespace

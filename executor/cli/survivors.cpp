@@ -113,9 +113,9 @@ int survivors(frontier_options const& options)
         auto all = nlohmann::ordered_json::array();
         for (auto const& row : rows) {
             if (row.apart) {
-                all.push_back({{"ranks", row.ranks}, {"one_after_the_other", as_json(row.apart)}, {"together", as_json(row.together)}});
+                all.push_back({{"ranks", row.ranks}, {"one_after_the_other", as_json(*row.apart)}, {"together", as_json(*row.together)}});
             } else {
-                all.push_back({{"ranks", row.ranks}, {"error", row.apart.error}});
+                all.push_back({{"ranks", row.ranks}, {"error", row.apart.error()}});
             }
         }
         fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1},
@@ -129,18 +129,19 @@ int survivors(frontier_options const& options)
     }
     std::size_t width = 10;
     for (auto const& row : rows) {
-        width = std::max({width, in_words(row.apart).size(), in_words(row.together).size()});
+        width = row.apart ? std::max({width, in_words(*row.apart).size(), in_words(*row.together).size()}) : width;
     }
     fmt::print("{}, {} layers, {} microbatches, {} losses to survive; pipelines as ranks:microbatches\n\n", options.schedule, layers.size(),
                options.microbatches, options.failures);
     fmt::print("ranks      time s   {:<{}}    energy J   {:<{}}    energy J     less\n", "templates, then clocks", width, "together", width);
     for (auto const& row : rows) {
         if (!row.apart) {
-            fmt::print("{:5}   {}\n", row.ranks, row.apart.error);
+            fmt::print("{:5}   {}\n", row.ranks, row.apart.error());
             continue;
         }
-        fmt::print("{:5} {:11.6f}   {:<{}} {:11.3f}   {:<{}} {:11.3f} {:6.2f} %\n", row.ranks, row.apart.time.count, in_words(row.apart), width,
-                   row.apart.energy.count, in_words(row.together), width, row.together.energy.count, 100.0 * (1.0 - row.together.energy / row.apart.energy));
+        fmt::print("{:5} {:11.6f}   {:<{}} {:11.3f}   {:<{}} {:11.3f} {:6.2f} %\n", row.ranks, row.apart->time.count, in_words(*row.apart), width,
+                   row.apart->energy.count, in_words(*row.together), width, row.together->energy.count,
+                   100.0 * (1.0 - row.together->energy / row.apart->energy));
     }
     return 0;
 }

@@ -41,29 +41,42 @@ std::pair<typename Map::mapped_type const*, bool> find_or_make(Map& map, std::mu
     return {&place->second, fresh};
 }
 
+/// The clocks of pipelines, or why one of them has no frontier.
+result<chosen_clocks> choose_clocks_if_made(std::vector<result<pipeline_frontier> const*> const& made, clock_request const& request)
+{
+    std::vector<pipeline_frontier const*> all;
+    for (auto const* one : made) {
+        if (!*one) {
+            return failure{one->error()};
+        }
+        all.push_back(&**one);
+    }
+    return choose_clocks(all, request);
+}
+
 }  // namespace
 
 frontier_cache::found frontier_cache::clocks_of(plan const& p, std::span<slow_rank const> slow, std::stop_token ends)
 {
-    found result{};
+    found there{};
     std::vector<pipeline_frontier_key> keys;
-    std::vector<pipeline_frontier const*> all;
+    std::vector<result<pipeline_frontier> const*> all;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         if (ends.stop_requested()) {
-            return result;
+            return there;
         }
         keys.push_back(frontier_key_of(p, i, slow));
         auto const [frontier, made] = find_or_make(frontiers_, mutex_, keys.back(), [&] { return make_pipeline_frontier(p, i, layers_, request_, slow); });
-        result.frontiers += made ? 1 : 0;
+        there.frontiers += made ? 1 : 0;
         all.push_back(frontier);
     }
     if (!ends.stop_requested()) {
-        std::tie(result.clocks, result.searched) = find_or_make(clocks_, mutex_, keys, [&] { return choose_clocks(all, request_); });
+        std::tie(there.clocks, there.searched) = find_or_make(clocks_, mutex_, keys, [&] { return choose_clocks_if_made(all, request_); });
     }
-    return result;
+    return there;
 }
 
-chosen_clocks frontier_cache::choose(plan const& p, std::span<slow_rank const> slow)
+result<chosen_clocks> frontier_cache::choose(plan const& p, std::span<slow_rank const> slow)
 {
     auto const there = clocks_of(p, slow, {});
     at_once_ += there.frontiers;

@@ -17,6 +17,7 @@
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/plan_clocks.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -37,7 +38,7 @@ public:
     frontier_cache& operator=(frontier_cache const&) = delete;
 
     /// The clocks of a plan, the same on every rank. @pre the plan's schedule is known
-    chosen_clocks choose(plan const& p, std::span<slow_rank const> slow);
+    result<chosen_clocks> choose(plan const& p, std::span<slow_rank const> slow);
 
     /// Begins to make the frontiers of the plans that `next` returns until it returns none. It is called on the other thread, which runs when nothing else
     /// wants to; what was begun before is given up.
@@ -57,7 +58,7 @@ public:
 
 private:
     struct found {
-        chosen_clocks const* clocks;
+        result<chosen_clocks> const* clocks;
         std::size_t frontiers = 0;  ///< made now
         bool searched = false;      ///< now
     };
@@ -69,8 +70,8 @@ private:
     std::size_t at_once_ = 0;
     std::size_t searches_ = 0;
     std::mutex mutex_;  // of the three below, whose elements stay where they are
-    std::map<pipeline_frontier_key, pipeline_frontier> frontiers_;
-    std::map<std::vector<pipeline_frontier_key>, chosen_clocks> clocks_;
+    std::map<pipeline_frontier_key, result<pipeline_frontier>> frontiers_;
+    std::map<std::vector<pipeline_frontier_key>, result<chosen_clocks>> clocks_;
     std::optional<precomputed_clocks> done_;
     std::stop_source ahead_ends_;
     std::thread ahead_;

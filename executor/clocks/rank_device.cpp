@@ -184,13 +184,13 @@ void rank_device::computes(std::span<layer_id const> cuts)
     auto const stages = profile_of_stages(layers_, cuts);
     expects(static_cast<bool>(stages), "stages of a plan with clocks have a profile");
     rows_.clear();
-    for (auto const& row : stages.what.rows) {
+    for (auto const& row : stages->rows) {
         if (auto& options = rows_[{row.stage.value, row.kind}]; options.empty()) {
-            options = options_of(stages.what, rank_id{-1}, row.stage, row.kind);
+            options = options_of(*stages, rank_id{-1}, row.stage, row.kind);
         }
     }
     if (emulated_) {
-        emulated_->computes(stages.what);
+        emulated_->computes(*stages);
     }
 }
 
@@ -244,14 +244,14 @@ power::device_result<profile> read_clock_profile(power_config const& config, int
     }
     auto read = parse_profile(std::string{std::istreambuf_iterator<char>{file}, {}}, config.clock_profile);
     if (!read) {
-        return power::device_error{device_error_code::failed, read.error};
+        return power::device_error{device_error_code::failed, read.error()};
     }
-    if (stages_of(read.what) != layers) {
+    if (stages_of(*read) != layers) {
         return power::device_error{device_error_code::failed, fmt::format("{}: a profile of {} stages, but the model has {} layers, and its rows are by layer",
-                                                                          config.clock_profile, stages_of(read.what), layers)};
+                                                                          config.clock_profile, stages_of(*read), layers)};
     }
     std::vector<megahertz> clocks;
-    for (auto const& row : read.what.rows) {
+    for (auto const& row : read->rows) {
         if (row.rank.value >= 0) {
             return power::device_error{device_error_code::failed,
                                        fmt::format("{}: a profile by rank serves no training, whose ranks may change their places", config.clock_profile)};
@@ -264,7 +264,7 @@ power::device_result<profile> read_clock_profile(power_config const& config, int
         return power::device_error{device_error_code::failed,
                                    fmt::format("{}: this profile has {} clocks that can be held; to choose takes two", config.clock_profile, clocks.size())};
     }
-    return with_split_backwards(std::move(read.what), 0.5);
+    return with_split_backwards(*std::move(read), 0.5);
 }
 
 int place_on_host()

@@ -186,10 +186,10 @@ std::optional<invalid_key> check(run_config const& config)
     }
     for (auto const& injection : config.run.inject) {
         auto const fault = parse_fault(injection);
-        if (!fault.what) {
-            return invalid_key{"run.inject", fault.error};
+        if (!fault) {
+            return invalid_key{"run.inject", fault.error()};
         }
-        if (fault.what->kind == fault_kind::slow && config.power.device != power_source::emulated) {
+        if (fault->kind == fault_kind::slow && config.power.device != power_source::emulated) {
             return invalid_key{"run.inject", fmt::format("the fault '{}' needs power.device = \"emulated\": no other device can be made slow", injection)};
         }
     }

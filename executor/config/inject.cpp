@@ -64,29 +64,32 @@ void strike(fault const& what, attempt_id attempt, std::string_view where)
 
 }  // namespace
 
-parsed_fault parse_fault(std::string_view text)
+result<fault> parse_fault(std::string_view text)
 {
-    auto const refused = [whole = std::string{text}](std::string const& why) { return parsed_fault{std::nullopt, "the fault '" + whole + "' " + why}; };
-    fault result{{}, {}, fault_phase::forward, {}};
+    auto const refused = [whole = std::string{text}](std::string const& why) { return failure{"the fault '" + whole + "' " + why}; };
+    fault parsed{{}, {}, fault_phase::forward, {}};
     for (std::size_t i = 1; i < std::size(fault_kind_names); ++i) {
         if (text.starts_with(fault_kind_names[i])) {
-            result.kind = static_cast<fault_kind>(i);
+            parsed.kind = static_cast<fault_kind>(i);
         }
     }
-    if (!skip(text, fault_kind_names[static_cast<std::size_t>(result.kind)]) || !skip(text, ":") || !read_number(text, result.rank.value) || !skip(text, "@") ||
-        !read_number(text, result.step.value)) {
+    if (!skip(text, fault_kind_names[static_cast<std::size_t>(parsed.kind)]) || !skip(text, ":") || !read_number(text, parsed.rank.value) || !skip(text, "@") ||
+        !read_number(text, parsed.step.value)) {
         return refused("is not of the form kill:rank@step[:phase]");
     }
-    if (result.kind == fault_kind::slow) {
-        return read_slowness(text, result) ? parsed_fault{result, {}} : refused("is not of the form slow:rank@from-to:factor, with a factor from 1 to 1000");
+    if (parsed.kind == fault_kind::slow) {
+        if (!read_slowness(text, parsed)) {
+            return refused("is not of the form slow:rank@from-to:factor, with a factor from 1 to 1000");
+        }
+        return parsed;
     }
-    if (skip(text, ".") && !read_number(text, result.attempt.emplace().value)) {
+    if (skip(text, ".") && !read_number(text, parsed.attempt.emplace().value)) {
         return refused("is not of the form kill:rank@step[.attempt][:phase]");
     }
     if (text.empty()) {
-        return {result, {}};
+        return parsed;
     }
-    if (result.kind == fault_kind::drain) {
+    if (parsed.kind == fault_kind::drain) {
         return refused("is not of the form drain:rank@step: a rank leaves between two steps");
     }
     if (!skip(text, ":")) {
@@ -94,14 +97,14 @@ parsed_fault parse_fault(std::string_view text)
     }
     for (auto const& [i, name] : ranges::views::enumerate(fault_phase_names)) {
         if (text == name) {
-            result.phase = static_cast<fault_phase>(i);
-            return {result, {}};
+            parsed.phase = static_cast<fault_phase>(i);
+            return parsed;
         }
     }
     for (auto const& [i, name] : ranges::views::enumerate(checkpoint_point_names)) {
         if (text == name) {
-            result.writing = static_cast<checkpoint_point>(i);
-            return {result, {}};
+            parsed.writing = static_cast<checkpoint_point>(i);
+            return parsed;
         }
     }
     std::vector<std::string_view> known(std::begin(fault_phase_names), std::end(fault_phase_names));

@@ -16,6 +16,7 @@
 
 #include "executor/config/checkpoint_point.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -53,13 +54,8 @@ struct fault {
     friend constexpr bool operator==(fault const&, fault const&) = default;
 };
 
-struct parsed_fault {
-    std::optional<fault> what;
-    std::string error;  ///< why there is none
-};
-
 /// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`; or `slow:rank@from-to:factor`.
-parsed_fault parse_fault(std::string_view text);
+result<fault> parse_fault(std::string_view text);
 
 class fault_injector {
 public:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a device says: a value, or why not in one sentence. Permission is lost in the middle of a run, counters are
-// missing, devices fall off the bus; none of that is an error of training, so none of it is an exception.
+// missing, devices fall off the bus; none of that is an error of training, so none of it is an exception. No result<T>: its errors have codes.
 
 #include <string>
 #include <utility>

@@ -55,10 +55,10 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
     }
     for (auto const& text : given.run.inject) {
         auto const parsed = parse_fault(text);
-        if (!parsed.what) {
-            return no(exit_code::usage, parsed.error);
+        if (!parsed) {
+            return no(exit_code::usage, parsed.error());
         }
-        p.faults.push_back(*parsed.what);
+        p.faults.push_back(*parsed);
     }
     p.runs = given.run.fuse ? fused(model) : model;
     p.state = state_of(p.runs);

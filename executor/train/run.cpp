@@ -262,11 +262,11 @@ opened_rank open_rank(run_config const& given, model_description const& model, r
     o.power = open_power(given, static_cast<int>(model.layers.size()), self, o.failure);
     first.clocks.clear();
     if (o.power.clocks) {
-        auto chosen = o.power.clocks->choose(first, {});
-        if (!chosen && !o.failure) {
-            o.failure = {exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error)};
+        if (auto chosen = o.power.clocks->choose(first, {})) {
+            first.clocks = std::move(chosen->clocks);
+        } else if (!o.failure) {
+            o.failure = {exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", given.power.clock_profile, chosen.error())};
         }
-        first.clocks = std::move(chosen.clocks);
     }
     return o;
 }

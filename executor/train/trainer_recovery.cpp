@@ -113,7 +113,9 @@ void trainer::expect_same_plan()
     auto digest = digest_of(*state_.next);
     if (clocks_.follows()) {
         auto p = planner_.whole_step(*state_.next);
-        p.clocks = clocks_.clocks_for(p, recovery_.is_open() && is_reporter()).clocks;
+        if (auto chosen = clocks_.clocks_for(p, recovery_.is_open() && is_reporter())) {
+            p.clocks = std::move(chosen->clocks);
+        }
         digest += digest_of(p);
     }
     std::array<std::uint64_t, 2> const mine{digest.high, digest.low};

@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0 {
 
-chosen_clocks clock_follower::clocks_for(plan const& whole, bool is_recovery)
+result<chosen_clocks> clock_follower::clocks_for(plan const& whole, bool is_recovery)
 {
     auto const before = frontiers_->made_at_once();
     auto const start = clock_.now();
@@ -25,16 +25,17 @@ chosen_clocks clock_follower::clocks_for(plan const& whole, bool is_recovery)
 void clock_follower::choose(plan const& whole, rank_id self, bool is_recovery, bool is_quiet)
 {
     are_chosen_ = true;
-    chosen_ = clocks_for(whole, is_recovery);
+    auto const chosen = clocks_for(whole, is_recovery);
+    chosen_ = chosen ? *chosen : chosen_clocks{};
     carried_.clear();
-    if (auto const place = position_of(whole, self); chosen_ && place.found) {
+    if (auto const place = position_of(whole, self); chosen && place.found) {
         auto const position = static_cast<std::size_t>(place.position);
         auto const& clocks = chosen_.clocks[at(place.pipeline)][position];
         carried_ = highest_clocks(schedule_of(whole, at(place.pipeline)).compute.rows[position], clocks, stage_count(whole.pipelines[at(place.pipeline)].cuts));
     }
-    auto message = chosen_ ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
-                                         chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
-                           : "all clocks are the highest: " + chosen_.error;
+    auto message = chosen ? fmt::format("clocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones", chosen_.time.count,
+                                        chosen_.energy.count, 100.0 * (1.0 - chosen_.energy / chosen_.at_highest))
+                          : "all clocks are the highest: " + chosen.error();
     for (auto const& s : slow_ranks(stragglers_)) {
         message += fmt::format("; rank {} takes {:.2f} times as long", s.rank.value, s.factor);
     }

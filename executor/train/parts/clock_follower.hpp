@@ -14,6 +14,7 @@
 #include "rheo/energy/clocks/carried_clocks.hpp"
 #include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/planner/contingency_plans.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -25,13 +26,13 @@ public:
     bool follows() const { return frontiers_ != nullptr; }
 
     /// The clocks of a plan for those who are slow now. @param is_recovery note the frontiers that had not been precomputed  @pre follows()
-    chosen_clocks clocks_for(plan const& whole, bool is_recovery);
+    result<chosen_clocks> clocks_for(plan const& whole, bool is_recovery);
 
     /// Chooses those of a whole step of the plan in force. Where there are none the highest are taken. @param self whose row it carries over to what is
     /// not a whole step  @param is_quiet what was chosen is not noted  @pre follows()
     void choose(plan const& whole, rank_id self, bool is_recovery, bool is_quiet);
     bool must_choose() const { return follows() && !are_chosen_; }
-    chosen_clocks const& chosen() const { return chosen_; }
+    chosen_clocks const& chosen() const { return chosen_; }  ///< empty: the highest
 
     /// For a row that is not a whole step's, on the same stages; empty: the highest. Valid until the next call.
     std::span<megahertz const> carried_to(std::vector<instruction> const& row, int stages);

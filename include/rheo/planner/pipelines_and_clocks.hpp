@@ -18,6 +18,7 @@
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -40,15 +41,13 @@ struct joint_request {
     friend constexpr bool operator==(joint_request, joint_request) = default;
 };
 
-/// The answer: pipelines by ranks and microbatches, largest first, at their common time; or the reason why there are none.
+/// Pipelines by ranks and microbatches, largest first, at their common time.
 struct joint_choice {
     std::vector<pipeline_choice> pipelines;
     seconds time;
-    joules energy;       ///< of all ranks over a step, waiting included
-    std::string error;  ///< empty when there is a choice
+    joules energy;  ///< of all ranks over a step, waiting included
 
     friend constexpr bool operator==(joint_choice const&, joint_choice const&) = default;
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// Ranks that no pipeline of the choice takes.
@@ -155,7 +154,7 @@ inline constexpr char const* no_set = "no set of these templates uses all ranks,
 /// Time first: the pipelines whose slowest is fastest, then clocks at their common time (the request's deadline if it is
 /// later). `frontier_of(ranks, microbatches)` returns a frontier by reference. Cost: least pipelines x ranks x microbatches^2 x sizes.
 template <class FrontierOf>
-constexpr joint_choice choose_one_after_the_other(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
+constexpr result<joint_choice> choose_one_after_the_other(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
 {
     detail::expect_possible(sizes, request);
     joint_choice choice;
@@ -163,13 +162,13 @@ constexpr joint_choice choose_one_after_the_other(array_view<int const> sizes, j
         sizes, request, [&](pipeline_choice p) { return fastest_time(frontier_of(p.ranks, p.microbatches)).count; },
         [](double a, double b) { return std::max(a, b); });
     if (choice.pipelines.empty()) {
-        return {{}, {}, {}, detail::no_set};
+        return failure{detail::no_set};
     }
     for (auto const p : choice.pipelines) {
         choice.time = std::max(choice.time, fastest_time(frontier_of(p.ranks, p.microbatches)));
     }
     if (request.deadline > seconds{0.0} && request.deadline < choice.time) {
-        return {{}, {}, {}, "no set of these templates meets the deadline"};
+        return failure{"no set of these templates meets the deadline"};
     }
     choice.time = std::max(choice.time, request.deadline);
     choice.energy = detail::energy_of(choice, request, frontier_of);
@@ -179,10 +178,11 @@ constexpr joint_choice choose_one_after_the_other(array_view<int const> sizes, j
 /// Of all sets of pipelines that are done within `time`, the one of least energy. `Fastest(ranks, microbatches)` is asked
 /// first, so that no frontier is made of a pipeline that is too slow. Cost: as above.
 template <class FrontierOf, class Fastest>
-constexpr joint_choice least_energy_within(array_view<int const> sizes, joint_request request, seconds time, FrontierOf&& frontier_of, Fastest&& fastest)
+constexpr result<joint_choice> least_energy_within(array_view<int const> sizes, joint_request request, seconds time, FrontierOf&& frontier_of,
+                                                   Fastest&& fastest)
 {
     detail::expect_possible(sizes, request);
-    joint_choice choice{{}, time, {}, {}};
+    joint_choice choice{{}, time, {}};
     choice.pipelines = detail::best_pipelines(
         sizes, request,
         [&](pipeline_choice p) {
@@ -194,7 +194,7 @@ constexpr joint_choice least_energy_within(array_view<int const> sizes, joint_re
         },
         [](double a, double b) { return a + b; });
     if (choice.pipelines.empty()) {
-        return {{}, {}, {}, "no set of these templates meets the deadline"};
+        return failure{"no set of these templates meets the deadline"};
     }
     choice.energy = detail::energy_of(choice, request, frontier_of);
     return choice;
@@ -202,15 +202,15 @@ constexpr joint_choice least_energy_within(array_view<int const> sizes, joint_re
 
 /// Together: of all sets of pipelines that keep the same time, the one of least energy. Never more than one after the other.
 template <class FrontierOf>
-constexpr joint_choice choose_together(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
+constexpr result<joint_choice> choose_together(array_view<int const> sizes, joint_request request, FrontierOf&& frontier_of)
 {
     auto first = choose_one_after_the_other(sizes, request, frontier_of);
     if (!first) {
         return first;
     }
-    auto together = least_energy_within(sizes, request, first.time, frontier_of,
+    auto together = least_energy_within(sizes, request, first->time, frontier_of,
                                         [&](int ranks, int microbatches) { return fastest_time(frontier_of(ranks, microbatches)); });
-    return together && together.energy < first.energy ? together : first;
+    return together && together->energy < first->energy ? together : first;
 }
 
 }  // namespace rheo::inline v0

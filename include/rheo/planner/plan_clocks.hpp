@@ -30,6 +30,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -52,25 +53,19 @@ struct pipeline_frontier_key {
     friend auto operator<=>(pipeline_frontier_key const&, pipeline_frontier_key const&) = default;
 };
 
-/// The frontier of a pipeline of a plan with the options of its curves; or the reason why there is none.
+/// The frontier of a pipeline of a plan with the options of its curves.
 struct pipeline_frontier {
     frontier curve;
     std::vector<std::vector<clock_option>> options;  ///< curve -> what is behind it
-    std::string error;
-
-    explicit operator bool() const { return error.empty(); }
 };
 
-/// The answer of choose_clocks: clocks for a plan, or the reason why there are none.
+/// Clocks for a plan.
 struct chosen_clocks {
     clocks_of_rows clocks;
     seconds fastest;     ///< of a step with each computation at its fastest clock
     joules at_highest;   ///< that all ranks with a place draw in a step with all at the highest clock, until that one ends
     seconds time;        ///< of a step at these clocks
     joules energy;       ///< that all ranks with a place draw in it, waiting included
-    std::string error;
-
-    explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -165,38 +160,34 @@ pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array
 /// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
 template <class OnlyWhenCalled = void>
-pipeline_frontier make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request,
-                                         array_view<slow_rank const> slow)
+result<pipeline_frontier> make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request,
+                                                 array_view<slow_rank const> slow)
 {
     auto const key = frontier_key_of(p, pipeline, slow);
     auto const compute = detail::program_of_pipeline(p, pipeline);
     auto stages = profile_of_stages(layers, key.cuts);
     if (!stages) {
-        return {{}, {}, stages.error};
+        return failure{stages.error()};
     }
-    auto const measured = detail::with_slow_positions(std::move(stages.what), key.factors, compute, request.costs.blocking);
+    auto const measured = detail::with_slow_positions(*std::move(stages), key.factors, compute, request.costs.blocking);
     auto made = make_activity_network(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
-        return {{}, {}, made.error};
+        return failure{made.error()};
     }
     auto const waiting = request.costs.blocking * static_cast<double>(compute.rows.size());
-    return {make_frontier(std::move(made.what), waiting, frontier_begin::slowest), std::move(made.options), {}};
+    return pipeline_frontier{make_frontier(std::move(made->what), waiting, frontier_begin::slowest), std::move(made->options)};
 }
 
 /// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
 /// than the slowest of their fastest plans. @pre a frontier per pipeline. Cost: that of round_to_clocks per pipeline, and of a look-up per corner.
 template <class OnlyWhenCalled = void>
-chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines, clock_request const& request)
+result<chosen_clocks> choose_clocks(array_view<pipeline_frontier const* const> pipelines, clock_request const& request)
 {
-    chosen_clocks result{};
+    chosen_clocks chosen{};
     for (auto const* p : pipelines) {
-        if (!*p) {
-            result.error = p->error;
-            return result;
-        }
-        result.fastest = std::max(result.fastest, fastest_time(p->curve));
+        chosen.fastest = std::max(chosen.fastest, fastest_time(p->curve));
     }
-    auto wanted = result.fastest;
+    auto wanted = chosen.fastest;
     if (request.deadline > wanted) {
         wanted = detail::least_energy_time(pipelines, wanted, request.deadline);
     }
@@ -208,23 +199,22 @@ chosen_clocks choose_clocks(array_view<pipeline_frontier const* const> pipelines
     for (auto const* p : pipelines) {
         auto const real = round_to_clocks(p->curve, p->options, request.costs.blocking, wanted, request.switching, waits);
         if (!real) {
-            result.error = real.error;
-            return result;
+            return failure{real.error()};
         }
-        result.time = std::max(result.time, real.plan.time);
-        cost += in_joules(real.plan.cost);
+        chosen.time = std::max(chosen.time, real->time);
+        cost += in_joules(real->cost);
         waiting += p->curve.waiting;
-        auto& rows = result.clocks.emplace_back(static_cast<std::size_t>(p->curve.what.network.rows));
+        auto& rows = chosen.clocks.emplace_back(static_cast<std::size_t>(p->curve.what.network.rows));
         auto const at_highest = at_highest_clocks(p->curve.what, p->options, request.costs.blocking);
         highest += in_joules(at_highest.cost);
         end_of_highest = std::max(end_of_highest, at_highest.time);
-        for (std::size_t k = 0; k < real.plan.options.size(); ++k) {
-            rows[static_cast<std::size_t>(p->curve.what.network.operations[k].row)].push_back(real.plan.options[k].clock);
+        for (std::size_t k = 0; k < real->options.size(); ++k) {
+            rows[static_cast<std::size_t>(p->curve.what.network.operations[k].row)].push_back(real->options[k].clock);
         }
     }
-    result.at_highest = highest + waiting * end_of_highest;
-    result.energy = cost + waiting * result.time;
-    return result;
+    chosen.at_highest = highest + waiting * end_of_highest;
+    chosen.energy = cost + waiting * chosen.time;
+    return chosen;
 }
 
 }  // namespace rheo::inline v0

@@ -25,6 +25,7 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -49,7 +50,7 @@ public:
     {
         for (auto const& each : sizes_) {
             if (!each.stages) {
-                return each.stages.error;
+                return each.stages.error();
             }
         }
         return {};
@@ -87,7 +88,7 @@ private:
 
     struct template_of_size {
         int ranks;
-        stage_profile stages;
+        result<profile> stages;
         std::vector<instance> by_microbatches;
     };
 
@@ -113,11 +114,11 @@ private:
 
     activity_network network_of(int ranks, int microbatches) const
     {
-        auto const& stages = sizes_[place_of(ranks)].stages.what;
+        auto const& stages = *sizes_[place_of(ranks)].stages;
         auto const p = schedule_(ranks, microbatches);
         auto made = make_activity_network(make_event_network(array_view{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
         expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
-        return std::move(made.what);
+        return std::move(made->what);
     }
 
     ProgramOf schedule_;
@@ -129,8 +130,8 @@ private:
 /// Both answers for one number of ranks.
 struct survivors_choice {
     int ranks;
-    joint_choice apart;     ///< templates first, then clocks
-    joint_choice together;  ///< never of more energy, never later
+    result<joint_choice> apart;     ///< templates first, then clocks
+    result<joint_choice> together;  ///< never of more energy, never later
 
     friend constexpr bool operator==(survivors_choice const&, survivors_choice const&) = default;
 };
@@ -143,12 +144,11 @@ survivors_choice choose_for_survivors(template_set_value const& ready, instantia
                                       seconds deadline = {0.0})
 {
     expects(request.microbatches > request.failures, "each of f + 1 pipelines needs a microbatch");
-    survivors_choice result{request.ranks, {}, {}};
     auto const chosen = instantiate(ready, request);
     if (!chosen) {
-        result.apart.error = result.together.error = chosen.error;
-        return result;
+        return {request.ranks, failure{chosen.error}, failure{chosen.error}};
     }
+    joint_choice apart;
     auto const sizes = sizes_of(ready);
     joint_request const wanted{.ranks = request.ranks,
                                .microbatches = request.microbatches,
@@ -156,18 +156,15 @@ survivors_choice choose_for_survivors(template_set_value const& ready, instantia
                                .spares = true,
                                .waiting = blocking};
     for (std::size_t k = 0; k < chosen.sizes.size(); ++k) {
-        result.apart.pipelines.push_back({chosen.sizes[k], chosen.shares[k]});
-        result.apart.time = std::max(result.apart.time, frontiers.fastest(chosen.sizes[k], chosen.shares[k]));
+        apart.pipelines.push_back({chosen.sizes[k], chosen.shares[k]});
+        apart.time = std::max(apart.time, frontiers.fastest(chosen.sizes[k], chosen.shares[k]));
     }
-    detail::largest_first(result.apart.pipelines);
-    result.apart.time = std::max(result.apart.time, deadline);
-    result.apart.energy = detail::energy_of(result.apart, wanted, frontiers);
-    result.together =
-        least_energy_within(sizes, wanted, result.apart.time, frontiers, [&](int ranks, int microbatches) { return frontiers.fastest(ranks, microbatches); });
-    if (result.together.energy >= result.apart.energy) {
-        result.together = result.apart;
-    }
-    return result;
+    detail::largest_first(apart.pipelines);
+    apart.time = std::max(apart.time, deadline);
+    apart.energy = detail::energy_of(apart, wanted, frontiers);
+    auto together =
+        least_energy_within(sizes, wanted, apart.time, frontiers, [&](int ranks, int microbatches) { return frontiers.fastest(ranks, microbatches); });
+    return {request.ranks, apart, together && together->energy < apart.energy ? std::move(together) : apart};
 }
 
 }  // namespace rheo::inline v0

@@ -60,7 +60,7 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
     auto const blocking = run.config.power.blocking;
     for (std::size_t p = 0; p < run.first->pipelines.size(); ++p) {
         auto const& pipeline = run.first->pipelines[p];
-        auto const stages = profile_of_stages(layers, pipeline.cuts).what;
+        auto const stages = *profile_of_stages(layers, pipeline.cuts);
         auto const ranks = ranks_of(pipeline);
         auto const network = make_event_network(schedule_of(*run.first, p).compute);
         std::vector<std::size_t> next(ranks.size());
@@ -160,8 +160,8 @@ int main(int argc, char** argv)
     if (argc > 5) {
         slow.push_back({rank_id{std::atoi(argv[4])}, std::atof(argv[5])});
     }
-    auto const usual = book.choose(*run.first, {});
-    auto const chosen = book.choose(*run.first, slow);
+    auto const usual = *book.choose(*run.first, {});
+    auto const chosen = *book.choose(*run.first, slow);
     expect(run.first->clocks == usual.clocks, "plan.json has the clocks that the library chooses");
     std::printf("planned: %.4f s, %.3f J (%.4f s, %.3f J at the highest clocks)\n", chosen.time.count, chosen.energy.count, chosen.fastest.count,
                 chosen.at_highest.count);

@@ -45,9 +45,9 @@ void clock_profile(std::span<std::uint8_t const> bytes)
 {
     auto const read = parse_profile(text_of(bytes), "clocks.csv");
     if (read) {
-        promise(parse_profile(to_csv(read.what), "again").what == read.what, "a profile that was read is written so that it reads the same");
+        promise(*parse_profile(to_csv(*read), "again") == *read, "a profile that was read is written so that it reads the same");
     } else {
-        promise(read.error.starts_with("clocks.csv, line "), "a reason names the file and the line");
+        promise(read.error().starts_with("clocks.csv, line "), "a reason names the file and the line");
     }
 }
 

@@ -28,14 +28,6 @@ struct clocked_plan {
     friend constexpr bool operator==(clocked_plan const&, clocked_plan const&) = default;
 };
 
-/// The answer of round_to_clocks: a plan, or the reason why there is none.
-struct rounded_plan {
-    clocked_plan plan;
-    std::string error;  ///< empty when there is a plan
-
-    constexpr explicit operator bool() const { return error.empty(); }
-};
-
 /// The plan in which operation k runs at `option_of(k)`, an option of its own. Cost: a pass over the network.
 template <class OptionOf>
 constexpr clocked_plan plan_with(activity_network const& p, watts blocking, OptionOf option_of)

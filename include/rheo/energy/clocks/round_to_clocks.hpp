@@ -14,18 +14,19 @@
 #include "rheo/energy/clocks/clocked_plan.hpp"
 #include "rheo/energy/clocks/real_frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
 /// The plan for a deadline (or for the end of the frontier, if that is earlier); or why there is none. @pre deadline <= what the frontier was made for
 /// Cost: a pass over the family; where it is exact, a search.
 template <class OnlyWhenCalled = void>
-constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
+constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
 {
     auto const& what = r.relaxed.what;
     auto const end = deadline.count * 1e9 < static_cast<double>(r.until) ? in_whole_nanoseconds(deadline) : r.until;
     if (!(end >= r.fastest)) {
-        return {{}, "no plan meets this deadline: with each computation at its fastest clock the iteration takes longer"};
+        return failure{"no plan meets this deadline: with each computation at its fastest clock the iteration takes longer"};
     }
     auto const tables = detail::worth_choosing(r.options, r.blocking);
     auto const waiting = waits == waiting_until::own_end ? r.relaxed.waiting : watts{0.0};
@@ -47,18 +48,16 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
         }
         choices = detail::choices_after(r, best->changes);
     }
-    return {plan_with(what, r.blocking,
-                      [&](std::size_t k) {
-                          auto const curve = static_cast<std::size_t>(what.curve_of[k]);
-                          return r.options[curve][tables[curve][static_cast<std::size_t>(choices[k])].place];
-                      }),
-            {}};
+    return plan_with(what, r.blocking, [&](std::size_t k) {
+        auto const curve = static_cast<std::size_t>(what.curve_of[k]);
+        return r.options[curve][tables[curve][static_cast<std::size_t>(choices[k])].place];
+    });
 }
 
 /// The same for one deadline. @pre `options` are those the frontier's activity network was made with
 template <class OnlyWhenCalled = void>
-constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
-                                       waiting_until waits = waiting_until::deadline)
+constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
+                                               waiting_until waits = waiting_until::deadline)
 {
     return round_to_clocks(make_real_frontier(f, options, blocking, deadline), deadline, waits);
 }

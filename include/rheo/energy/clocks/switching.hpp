@@ -342,7 +342,7 @@ inline constexpr std::int64_t switching_steps = 64;
 /// As round_to_clocks without a rule, with the changes of clocks in the times and each clock kept for long enough. The plan's time holds
 /// the changes. @pre as there, or the frontier was made for a step more. Cost: for each of some deadlines up to this one, a pass over the network per run that is tried.
 template <class OnlyWhenCalled = void>
-constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
+constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
     if (rule == switching_rule{} || r.relaxed.what.curve_of.empty()) {
         return round_to_clocks(r, deadline, waits);
@@ -350,14 +350,14 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
     detail::run_search<> search{r, rule};
     auto const end = deadline.count < 1e9 ? in_whole_nanoseconds(deadline) : std::int64_t{1'000'000'000'000'000'000};
     if (end < search.fastest()) {
-        return {{}, "no plan meets this deadline: with each rank at its highest clock, which it keeps, the iteration takes longer"};
+        return failure{"no plan meets this deadline: with each rank at its highest clock, which it keeps, the iteration takes longer"};
     }
     auto const step = std::max<std::int64_t>(search.fastest() / detail::switching_steps, 1);
     auto const last = std::max(r.end, search.fastest());
     auto before = search.fastest();
     for (auto next = before; before <= end; next += step) {
         next = std::min(next, last);
-        search.step(before, next, round_to_clocks(r, nanoseconds(static_cast<double>(next))).plan);
+        search.step(before, next, *round_to_clocks(r, nanoseconds(static_cast<double>(next))));
         if (next == last) {
             break;
         }
@@ -373,13 +373,13 @@ constexpr rounded_plan round_to_clocks(real_frontier const& r, seconds deadline,
             least = total;
         }
     }
-    return {search.plan(r.relaxed.what, *best), {}};
+    return search.plan(r.relaxed.what, *best);
 }
 
 /// The same for one deadline. @pre as there
 template <class OnlyWhenCalled = void>
-constexpr rounded_plan round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
-                                       switching_rule rule, waiting_until waits = waiting_until::deadline)
+constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
+                                               switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
     auto const step = at_highest_clocks(f.what, options, blocking).time / static_cast<double>(detail::switching_steps);
     return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);

@@ -17,6 +17,7 @@
 #include "rheo/energy/frontier/parametric_flow.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -98,14 +99,6 @@ struct timed_plan {
     friend constexpr bool operator==(timed_plan const&, timed_plan const&) = default;
 };
 
-/// The answer of at: the plan, or the reason why there is none.
-struct frontier_answer {
-    timed_plan plan;
-    std::string error;  ///< empty when there is a plan
-
-    constexpr explicit operator bool() const { return error.empty(); }
-};
-
 namespace detail {
 
 /// The vertex at or before a time, seen from the slow end. @pre the frontier reaches the time
@@ -171,12 +164,12 @@ constexpr timed_plan plan_at(frontier const& f, ticks time)
 
 /// The plan for a deadline: the one at min(T*, deadline), or a sentence when no plan is that fast.
 template <class OnlyWhenCalled = void>
-constexpr frontier_answer at(frontier const& f, seconds deadline)
+constexpr result<timed_plan> at(frontier const& f, seconds deadline)
 {
     if (!(deadline >= seconds{0.0}) || detail::ticks_within(f, deadline) < f.vertices.back().time) {
-        return {{}, "no plan meets this deadline: the fastest one takes longer"};
+        return failure{"no plan meets this deadline: the fastest one takes longer"};
     }
-    return {plan_at(f, detail::ticks_within(f, deadline)), {}};
+    return plan_at(f, detail::ticks_within(f, deadline));
 }
 
 /// The time that pipelines which work together take at least: that of the slowest of their fastest plans.

@@ -15,6 +15,7 @@
 #include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/schedule/core/text.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -32,13 +33,10 @@ struct frontier_request {
     friend constexpr bool operator==(frontier_request, frontier_request) = default;
 };
 
-/// The answer of make_activity_network: an activity network and, per operation, its options; or the reason why there is none.
+/// An activity network and, per operation, its options.
 struct made_network {
     activity_network what;
     std::vector<std::vector<clock_option>> options;  ///< curve -> the options behind it, fastest first
-    std::string error;                              ///< empty when there is an activity network
-
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// The times of a program's transfers as the profile has them (rows send_activation and send_gradient); others take none.
@@ -63,10 +61,10 @@ constexpr stage_costs transfer_times(profile const& measured, program const& p)
 
 /// The activity network of an event network; copies of a stage share its profile. Cost: operations + kinds of operation x profile rows.
 template <class OnlyWhenCalled = void>
-constexpr made_network make_activity_network(event_network network, profile const& measured, frontier_request request)
+constexpr result<made_network> make_activity_network(event_network network, profile const& measured, frontier_request request)
 {
     auto const own = request.fit == cost_fit::hull ? microseconds(1.0) : milliseconds(1.0);
-    made_network made{{std::move(network), {}, {}, request.unit > seconds{0.0} ? request.unit : own}, {}, {}};
+    made_network made{{std::move(network), {}, {}, request.unit > seconds{0.0} ? request.unit : own}, {}};
     struct key {
         int row;
         int stage;
@@ -86,8 +84,7 @@ constexpr made_network make_activity_network(event_network network, profile cons
         if (k == known.size()) {
             auto options = options_of(measured, rank_id{wanted.row}, stage_id{wanted.stage}, o.what.kind);
             if (options.empty()) {
-                made.error = "the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row);
-                return made;
+                return failure{"the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row)};
             }
             known.push_back(wanted);
             if (request.fit == cost_fit::hull) {

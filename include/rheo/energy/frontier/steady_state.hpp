@@ -18,18 +18,16 @@
 #include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
-/// Two programs of a schedule, the longer one by a period, whose frontiers have the same slopes; or the reason why not.
+/// Two programs of a schedule, the longer one by a period, whose frontiers have the same slopes.
 struct steady_state {
     int microbatches = 0;  ///< of the shorter one
     int period = 1;        ///< microbatches more in the longer one
     frontier shorter;
     frontier longer;
-    std::string error;  ///< empty when there are two
-
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 /// Where to look for it: from so many microbatches, doubled until they are more than `to`.
@@ -58,17 +56,17 @@ constexpr bool is_steady(frontier const& shorter, frontier const& longer)
 /// The first steady state found. `make(microbatches)` returns an activity network. @pre 1 <= from, period >= 1
 /// Cost: two frontiers of `from` microbatches, and so on doubled.
 template <class MakeProject>
-constexpr steady_state find_steady_state(MakeProject const& make, watts waiting, steady_search where)
+constexpr result<steady_state> find_steady_state(MakeProject const& make, watts waiting, steady_search where)
 {
     expects(where.from >= 1 && where.period >= 1, "a steady state is looked for from one microbatch on");
     for (int microbatches = where.from; microbatches <= where.to; microbatches *= 2) {
         auto shorter = make_frontier(make(microbatches), waiting);
         auto longer = make_frontier(make(microbatches + where.period), waiting);
         if (detail::is_steady(shorter, longer)) {
-            return {microbatches, where.period, std::move(shorter), std::move(longer), {}};
+            return steady_state{microbatches, where.period, std::move(shorter), std::move(longer)};
         }
     }
-    return {0, where.period, {}, {}, "no steady state was found with so few microbatches"};
+    return failure{"no steady state was found with so few microbatches"};
 }
 
 /// True for the programs that the steady state stands for.

@@ -17,16 +17,9 @@
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
-
-/// The answer of parse_profile: a profile, or the sentence why not.
-struct parsed_profile {
-    profile what;
-    std::string error;  ///< empty when there is a profile
-
-    explicit operator bool() const { return error.empty(); }
-};
 
 /// More rows than any table of clocks has: a file with more is something else.
 inline constexpr std::size_t most_profile_rows = 200'000;
@@ -38,9 +31,9 @@ class profile_reader {
 public:
     profile_reader(std::string_view text, std::string_view name) : lines_{text}, name_{name} {}
 
-    parsed_profile read()
+    result<profile> read()
     {
-        parsed_profile result;
+        profile measured;
         std::string_view line;
         if (!lines_.next(line)) {
             lines_.number = 1;
@@ -52,18 +45,18 @@ public:
                 return refused("the header has no column '" + std::string{wanted} + "'; a profile has stage,instruction,frequency,time,energy");
             }
         }
-        auto const fault = read_rows(result.what);
-        group_rows(result.what);
-        if (auto const earlier = fault_in_a_group(result.what); !earlier.empty()) {
+        auto const fault = read_rows(measured);
+        group_rows(measured);
+        if (auto const earlier = fault_in_a_group(measured); !earlier.empty()) {
             return refused(earlier);
         }
         if (!fault.empty()) {
             return refused(fault);
         }
-        if (auto const whole = check_whole(result.what); !whole.empty()) {
+        if (auto const whole = check_whole(measured); !whole.empty()) {
             return refused(whole);
         }
-        return result;
+        return measured;
     }
 
 private:
@@ -97,7 +90,7 @@ private:
         return {};
     }
 
-    parsed_profile refused(std::string const& why) const { return {{}, std::string{name_} + ", line " + std::to_string(lines_.number) + ": " + why}; }
+    failure refused(std::string const& why) const { return {std::string{name_} + ", line " + std::to_string(lines_.number) + ": " + why}; }
 
     std::size_t column(std::string_view name) const
     {
@@ -271,7 +264,7 @@ private:
 
 /// Reads a profile; `name` is the file's, for the sentence. Cost: linear but for the sorting by clock.
 template <class OnlyWhenCalled = void>
-parsed_profile parse_profile(std::string_view text, std::string_view name)
+result<profile> parse_profile(std::string_view text, std::string_view name)
 {
     return detail::profile_reader{text, name}.read();
 }

@@ -12,16 +12,9 @@
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
-
-/// The answer of profile_of_stages: a profile, or the reason why there is none.
-struct stage_profile {
-    profile what;
-    std::string error;  ///< empty when there is a profile
-
-    constexpr explicit operator bool() const { return error.empty(); }
-};
 
 namespace detail {
 
@@ -84,15 +77,15 @@ constexpr bool add_stage(std::vector<std::vector<profile_row>> const& rows, laye
 /// is throttled for its whole stage; transfers are those of the layers on either side of a cut.
 /// @pre the cuts end with the number of layers. Cost: rows x clocks of a layer.
 template <class OnlyWhenCalled = void>
-constexpr stage_profile profile_of_stages(profile const& layers, array_view<layer_id const> cuts)
+constexpr result<profile> profile_of_stages(profile const& layers, array_view<layer_id const> cuts)
 {
     expects(are_cuts(cuts) && cuts.back().value == stages_of(layers), "cuts of a profile must ascend from its first stage to the number of its stages");
     for (auto const& row : layers.rows) {
         if (row.rank.value >= 0) {
-            return {{}, "a profile by rank serves no templates: which rank runs a stage is not known ahead of time"};
+            return failure{"a profile by rank serves no templates: which rank runs a stage is not known ahead of time"};
         }
     }
-    stage_profile result;
+    profile stages;
     for (auto const kind : {instruction_kind::forward, instruction_kind::backward, instruction_kind::input_gradient, instruction_kind::weight_gradient}) {
         auto const rows = detail::rows_by_layer(layers, kind);
         bool measured = false;
@@ -101,10 +94,9 @@ constexpr stage_profile profile_of_stages(profile const& layers, array_view<laye
         }
         for (stage_id stage{0}; measured && stage.value < stage_count(cuts); ++stage) {
             auto const span = layers_of(cuts, stage);
-            if (!detail::add_stage(rows, span, stage, result.what)) {
-                return {{},
-                        "stages " + std::to_string(span.begin.value) + " to " + std::to_string(span.end.value - 1) + " have no clock in common for " +
-                            std::string{profile_name(kind)}};
+            if (!detail::add_stage(rows, span, stage, stages)) {
+                return failure{"stages " + std::to_string(span.begin.value) + " to " + std::to_string(span.end.value - 1) + " have no clock in common for " +
+                               std::string{profile_name(kind)}};
             }
         }
     }
@@ -114,12 +106,12 @@ constexpr stage_profile profile_of_stages(profile const& layers, array_view<laye
             bool const up = row.kind == instruction_kind::send_activation && row.stage.value == span.end.value - 1;
             bool const down = row.kind == instruction_kind::send_gradient && row.stage.value == span.begin.value;
             if (up || down) {
-                result.what.rows.push_back(row);
-                result.what.rows.back().stage = stage;
+                stages.rows.push_back(row);
+                stages.rows.back().stage = stage;
             }
         }
     }
-    return result;
+    return stages;
 }
 
 /// What a microbatch takes on each layer at its highest clock, forwards and backwards: what templates are cut by.

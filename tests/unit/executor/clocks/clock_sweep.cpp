@@ -60,7 +60,7 @@ TEST_CASE("clock_sweep: stage measurements give a layer profile")
     auto const stages = profile_of_stages(layers, two);
     REQUIRE(stages);
     for (int s : {0, 1}) {
-        auto const options = options_of(stages.what, rank_id{-1}, stage_id{s}, instruction_kind::forward);
+        auto const options = options_of(*stages, rank_id{-1}, stage_id{s}, instruction_kind::forward);
         REQUIRE(options.size() == 2);
         CHECK(options[0].time.count == Approx(s == 0 ? 0.3 : 0.5));
         CHECK(options[0].energy.count == Approx(s == 0 ? 30 : 50));
@@ -68,7 +68,7 @@ TEST_CASE("clock_sweep: stage measurements give a layer profile")
     }
     // The same layers on another rank, twice as slow: the mean counts.
     all.take({1400.0}, {{{0, instruction_kind::forward}, {4, {4 * 1.6}, {4 * 80.0}}}}, one, modelled);
-    CHECK(options_of(profile_of_stages(all.rows(), one).what, rank_id{-1}, stage_id{0}, instruction_kind::forward).front().time.count > 0.8);
+    CHECK(options_of(*profile_of_stages(all.rows(), one), rank_id{-1}, stage_id{0}, instruction_kind::forward).front().time.count > 0.8);
     CHECK(sweep_rows{}.rows().rows.empty());
 }
 

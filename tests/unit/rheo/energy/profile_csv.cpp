@@ -12,16 +12,16 @@ namespace {
 std::string const header = "stage,instruction,frequency,time,energy\n";
 std::string const sound = "0,forward,1400,0.002,1\n0,forward,1200,0.003,0.75\n0,backward,1400,0.004,2\n0,backward,1200,0.006,1.5\n";
 
-std::string error(std::string const& text) { return parse_profile(text, "p.csv").error; }
+std::string error(std::string const& text) { return parse_profile(text, "p.csv").error(); }
 
 }  // namespace
 
 TEST_CASE("profile_csv: round-trips with marks and ranks")
 {
     auto const read = parse_profile(to_csv(small_profile()), "p.csv");
-    REQUIRE(read.error.empty());
-    CHECK(read.what == small_profile());
-    CHECK(stages_of(read.what) == 2);
+    REQUIRE(read);
+    CHECK(*read == small_profile());
+    CHECK(stages_of(*read) == 2);
 
     auto marked = small_profile();
     for (auto& row : marked.rows) {
@@ -30,9 +30,9 @@ TEST_CASE("profile_csv: round-trips with marks and ranks")
     marked.rows[0].throttled = true;
     marked.blocking = watts{83.64};
     auto const again = parse_profile(to_csv(marked), "p.csv");
-    REQUIRE(again.error.empty());
-    CHECK(again.what == marked);
-    CHECK(options_of(again.what, rank_id{0}, stage_id{0}, instruction_kind::forward).size() == 2);
+    REQUIRE(again);
+    CHECK(*again == marked);
+    CHECK(options_of(*again, rank_id{0}, stage_id{0}, instruction_kind::forward).size() == 2);
 }
 
 TEST_CASE("profile_csv: tolerates line ends, columns, order")
@@ -60,13 +60,13 @@ TEST_CASE("profile_csv: waiting power is one row, not a computation")
 {
     auto const read = parse_profile(header + sound + "0,blocking,0,0.5,41.82\n", "p.csv");
     REQUIRE(read);
-    CHECK(read.what.blocking.count == Approx(83.64));
-    CHECK(read.what.rows.size() == 4);
-    CHECK(stages_of(read.what) == 1);
-    CHECK(blocking_of(read.what, {}).count == Approx(83.64));
-    CHECK(blocking_of(read.what, {50.0}) == watts{50.0});
+    CHECK(read->blocking.count == Approx(83.64));
+    CHECK(read->rows.size() == 4);
+    CHECK(stages_of(*read) == 1);
+    CHECK(blocking_of(*read, {}).count == Approx(83.64));
+    CHECK(blocking_of(*read, {50.0}) == watts{50.0});
     CHECK(blocking_of({}, {}) == usual_blocking);
-    CHECK(parse_profile(header + "0,blocking,0,1,80\n" + sound, "p.csv").what.blocking == watts{80.0});
+    CHECK(parse_profile(header + "0,blocking,0,1,80\n" + sound, "p.csv")->blocking == watts{80.0});
     for (auto const* wrong :
          {"0,blocking,0,1,80\n0,blocking,0,1,80\n", "0,blocking,1400,1,80\n", "1,blocking,0,1,80\n", "0,blocking,0,1,0\n", "0,blocking,0,1e-9,1\n"}) {
         CHECK(error(header + wrong).ends_with("blocking is a single row, at stage 0 and clock 0, of a power up to a million watts"));

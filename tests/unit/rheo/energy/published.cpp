@@ -47,8 +47,8 @@ struct comparison {
 comparison compare(program const& p, profile const& measured, int stride)
 {
     auto const network = make_event_network(p);
-    auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
-    auto const hull = make_activity_network(network, measured, {blocking, cost_fit::hull});
+    auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
+    auto const hull = *make_activity_network(network, measured, {blocking, cost_fit::hull});
     auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
     auto const ours = make_frontier(hull.what, waiting);
     auto const buckets = buckets_of(fitted, blocking);
@@ -58,8 +58,8 @@ comparison compare(program const& p, profile const& measured, int stride)
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
         auto const end = published.time;
         auto const real = round_to_clocks(real_clocks, end);
-        REQUIRE(real.error.empty());
-        auto const energy = total_energy(ours, real.plan.cost, std::min(end, slowest_time(ours))).count;  // beyond T* we end earlier
+        REQUIRE(real);
+        auto const energy = total_energy(ours, real->cost, std::min(end, slowest_time(ours))).count;  // beyond T* we end earlier
         auto const published_energy = total_energy(ours, published.cost, end).count;
         result.rows += 1;
         result.above += energy > published_energy + 1e-6 ? 1 : 0;
@@ -78,9 +78,9 @@ TEST_CASE("published: the published frontier is met row by row")
         return;
     }
     auto const measured = parse_profile(*text, "profile.csv");
-    REQUIRE(measured.error.empty());
+    REQUIRE(measured);
     auto const made =
-        make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured.what, {blocking, cost_fit::exponential});
+        *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), *measured, {blocking, cost_fit::exponential});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
     std::istringstream lines{*expected};
     std::string line;
@@ -106,7 +106,7 @@ TEST_CASE("published: the hull beats the published rounding")
     if (!text) {
         return;
     }
-    auto const measured = parse_profile(*text, "profile.csv").what;
+    auto const measured = *parse_profile(*text, "profile.csv");
     for (int microbatches : {4, 8, 12, 16}) {
         for (bool flushed : {false, true}) {
             schedule_shape const shape{.ranks = 8, .microbatches = microbatches};
@@ -125,21 +125,21 @@ TEST_CASE("published: savings alone and beside a straggler")
     if (!text) {
         return;
     }
-    auto const measured = parse_profile(*text, "profile.csv").what;
-    auto const made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const measured = *parse_profile(*text, "profile.csv");
+    auto const made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
     auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);  // a straggler is waited for: that time is paid anyway
     auto const highest = at_highest_clocks(made.what, made.options, blocking);
     auto const fastest = at_fastest_clocks(made.what, made.options, blocking).time;
     auto const real_clocks = make_real_frontier(f, made.options, blocking, fastest * 1.5);
     auto const saved = [&](double factor) {
         auto const real = round_to_clocks(real_clocks, fastest * factor);
-        REQUIRE(real.error.empty());
-        REQUIRE(real.plan.time <= fastest * factor);
-        return 1.0 - total_energy(f, real.plan.cost, fastest * factor) / total_energy(f, highest.cost, fastest * factor);
+        REQUIRE(real);
+        REQUIRE(real->time <= fastest * factor);
+        return 1.0 - total_energy(f, real->cost, fastest * factor) / total_energy(f, highest.cost, fastest * factor);
     };
     CHECK(saved(1.0) > 0.152);
     CHECK(saved(1.2) > 0.24);
-    auto const fitted = make_activity_network(made.what.network, measured, {blocking, cost_fit::exponential});
+    auto const fitted = *make_activity_network(made.what.network, measured, {blocking, cost_fit::exponential});
     auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
     auto const buckets = buckets_of(fitted, blocking);
     for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{10}) {  // of theirs, each that is done in time
@@ -158,9 +158,9 @@ TEST_CASE("published: reproduces the published savings")
     if (!text) {
         return;
     }
-    auto const measured = parse_profile(*text, "profile.csv").what;
+    auto const measured = *parse_profile(*text, "profile.csv");
     auto const network = make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12}));
-    auto const fitted = make_activity_network(network, measured, {blocking, cost_fit::exponential});
+    auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
     auto const f = make_frontier(fitted.what, waiting);
     joules highest{0.0};
     for (auto const which : fitted.what.curve_of) {
@@ -181,8 +181,8 @@ TEST_CASE("published: every 25th vertex of the real frontier is proved")
     if (!text) {
         return;
     }
-    auto const measured = parse_profile(*text, "profile.csv").what;
-    auto const made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
+    auto const measured = *parse_profile(*text, "profile.csv");
+    auto const made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
     auto const f = make_frontier(made.what, waiting);
     for (std::size_t k = 0; k < f.vertices.size(); k += 25) {
         auto const checked = verify(f.what, certify(f, f.vertices[k].time));

@@ -25,8 +25,7 @@ struct prepared {
 
 prepared prepare(program const& p, profile const& measured, cost_fit fit = cost_fit::hull, frontier_begin begin = frontier_begin::least_energy)
 {
-    auto made = make_activity_network(make_event_network(p), measured, {blocking, fit});
-    REQUIRE(made.error.empty());
+    auto made = *make_activity_network(make_event_network(p), measured, {blocking, fit});
     auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()), begin);
     return {std::move(made), std::move(f)};
 }
@@ -109,19 +108,19 @@ TEST_CASE("real_frontier: longer deadlines never need more energy")
             auto const alone = round_to_clocks(real, deadline, waiting_until::own_end);
             CAPTURE(k, step);
             REQUIRE(plan);
-            REQUIRE(nanoseconds_of(plan.plan.time) <= nanoseconds_of(deadline));
-            REQUIRE(nanoseconds_of(alone.plan.time) <= nanoseconds_of(deadline));
-            REQUIRE(plan.plan.cost.count <= last_cost);
-            REQUIRE(total_of(p, alone.plan) <= last_total);
-            REQUIRE(total_of(p, alone.plan) <= total_of(p, plan.plan));
-            last_cost = plan.plan.cost.count;
-            last_total = total_of(p, alone.plan);
+            REQUIRE(nanoseconds_of(plan->time) <= nanoseconds_of(deadline));
+            REQUIRE(nanoseconds_of(alone->time) <= nanoseconds_of(deadline));
+            REQUIRE(plan->cost.count <= last_cost);
+            REQUIRE(total_of(p, *alone) <= last_total);
+            REQUIRE(total_of(p, *alone) <= total_of(p, *plan));
+            last_cost = plan->cost.count;
+            last_total = total_of(p, *alone);
             if (step % 9 == 0) {
                 auto const claim = certify(p.curve, std::max(detail::ticks_within(p.curve, deadline), p.curve.vertices.back().time));
-                REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, claim.flows, deadline) <= plan.plan.cost);
+                REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, claim.flows, deadline) <= plan->cost);
             }
             if (k % 4 == 0 && step % 49 == 17) {  // made for this deadline alone it is the same plan
-                REQUIRE(round_to_clocks(p.curve, p.made.options, blocking, deadline).plan == plan.plan);
+                REQUIRE(*round_to_clocks(p.curve, p.made.options, blocking, deadline) == *plan);
             }
         }
     }
@@ -146,15 +145,15 @@ TEST_CASE("real_frontier: no other fit rounds better")
         for (int step = 0; step < 20; ++step, ++compared) {
             auto const deadline = deadline_at(hull, step, 20);
             CAPTURE(k, step);
-            REQUIRE(round_to_clocks(real, deadline).plan.cost <= round_to_clocks(other, deadline).plan.cost);
+            REQUIRE(round_to_clocks(real, deadline)->cost <= round_to_clocks(other, deadline)->cost);
         }
         auto const published = published_plans(fitted.made, fitted.curve, blocking);  // at the times that its plans take
         auto const both = make_real_frontier(hull.curve, hull.made.options, blocking, slowest_time(hull.curve), published);
         for (auto const& plan : published) {
             if (plan.time <= slowest_time(hull.curve)) {
                 CAPTURE(k, plan.time.count);
-                REQUIRE(round_to_clocks(both, plan.time).plan.cost <= plan.cost);
-                auto const less = plan.cost - round_to_clocks(real, plan.time).plan.cost;
+                REQUIRE(round_to_clocks(both, plan.time)->cost <= plan.cost);
+                auto const less = plan.cost - round_to_clocks(real, plan.time)->cost;
                 above += less < nanojoules{0} ? 1 : 0;
                 worst = std::min(worst, in_joules(less) / total_energy(hull.curve, plan.cost, plan.time));
                 gained += in_joules(less).count;
@@ -163,7 +162,7 @@ TEST_CASE("real_frontier: no other fit rounds better")
         }
         auto last = std::numeric_limits<std::int64_t>::max();
         for (int step = 0; step <= 50; ++step) {
-            auto const cost = round_to_clocks(both, deadline_at(hull, step, 50)).plan.cost.count;
+            auto const cost = round_to_clocks(both, deadline_at(hull, step, 50))->cost.count;
             REQUIRE(cost <= last);
             last = cost;
         }
@@ -188,8 +187,8 @@ TEST_CASE("real_frontier: optimal where enumeration is possible")
             auto const deadline = deadline_at(p, step, 6);
             auto const best = enumerate(p, nanoseconds_of(deadline));
             CAPTURE(k, step);
-            REQUIRE(round_to_clocks(p.curve, p.made.options, blocking, deadline).plan.cost.count == best.cost);
-            auto const alone = round_to_clocks(p.curve, p.made.options, blocking, deadline, waiting_until::own_end).plan;
+            REQUIRE(round_to_clocks(p.curve, p.made.options, blocking, deadline)->cost.count == best.cost);
+            auto const alone = *round_to_clocks(p.curve, p.made.options, blocking, deadline, waiting_until::own_end);
             REQUIRE(total_of(p, alone) == best.total);
             for (auto const& f : {p.curve, prepare(program_of(k, ranks, microbatches), coarse_profile(draw, shape)).curve}) {
                 auto const flows =
@@ -218,7 +217,7 @@ TEST_CASE("real_frontier: gap is under half that of plain rounding")
             plain.round_down(detail::events_within(p.curve, end), detail::rounding::windows);
             REQUIRE(plain.meet(end));
             plain.fill(end, [](auto const&) {});
-            auto const found = round_to_clocks(real, deadline).plan;
+            auto const found = *round_to_clocks(real, deadline);
             auto const flows = certify(p.curve, std::max(detail::ticks_within(p.curve, deadline), p.curve.vertices.back().time)).flows;
             detail::exact_clocks exact{p.made.what, tables, flows, watts{0.0}, end};
             auto const best = exact.best(plain.choices(), plain.cost(), plain.time());

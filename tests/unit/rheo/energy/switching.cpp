@@ -29,7 +29,7 @@ prepared prepare(int ranks, int microbatches)
             measured.rows.push_back(row);
         }
     }
-    auto made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = ranks, .microbatches = microbatches})), measured, {watts{50.0}});
+    auto made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = ranks, .microbatches = microbatches})), measured, {watts{50.0}});
     auto f = make_frontier(made.what, watts{50.0 * ranks});
     return {std::move(made), std::move(f)};
 }
@@ -63,7 +63,7 @@ TEST_CASE("switching: slow switches keep the deadline")
         auto const p = prepare(ranks, 6);
         for (double late : {1.0, 1.1, 1.3}) {
             auto const deadline = fastest_time(p.curve) * late;
-            nanojoules before = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline).plan.cost;
+            nanojoules before = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline)->cost;
             nanojoules highest{0};
             for (auto const which : p.made.what.curve_of) {
                 auto const& option = p.made.options[static_cast<std::size_t>(which)].front();
@@ -71,11 +71,11 @@ TEST_CASE("switching: slow switches keep the deadline")
             }
             for (double latency : {0.0001, 0.001, 0.01}) {
                 auto const real = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {latency}});
-                REQUIRE(real.error.empty());
-                REQUIRE(real.plan.time.count <= deadline.count + 1e-9);
-                REQUIRE(end_of(p.made.what.network, real.plan, {latency}) == Approx(real.plan.time.count).margin(1e-6));
-                REQUIRE(real.plan.cost >= before - nanojoules{1});
-                REQUIRE(real.plan.cost <= highest);
+                REQUIRE(real);
+                REQUIRE(real->time.count <= deadline.count + 1e-9);
+                REQUIRE(end_of(p.made.what.network, *real, {latency}) == Approx(real->time.count).margin(1e-6));
+                REQUIRE(real->cost >= before - nanojoules{1});
+                REQUIRE(real->cost <= highest);
             }
         }
     }
@@ -92,12 +92,12 @@ TEST_CASE("switching: longer deadlines never need more energy")
         for (int step = 0; step <= 25; ++step) {
             auto const deadline = fastest_time(p.curve) * (1.0 + 0.017 * step);
             auto const plan = round_to_clocks(real, deadline, rule);
-            auto const alone = round_to_clocks(real, deadline, rule, waiting_until::own_end).plan;
+            auto const alone = *round_to_clocks(real, deadline, rule, waiting_until::own_end);
             REQUIRE(plan);
-            REQUIRE(plan.plan.cost <= last);
+            REQUIRE(plan->cost <= last);
             REQUIRE(total_energy(p.curve, alone.cost, alone.time) <= last_alone);
-            REQUIRE(end_of(p.made.what.network, plan.plan, rule.latency) <= deadline.count + 1e-9);
-            last = plan.plan.cost;
+            REQUIRE(end_of(p.made.what.network, *plan, rule.latency) <= deadline.count + 1e-9);
+            last = plan->cost;
             last_alone = total_energy(p.curve, alone.cost, alone.time);
         }
     }
@@ -109,16 +109,16 @@ TEST_CASE("switching: clocks are kept for the dwell time")
     auto const deadline = fastest_time(p.curve) * 1.2;
     auto const free = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0)});
     auto const held = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0), .dwell = milliseconds(30.0)});
-    REQUIRE(held.error.empty());
+    REQUIRE(held);
     auto const& network = p.made.what.network;
-    CHECK(switches(network, held.plan) <= switches(network, free.plan));
+    CHECK(switches(network, *held) <= switches(network, *free));
     for (std::size_t k = 1; k + 1 < network.operations.size(); ++k) {  // runs inside a row
         double held_for = 0.0;
         std::size_t j = k;
-        bool const begins = network.operations[k - 1].row == network.operations[k].row && held.plan.options[k - 1].clock != held.plan.options[k].clock;
+        bool const begins = network.operations[k - 1].row == network.operations[k].row && held->options[k - 1].clock != held->options[k].clock;
         while (begins && j < network.operations.size() && network.operations[j].row == network.operations[k].row &&
-               held.plan.options[j].clock == held.plan.options[k].clock) {
-            held_for += held.plan.options[j++].time.count;
+               held->options[j].clock == held->options[k].clock) {
+            held_for += held->options[j++].time.count;
         }
         if (begins && j < network.operations.size() && network.operations[j].row == network.operations[k].row) {
             CHECK(held_for >= 0.030 - 1e-9);
@@ -130,9 +130,9 @@ TEST_CASE("switching: no rule changes nothing; long dwell: one clock")
 {
     auto const p = prepare(2, 4);
     auto const deadline = fastest_time(p.curve) * 1.3;
-    CHECK(round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {}).plan == round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline).plan);
+    CHECK(*round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {}) == *round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline));
     auto const one = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {0.0}, .dwell = {10.0}});
-    REQUIRE(one.error.empty());
-    CHECK(switches(p.made.what.network, one.plan) == 0);
+    REQUIRE(one);
+    CHECK(switches(p.made.what.network, *one) == 0);
     CHECK_FALSE(round_to_clocks(p.curve, p.made.options, watts{50.0}, fastest_time(p.curve) * 0.9, {.latency = milliseconds(1.0)}));
 }

@@ -45,13 +45,13 @@ template <class ProgramOf>
 double least_of_all(template_set_value const& ready, joint_request request, seconds time, template_frontiers<ProgramOf>& frontiers)
 {
     double least = std::numeric_limits<double>::infinity();
-    joint_choice chosen{{}, time, {}, {}};
+    joint_choice chosen{{}, time, {}};
     std::function<void(int, int)> const go = [&](int ranks, int microbatches) {
         if (microbatches == 0 && static_cast<int>(chosen.pipelines.size()) >= request.pipelines) {
             double sum = (blocking * static_cast<double>(ranks) * time).count;
             for (auto const p : chosen.pipelines) {
                 auto const& f = frontiers(p.ranks, p.microbatches);
-                sum += total_energy(f, at(f, time).plan.cost, time).count;
+                sum += total_energy(f, at(f, time)->cost, time).count;
             }
             least = std::min(least, sum);
         }
@@ -86,25 +86,25 @@ TEST_CASE("templates_and_clocks: joint choice needs the least energy")
             auto const late = seconds{ranks % 2 == 0 ? 0.0 : 0.4};
             auto const row = choose_for_survivors(ready, request, blocking, frontiers, late);
             auto const plain = instantiate(ready, request);
-            REQUIRE(row.apart.error == plain.error);
-            REQUIRE(row.together.error == plain.error);
+            REQUIRE(row.apart.error() == plain.error);
+            REQUIRE(row.together.error() == plain.error);
             if (!plain) {
                 continue;
             }
-            CHECK(spares_of(row.apart, ranks) == plain.spares);
-            CHECK(row.together.time == row.apart.time);
-            CHECK(row.apart.time >= late);
-            CHECK(row.together.energy <= row.apart.energy);
+            CHECK(spares_of(*row.apart, ranks) == plain.spares);
+            CHECK(row.together->time == row.apart->time);
+            CHECK(row.apart->time >= late);
+            CHECK(row.together->energy <= row.apart->energy);
             joint_request const wanted{.ranks = ranks, .microbatches = microbatches, .pipelines = std::min(failures + 1, ranks / 2)};
-            CHECK(static_cast<int>(row.together.pipelines.size()) >= wanted.pipelines);
-            CHECK(row.together.energy.count == Approx(least_of_all(ready, wanted, row.apart.time, frontiers)).epsilon(1e-12));
+            CHECK(static_cast<int>(row.together->pipelines.size()) >= wanted.pipelines);
+            CHECK(row.together->energy.count == Approx(least_of_all(ready, wanted, row.apart->time, frontiers)).epsilon(1e-12));
             int work = 0;
-            for (auto const p : row.together.pipelines) {
+            for (auto const p : row.together->pipelines) {
                 work += p.microbatches;
-                CHECK(fastest_time(frontiers(p.ranks, p.microbatches)) <= row.together.time);
+                CHECK(fastest_time(frontiers(p.ranks, p.microbatches)) <= row.together->time);
             }
             CHECK(work == microbatches);
-            CHECK(spares_of(row.together, ranks) >= 0);
+            CHECK(spares_of(*row.together, ranks) >= 0);
         }
     }
 }
@@ -127,9 +127,9 @@ TEST_CASE("templates_and_clocks: fastest templates may cost energy")
     for (int ranks = 4; ranks <= 16; ++ranks) {
         auto const row = choose_for_survivors(ready, {.ranks = ranks, .failures = 1, .microbatches = 12}, blocking, frontiers);
         REQUIRE(row.together);
-        CHECK(row.together.energy <= row.apart.energy);
-        CHECK(row.together.time == row.apart.time);
-        better += row.together.energy.count < row.apart.energy.count * 0.999 ? 1 : 0;
+        CHECK(row.together->energy <= row.apart->energy);
+        CHECK(row.together->time == row.apart->time);
+        better += row.together->energy.count < row.apart->energy.count * 0.999 ? 1 : 0;
     }
     CHECK(better > 0);
 }
@@ -141,8 +141,8 @@ TEST_CASE("templates_and_clocks: several layers share one clock")
     std::vector<layer_id> const cuts{layer_id{0}, layer_id{2}, layer_id{7}};
     auto const stages = profile_of_stages(measured, cuts);
     REQUIRE(stages);
-    CHECK(stages_of(stages.what) == 2);
-    auto const first = options_of(stages.what, rank_id{0}, stage_id{0}, instruction_kind::forward);
+    CHECK(stages_of(*stages) == 2);
+    auto const first = options_of(*stages, rank_id{0}, stage_id{0}, instruction_kind::forward);
     REQUIRE(first.size() == 3);
     CHECK(first[0].time.count == Approx(0.0032 + 0.008));
     CHECK(first[0].energy.count == Approx(0.4 * (3.2 + 8.0)));
@@ -151,7 +151,7 @@ TEST_CASE("templates_and_clocks: several layers share one clock")
         profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}, layer_id{4}, layer_id{5}, layer_id{6}, layer_id{7}});
     REQUIRE(whole);
     for (int layer = 0; layer < 7; ++layer) {
-        CHECK(options_of(whole.what, rank_id{0}, stage_id{layer}, instruction_kind::backward) ==
+        CHECK(options_of(*whole, rank_id{0}, stage_id{layer}, instruction_kind::backward) ==
               options_of(layers(), rank_id{0}, stage_id{layer}, instruction_kind::backward));
     }
     CHECK(layer_times(layers())[6].count == Approx(1.9 * 0.024));
@@ -167,15 +167,15 @@ TEST_CASE("templates_and_clocks: layers without clocks; no common clock")
                       {rank_id{-1}, stage_id{2}, instruction_kind::forward, {1300.0}, milliseconds(2.0), {1.0}, false}}};
     auto const joined = profile_of_stages(measured, std::vector{layer_id{0}, layer_id{2}, layer_id{3}});
     REQUIRE(joined);
-    auto const options = options_of(joined.what, rank_id{0}, stage_id{0}, instruction_kind::forward);
+    auto const options = options_of(*joined, rank_id{0}, stage_id{0}, instruction_kind::forward);
     REQUIRE(options.size() == 2);
     CHECK(options[0].time.count == Approx(0.003));
     CHECK(options[1].energy.count == Approx(1.3));
     auto const program = in_1f1b(2, 1);
-    CHECK(transfer_times(joined.what, program)[0].send_activation == milliseconds(0.2));
-    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{1}, layer_id{3}}).error == "stages 1 to 2 have no clock in common for forward");
+    CHECK(transfer_times(*joined, program)[0].send_activation == milliseconds(0.2));
+    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{1}, layer_id{3}}).error() == "stages 1 to 2 have no clock in common for forward");
     measured.rows[1].rank = rank_id{0};
-    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).error ==
+    CHECK(profile_of_stages(measured, std::vector{layer_id{0}, layer_id{3}}).error() ==
           "a profile by rank serves no templates: which rank runs a stage is not known ahead of time");
     CHECK_THROWS_WITH(profile_of_stages(layers(), std::vector{layer_id{0}, layer_id{3}}),
                       "cuts of a profile must ascend from its first stage to the number of its stages");

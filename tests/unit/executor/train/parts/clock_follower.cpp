@@ -71,7 +71,7 @@ TEST_CASE("clock_follower: chosen clocks are the library's, noted once")
     follower.choose(p, rank_id{0}, false, false);
     CHECK_FALSE(follower.must_choose());
     frontier_cache other{four_layers(), request};
-    CHECK(follower.chosen().clocks == other.choose(p, {}).clocks);
+    CHECK(follower.chosen().clocks == other.choose(p, {})->clocks);
     auto const notes = kept.notes();
     REQUIRE(notes.size() == 1);
     CHECK_THAT(notes[0], ContainsSubstring("clocks for a step of ") && ContainsSubstring("less than at the highest ones"));
@@ -120,7 +120,7 @@ TEST_CASE("clock_follower: a slow rank changes the clocks in time")
     REQUIRE(follower.must_choose());
     follower.choose(p, rank_id{0}, false, false);
     frontier_cache other{four_layers(), request};
-    CHECK(follower.chosen().clocks == other.choose(p, std::vector<slow_rank>{{rank_id{1}, 1.5}}).clocks);
+    CHECK(follower.chosen().clocks == other.choose(p, std::vector<slow_rank>{{rank_id{1}, 1.5}})->clocks);
     CHECK(follower.chosen().time > before.time);
     CHECK_THAT(kept.notes().back(), ContainsSubstring("; rank 1 takes 1.50 times as long"));
 }
@@ -134,6 +134,6 @@ TEST_CASE("clock_follower: after a recovery late frontiers are noted")
     CHECK(clocks);
     REQUIRE(kept.notes().size() == 1);
     CHECK_THAT(kept.notes()[0], ContainsSubstring("of 1 frontiers of clocks 1 had not been precomputed"));
-    CHECK(follower.clocks_for(four_stages(), true).clocks == clocks.clocks);  // there by now
+    CHECK(follower.clocks_for(four_stages(), true)->clocks == clocks->clocks);  // there by now
     CHECK(kept.notes().size() == 1);
 }

@@ -105,18 +105,18 @@ TEST_CASE("profile_sweep: each clock is tried, measured and written")
     }
     auto const read = parse_profile(all.csv(), "profile.csv");
     REQUIRE(read);
-    CHECK(read.what.rows.size() == 2 * static_cast<std::size_t>(all.about.layers()));
+    CHECK(read->rows.size() == 2 * static_cast<std::size_t>(all.about.layers()));
     for (double const clock : {1400.0, 1000.0}) {
         seconds time{};
         joules energy{};
-        for (auto const& row : read.what.rows) {
+        for (auto const& row : read->rows) {
             time = row.clock == megahertz{clock} ? time + row.time : time;
             energy = row.clock == megahertz{clock} ? energy + row.energy : energy;
         }
         CHECK(time.count == Approx(2.0 * 1400.0 / clock).epsilon(1e-3));  // of one forward of all layers: the mean of both ranks
         CHECK(energy.count == Approx(4.0 * clock / 1400.0).epsilon(1e-3));
     }
-    CHECK(blocking_of(read.what, {}).count == Approx(2.0).epsilon(1e-3));  // a joule in half a second, waiting
+    CHECK(blocking_of(*read, {}).count == Approx(2.0).epsilon(1e-3));  // a joule in half a second, waiting
     REQUIRE(all.kept.notes().size() == 1);
     std::filesystem::remove(all.about.config.power.sweep);
     sweep.close(all.here.messages, true);  // it is written once
@@ -138,8 +138,8 @@ TEST_CASE("profile_sweep: a job that ends early keeps what it measured")
     CHECK(std::filesystem::exists(all.about.config.power.sweep) == all.here.is_reporter());
     if (all.here.is_reporter()) {
         auto const read = parse_profile(all.csv(), "profile.csv");
-        CAPTURE(read.error);
+        CAPTURE(read.error());
         REQUIRE(read);
-        CHECK(read.what.rows.size() == 2 * static_cast<std::size_t>(all.about.layers()));
+        CHECK(read->rows.size() == 2 * static_cast<std::size_t>(all.about.layers()));
     }
 }
