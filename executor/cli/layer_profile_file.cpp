@@ -33,17 +33,17 @@ std::vector<layer_profile> read_layer_profile(std::string const& path, std::size
 {
     auto read = find_layer_profile(path, policy);
     if (!read) {
-        throw exit_error{exit_code::bad_data, read.error};
+        throw exit_error{exit_code::bad_data, read.error()};
     }
-    if (read.layers.size() != layers) {
-        throw exit_error{exit_code::bad_data, fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), layers)};
+    if (read->size() != layers) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: a profile of {} layers, but the model has {}", path, read->size(), layers)};
     }
-    if (static_cast<int>(read.layers.front().all_reduce.size()) + 1 < node_size) {
+    if (static_cast<int>(read->front().all_reduce.size()) + 1 < node_size) {
         throw exit_error{exit_code::bad_data,
                          fmt::format("{}: stages of up to {} devices need the columns all_reduce_2 to all_reduce_{}", path, node_size, node_size)};
     }
-    doubt_times(path, read.layers);
-    return std::move(read.layers);
+    doubt_times(path, *read);
+    return *std::move(read);
 }
 
 }  // namespace rheo::cli

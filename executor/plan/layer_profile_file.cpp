@@ -9,7 +9,7 @@
 
 namespace rheo::inline v0 {
 
-parsed_layer_profile find_layer_profile(std::string const& path, dtype_policy const& policy)
+result<std::vector<layer_profile>> find_layer_profile(std::string const& path, dtype_policy const& policy)
 {
     static std::mutex one_at_a_time;
     static std::map<std::string, std::string> texts;
@@ -18,7 +18,7 @@ parsed_layer_profile find_layer_profile(std::string const& path, dtype_policy co
     if (found == texts.end()) {
         std::ifstream file{path, std::ios::binary};
         if (!file || !std::filesystem::is_regular_file(path)) {
-            return {{}, path + ": this profile cannot be read"};
+            return failure{path + ": this profile cannot be read"};
         }
         found = texts.emplace(path, std::string{std::istreambuf_iterator<char>{file}, {}}).first;
     }

@@ -5,13 +5,15 @@
 // a job follow the same times. All ranks read the same file.
 
 #include <string>
+#include <vector>
 
 #include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
 /// The layers of the file, or why it is none.
-parsed_layer_profile find_layer_profile(std::string const& path, dtype_policy const& policy);
+result<std::vector<layer_profile>> find_layer_profile(std::string const& path, dtype_policy const& policy);
 
 }  // namespace rheo::inline v0

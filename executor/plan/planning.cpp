@@ -53,12 +53,12 @@ result<planning_request> planning_request_of(model_description const& model, run
     }
     auto read = find_layer_profile(path, policy_of(config));
     if (!read) {
-        return failure{std::move(read.error)};
+        return failure{read.error()};
     }
-    if (read.layers.size() != model.layers.size()) {
-        return failure{fmt::format("{}: a profile of {} layers, but the model has {}", path, read.layers.size(), model.layers.size())};
+    if (read->size() != model.layers.size()) {
+        return failure{fmt::format("{}: a profile of {} layers, but the model has {}", path, read->size(), model.layers.size())};
     }
-    request.profile = std::move(read.layers);
+    request.profile = *std::move(read);
     request.profile_name = path;
     return request;
 }

@@ -17,16 +17,9 @@
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
-
-/// The answer of parse_layer_profile: the layers, or the sentence why not.
-struct parsed_layer_profile {
-    std::vector<layer_profile> layers;
-    std::string error;  ///< empty when there is a profile
-
-    explicit operator bool() const { return error.empty(); }
-};
 
 /// No model has more: a file with more rows is something else.
 inline constexpr std::size_t most_profiled_layers = 10'000;
@@ -103,11 +96,11 @@ std::string read_layer_row(std::vector<std::string_view> const& header, std::vec
 
 /// Reads a profile of layers; `name` is the file's, for the sentence. Cost: linear.
 template <class OnlyWhenCalled = void>
-parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
+result<std::vector<layer_profile>> parse_layer_profile(std::string_view text, std::string_view name, dtype_policy const& policy = fp32)
 {
     line_reader lines{text};
     auto const refused = [&](std::string const& why) {
-        return parsed_layer_profile{{}, std::string{name} + ", line " + std::to_string(lines.number == 0 ? 1 : lines.number) + ": " + why};
+        return failure{std::string{name} + ", line " + std::to_string(lines.number == 0 ? 1 : lines.number) + ": " + why};
     };
     std::string_view line;
     lines.next(line);
@@ -115,21 +108,24 @@ parsed_layer_profile parse_layer_profile(std::string_view text, std::string_view
     if (auto const fault = detail::fault_of_layer_header(header); !fault.empty()) {
         return refused(fault);
     }
-    parsed_layer_profile result;
+    std::vector<layer_profile> layers;
     while (lines.next(line)) {
         if (line.empty()) {
             continue;
         }
         layer_profile layer{};
-        if (auto const fault = detail::read_layer_row(header, cells_of(line), result.layers.size(), policy, layer); !fault.empty()) {
+        if (auto const fault = detail::read_layer_row(header, cells_of(line), layers.size(), policy, layer); !fault.empty()) {
             return refused(fault);
         }
-        result.layers.push_back(layer);
-        if (result.layers.size() > most_profiled_layers) {
+        layers.push_back(layer);
+        if (layers.size() > most_profiled_layers) {
             return refused("more than " + std::to_string(most_profiled_layers) + " rows; a profile has one per layer");
         }
     }
-    return result.layers.empty() ? refused("the profile has no rows") : result;
+    if (layers.empty()) {
+        return refused("the profile has no rows");
+    }
+    return layers;
 }
 
 /// The profile as text, numbers with the fewest digits that read back the same.

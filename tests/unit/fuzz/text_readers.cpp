@@ -34,10 +34,9 @@ void layer_profile(std::span<std::uint8_t const> bytes)
 {
     auto const read = parse_layer_profile(text_of(bytes), "layers.csv");
     if (read) {
-        promise(parse_layer_profile(to_csv(read.layers), "again").layers == read.layers,
-                "a profile of layers that was read is written so that it reads the same");
+        promise(*parse_layer_profile(to_csv(*read), "again") == *read, "a profile of layers that was read is written so that it reads the same");
     } else {
-        promise(read.error.starts_with("layers.csv, line "), "a reason names the file and the line");
+        promise(read.error().starts_with("layers.csv, line "), "a reason names the file and the line");
     }
 }
 

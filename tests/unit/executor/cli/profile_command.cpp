@@ -35,19 +35,20 @@ TEST_CASE("profile_command: measured layers make a plan")
     INFO(printed.err);
     REQUIRE(printed.exit_code == 0);
     auto const layers = parse_layer_profile(printed.out, "standard output");
-    INFO(layers.error);
+    INFO(layers.error());
     REQUIRE(layers);
     gpt_shape const shape{.vocabulary = 61, .context = 16, .width = 24, .heads = 3, .blocks = 3};
     auto const model = fused(gpt_model(shape));
     microbatch_shape const batch{.sequences = 2, .tokens = 16};
-    REQUIRE(layers.layers.size() == model.layers.size());
+    REQUIRE(layers->size() == model.layers.size());
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
         INFO("layer " << l);
-        CHECK(layers.layers[l].forward.count > 0.0);
-        CHECK(layers.layers[l].backward.count > 0.0);
-        CHECK(layers.layers[l].persistent == persistent_bytes(model.layers[l]));
-        CHECK(layers.layers[l].per_microbatch == activation_bytes(model.layers[l], batch));
-        CHECK(layers.layers[l].boundary == boundary_bytes(model.layers[l], batch));
+        auto const& layer = (*layers)[l];
+        CHECK(layer.forward.count > 0.0);
+        CHECK(layer.backward.count > 0.0);
+        CHECK(layer.persistent == persistent_bytes(model.layers[l]));
+        CHECK(layer.per_microbatch == activation_bytes(model.layers[l], batch));
+        CHECK(layer.boundary == boundary_bytes(model.layers[l], batch));
     }
     auto const written = run_rheo(folder, "profile job.toml --repeats 1 --out layers.csv --set run.fuse=false");
     INFO(written.err);
