@@ -241,7 +241,7 @@ void measure(arguments const& wanted_by_user)
                                                for (int i = 0; i < many; ++i) {
                                                    auto const now = with.clock.now();
                                                    tracing.event({.rank = self,
-                                                                  .what = activity::forward,
+                                                                  .activity = activity::forward,
                                                                   .pipeline = place.pipeline,
                                                                   .stage = stage_id{place.position},
                                                                   .item = i,

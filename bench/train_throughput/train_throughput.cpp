@@ -161,10 +161,10 @@ std::map<std::string, double> parts_of_a_step(std::filesystem::path const& folde
             continue;
         }
         auto& step = steps[event.step.value];
-        step.seconds[std::string{name_of(event.what)}] += event.end.count - event.start.count;
-        if (event.what == activity::await_reduction) {
+        step.seconds[std::string{name_of(event.activity)}] += event.end.count - event.start.count;
+        if (event.activity == activity::await_reduction) {
             step.reduced = event.end.count;
-        } else if (event.what == activity::decide) {
+        } else if (event.activity == activity::decide) {
             step.voted = event.start.count;
         }
     }

@@ -259,7 +259,7 @@ std::string format_manifest(checkpoint_manifest const& m)
     }
     json fingerprint = json::array();
     for (auto const& line : m.fingerprint) {
-        fingerprint.push_back({{"what", line.what}, {"value", line.value}});
+        fingerprint.push_back({{"what", line.name}, {"value", line.value}});
     }
     json files = json::array();
     for (auto const& file : m.files) {

@@ -14,7 +14,7 @@ namespace rheo::inline v0 {
 namespace {
 
 struct line_meaning {
-    std::string_view what;
+    std::string_view name;
     std::string_view meaning;
     bool of_machine = false;
 };
@@ -40,14 +40,14 @@ bool is_of_host_blas(std::string_view products) { return !products.empty() && !p
 fingerprint_difference attention_difference(std::string const& before, std::string const& now)
 {
     auto const key = [](std::string_view said) { return said.empty() ? "warp" : said.starts_with("cuDNN") ? "cudnn" : "warpgroup"; };
-    std::string const what{attention_line};
+    std::string const name{attention_line};
     if (std::string_view{key(before)} != key(now)) {
-        return {what, key(before), key(now),
+        return {name, key(before), key(now),
                 fmt::format("attention is now rounded otherwise; with run.attention = \"{}\" the bits stay those of the run that began", key(before))};
     }
     auto const version = [](std::string const& said) { return said.substr(0, said.find(',')); };
     if (version(before) != version(now)) {
-        return {what, version(before), version(now),
+        return {name, version(before), version(now),
                 "attention is now rounded otherwise: the result is as good, but its bits are not those of the run that began", true};
     }
     bool const had_order = before.ends_with("one order");
@@ -56,25 +56,25 @@ fingerprint_difference attention_difference(std::string const& before, std::stri
                       : "the bits of the run that began are those of no other run"};
 }
 
-fingerprint_difference difference(std::string const& what, std::string const& before, std::string const& now)
+fingerprint_difference difference(std::string const& name, std::string const& before, std::string const& now)
 {
-    if (what == "dtypes" && !before.empty()) {
+    if (name == "dtypes" && !before.empty()) {
         auto const dtype = [](std::string const& said) { return said.substr(0, said.find(',')); };
         auto const sums = [](std::string const& said) { return said.find("int32") != std::string::npos ? "int32" : "int64"; };
         auto keys = dtype(before) != dtype(now) ? fmt::format("train.dtype = \"{}\"", dtype(before)) : std::string{};
         if (std::string_view{sums(before)} != sums(now)) {
             keys += fmt::format("{}train.sums = \"{}\"", keys.empty() ? "" : " and ", sums(before));
         }
-        return {what, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
+        return {name, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
     }
-    if (what == attention_line) {
+    if (name == attention_line) {
         return attention_difference(before, now);
     }
-    auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.what == what; });
+    auto const found = std::find_if(std::begin(meanings), std::end(meanings), [&](auto const& m) { return m.name == name; });
     if (found == std::end(meanings)) {
-        return {what, before, now, "the bits may not be those of the run that began"};
+        return {name, before, now, "the bits may not be those of the run that began"};
     }
-    return {what, before, now, std::string{found->meaning}, found->of_machine};
+    return {name, before, now, std::string{found->meaning}, found->of_machine};
 }
 
 std::string_view or_nothing(std::string const& value) { return value.empty() ? "not there" : std::string_view{value}; }
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> keys_of(std::string_view toml)
 
 }  // namespace
 
-std::string fingerprint_difference::message() const { return fmt::format("{} was {} and is now {}: {}", what, or_nothing(before), or_nothing(now), meaning); }
+std::string fingerprint_difference::message() const { return fmt::format("{} was {} and is now {}: {}", name, or_nothing(before), or_nothing(now), meaning); }
 
 std::vector<fingerprint_difference> differences(std::span<fingerprint_line const> before, std::span<fingerprint_line const> now)
 {
@@ -130,17 +130,17 @@ std::vector<fingerprint_difference> differences(std::span<fingerprint_line const
         result.push_back(*device);
     }
     for (auto const& line : before) {
-        if (line.what == algorithms_line || (device && (line.what == "BLAS" || line.what == "kernels"))) {
+        if (line.name == algorithms_line || (device && (line.name == "BLAS" || line.name == "kernels"))) {
             continue;
         }
-        auto const* is = line_in(now, line.what);
+        auto const* is = line_in(now, line.name);
         if (is == nullptr || is->value != line.value) {
-            result.push_back(difference(line.what, line.value, is == nullptr ? "" : is->value));
+            result.push_back(difference(line.name, line.value, is == nullptr ? "" : is->value));
         }
     }
     for (auto const& line : now) {
-        if (line.what != algorithms_line && line_in(before, line.what) == nullptr) {
-            result.push_back(difference(line.what, "", line.value));
+        if (line.name != algorithms_line && line_in(before, line.name) == nullptr) {
+            result.push_back(difference(line.name, "", line.value));
         }
     }
     return result;
@@ -154,8 +154,8 @@ std::string message_about(std::span<fingerprint_difference const> differences)
     for (auto const& d : differences) {
         text += (text.empty() ? "" : "; ") + d.message();
         if (d.of_machine) {
-            of_machine += (of_machine.empty() ? "" : " and ") + d.what;
-            remedy += d.what == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now)
+            of_machine += (of_machine.empty() ? "" : " and ") + d.name;
+            remedy += d.name == "BLAS" && is_of_host_blas(d.before) && is_of_host_blas(d.now)
                           ? fmt::format(", or with OPENBLAS_CORETYPE={} where the processor has it", d.before)
                           : "";
         }

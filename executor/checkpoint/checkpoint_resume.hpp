@@ -16,7 +16,7 @@
 namespace rheo::inline v0 {
 
 struct fingerprint_difference {
-    std::string what;
+    std::string name;
     std::string before;       ///< in the checkpoint; empty: the line was not there
     std::string now;
     std::string meaning;      ///< of going on all the same

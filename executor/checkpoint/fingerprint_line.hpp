@@ -11,7 +11,7 @@
 namespace rheo::inline v0 {
 
 struct fingerprint_line {
-    std::string what;
+    std::string name;
     std::string value;
 
     friend bool operator==(fingerprint_line const&, fingerprint_line const&) = default;
@@ -26,9 +26,9 @@ inline constexpr std::string_view attention_line = "run.attention";
 
 /// The line about that; null: there is none.
 template <class Lines>
-auto* line_in(Lines& lines, std::string_view what)
+auto* line_in(Lines& lines, std::string_view name)
 {
-    auto const found = std::ranges::find(lines, what, &fingerprint_line::what);
+    auto const found = std::ranges::find(lines, name, &fingerprint_line::name);
     return found == std::ranges::end(lines) ? nullptr : &*found;
 }
 

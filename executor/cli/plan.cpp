@@ -16,7 +16,7 @@
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/toml.hpp"
-#include "executor/plan/plan_json.hpp"
+#include "executor/plan/forecast_json.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/model.hpp"

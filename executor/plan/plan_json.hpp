@@ -1,20 +1,26 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// `rheo plan --json`: plan.json, which `rheo train --plan` reads, and under "forecast" what the plan leads to. Units are in the key names.
+// plan.json, the plan on disk: versioned, complete, readable. Both directions walk the plan's one list of fields (rheo/plan/plan.hpp).
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "executor/config/schedule_file.hpp"
 #include "rheo/plan/plan.hpp"
-#include "rheo/planner/forecast.hpp"
 
 namespace rheo::inline v0 {
 
-nlohmann::ordered_json to_json(forecast const& what);
+inline constexpr int plan_schema = 1;
 
-/// The plan as one JSON object, ended by a line's end.
-std::string plan_as_json(plan const& p, forecast const& what);
+/// Microbatches with all of their backward are plain numbers, others are [microbatch, deepest layer]. @pre as many lists of work as pipelines
+nlohmann::ordered_json to_json(plan const& p);
+
+/// @throws json_error: no plan, or not the one that its digest was made of
+plan plan_from_json(nlohmann::json const& whole, schedule_finder const& find);
+
+/// The text of an object for people: a line per member, and per object in a list.
+std::string format_members(nlohmann::ordered_json const& object);
 
 }  // namespace rheo::inline v0

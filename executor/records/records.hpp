@@ -76,14 +76,14 @@ struct recovery_record {
     int ranks = 0;               ///< that continue
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
-    std::int64_t copied_bytes = 0;       ///< parameters and moments, all ranks
-    std::int64_t moved_bytes = 0;        ///< accumulators, all ranks
+    bytes copied;                ///< parameters and moments, all ranks
+    bytes moved;                 ///< accumulators, all ranks
     std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
     std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be recomputed
     std::int64_t pairs_missing = 0;
     std::string message{};              ///< what can be lost from now on
     std::int64_t communicators = 0;      ///< that the reporter has open
-    std::int64_t memory_bytes = 0;       ///< of the reporter's process, now
+    bytes memory;                ///< of the reporter's process, now
 };
 
 /// A checkpoint that is there: all ranks know that it has its name.

@@ -132,14 +132,14 @@ recovery_record recovery_of(nlohmann::json const& object)
     for (auto const& p : phases) {
         r.*p.duration = {number_of(object, fmt::format("{}_s", p.name).c_str())};
     }
-    r.copied_bytes = integer_member(object, "copied_bytes", {});
-    r.moved_bytes = integer_member(object, "moved_bytes", {});
+    r.copied = {integer_member(object, "copied_bytes", {})};
+    r.moved = {integer_member(object, "moved_bytes", {})};
     r.pairs_total = integer_member(object, "pairs_total", {});
     r.pairs_salvaged = integer_member(object, "pairs_salvaged", {});
     r.pairs_missing = integer_member(object, "pairs_missing", {});
     r.message = text_member(object, "message");
     r.communicators = integer_member(object, "communicators", {});
-    r.memory_bytes = integer_member(object, "memory_bytes", {});
+    r.memory = {integer_member(object, "memory_bytes", {})};
     return r;
 }
 
@@ -228,14 +228,14 @@ json to_json(recovery_record const& r)
         object[fmt::format("{}_s", p.name)] = (r.*p.duration).count;
     }
     object["total_s"] = total(r).count;
-    object["copied_bytes"] = r.copied_bytes;
-    object["moved_bytes"] = r.moved_bytes;
+    object["copied_bytes"] = r.copied.count;
+    object["moved_bytes"] = r.moved.count;
     object["pairs_total"] = r.pairs_total;
     object["pairs_salvaged"] = r.pairs_salvaged;
     object["pairs_missing"] = r.pairs_missing;
     object["message"] = r.message;
     object["communicators"] = r.communicators;
-    object["memory_bytes"] = r.memory_bytes;
+    object["memory_bytes"] = r.memory.count;
     return object;
 }
 
@@ -321,8 +321,8 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
             text += row(name, recoveries, [&](recovery_record const& c) { return fmt::format("{:.2f}", in_milliseconds(c.*p.duration)); });
         }
         text += row("total, ms", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_milliseconds(total(c))); });
-        text += row("state copied, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes({c.copied_bytes})); });
-        text += row("gradients moved, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes({c.moved_bytes})); });
+        text += row("state copied, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes(c.copied)); });
+        text += row("gradients moved, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes(c.moved)); });
         text += row("contributions kept", recoveries, [](recovery_record const& c) { return fmt::format("{}/{}", c.pairs_salvaged, c.pairs_total); });
         text += row("recomputed", recoveries, [](recovery_record const& c) { return c.pairs_missing; });
         text += '\n';

@@ -185,13 +185,13 @@ page_block lanes_block(std::span<trace_event const> events, lane_chart const& ch
             ++left_out;
             continue;
         }
-        auto const kind = std::find(kinds.begin(), kinds.end(), e.what) - kinds.begin();
+        auto const kind = std::find(kinds.begin(), kinds.end(), e.activity) - kinds.begin();
         if (kind == std::ssize(kinds)) {
-            kinds.push_back(e.what);
+            kinds.push_back(e.activity);
         }
         auto const start = std::max(e.start, chart.begin);
         page_block box{lane->second, kind, shown_number((start - chart.begin).count), shown_number((std::min(e.end, chart.end) - start).count)};
-        bool const is_computed = is_instruction(e.what) && is_work(static_cast<instruction_kind>(e.what));
+        bool const is_computed = is_instruction(e.activity) && is_work(static_cast<instruction_kind>(e.activity));
         if (is_computed && e.item != no_item) {
             box.push_back(e.item);
         }

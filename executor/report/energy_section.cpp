@@ -90,7 +90,7 @@ std::vector<curve_mark> marks_of(run_folder const& run)
 {
     std::vector<curve_mark> marks;
     for (auto const& e : run.events) {
-        if (e.what == activity::shrink) {
+        if (e.activity == activity::shrink) {
             marks.push_back({e.end.count, fmt::format("the members changed in step {}", e.step.value + 1)});
         }
     }

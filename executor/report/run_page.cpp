@@ -132,7 +132,7 @@ void add_time_lines(std::vector<trace_event> const& phases, page_block& blocks)
         std::sort(lanes.ranks.begin(), lanes.ranks.end());
         lanes.ranks.erase(std::unique(lanes.ranks.begin(), lanes.ranks.end()), lanes.ranks.end());
         auto const drawn = std::span{phases}.subspan(first, i - first);
-        bool const begins_the_job = std::none_of(drawn.begin(), drawn.end(), [](auto const& e) { return e.what == activity::shrink; });
+        bool const begins_the_job = std::none_of(drawn.begin(), drawn.end(), [](auto const& e) { return e.activity == activity::shrink; });
         if (!begins_the_job && lanes.begin < lanes.end) {
             blocks.push_back(note_block(fmt::format("Recovery in step {}, phase by phase:", drawn.back().step.value + 1)));
             blocks.push_back(lanes_block(drawn, lanes));
@@ -148,7 +148,7 @@ page_block recoveries(run_folder const& run)
     }
     auto blocks = page_block::array({recovery_table(records)});
     std::vector<trace_event> phases;
-    std::copy_if(run.events.begin(), run.events.end(), std::back_inserter(phases), [](trace_event const& e) { return is_recovery(e.what); });
+    std::copy_if(run.events.begin(), run.events.end(), std::back_inserter(phases), [](trace_event const& e) { return is_recovery(e.activity); });
     std::sort(phases.begin(), phases.end(), [](auto const& a, auto const& b) { return a.start < b.start; });
     add_time_lines(phases, blocks);
     return blocks;

@@ -30,7 +30,7 @@ std::optional<chosen_step> step_of_generation(run_folder const& run, generation_
 {
     std::map<std::int64_t, std::pair<seconds, seconds>> spans;  // step -> first start, last end
     for (auto const& e : run.events) {
-        if (e.generation == generation && (is_instruction(e.what) || e.what == activity::update)) {
+        if (e.generation == generation && (is_instruction(e.activity) || e.activity == activity::update)) {
             auto const [place, fresh] = spans.try_emplace(e.step.value, e.start, e.end);
             place->second.first = std::min(place->second.first, e.start);
             place->second.second = std::max(place->second.second, e.end);
@@ -54,15 +54,15 @@ std::optional<chosen_step> step_of_generation(run_folder const& run, generation_
     seconds until;  // what two at once take counts once
     for (auto const& e : run.events) {
         // What waits or is sent in the background would hide what is computed.
-        bool const drawn = is_instruction(e.what) ? is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction
-                                                  : e.what == activity::update || e.what == activity::decide;
+        bool const drawn = is_instruction(e.activity) ? is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction
+                                                      : e.activity == activity::update || e.activity == activity::decide;
         if (e.generation == generation && e.step.value == step && drawn) {
             result.events.push_back(e);
             if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
                 result.lanes.ranks.push_back(e.rank);  // events are sorted by rank
                 until = {};
             }
-            if (is_compute(static_cast<instruction_kind>(e.what))) {
+            if (is_compute(static_cast<instruction_kind>(e.activity))) {
                 result.computing += std::max(seconds{}, e.end - std::max(e.start, until));
                 until = std::max(until, e.end);
             }
@@ -86,7 +86,7 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
     auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine, policy_of(config)));
     chosen_step result{{}, measured.lanes, measured.computing};
     for (auto const& e : rehearsed.events) {
-        if (!is_instruction(e.what) || is_work(static_cast<instruction_kind>(e.what)) || e.what == activity::await_reduction) {
+        if (!is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction) {
             result.events.push_back(e);
         }
     }
@@ -120,7 +120,7 @@ page_block step_section(run_folder const& run, std::optional<model_description> 
     std::optional<generation_id> first;
     std::optional<generation_id> last;
     for (auto const& e : run.events) {
-        if (is_instruction(e.what)) {
+        if (is_instruction(e.activity)) {
             first = first ? std::min(*first, e.generation) : e.generation;
             last = last ? std::max(*last, e.generation) : e.generation;
         }

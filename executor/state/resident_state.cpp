@@ -111,9 +111,9 @@ void resident_state::begin(gradient_accumulator& sums, tensor_id t, row_states& 
     }
 }
 
-std::int64_t resident_state::accumulator_bytes(tensor_id t) const
+bytes resident_state::accumulator_size(tensor_id t) const
 {
-    return parameter_bytes_of(info(t).shape, sums_in_rows(info(t)) ? backend_->policy() : fp32).accumulators.count;
+    return parameter_bytes_of(info(t).shape, sums_in_rows(info(t)) ? backend_->policy() : fp32).accumulators;
 }
 
 void resident_state::begin_scales(int microbatches)

@@ -96,7 +96,7 @@ public:
     bool sums_in_rows(tensor_info const& tensor) const { return tensor.is_parameter && backend_->policy().accumulate == dtype::i32; }
 
     /// The bytes of the sums of one use of a tensor, with the states of rows.
-    std::int64_t accumulator_bytes(tensor_id t) const;
+    bytes accumulator_size(tensor_id t) const;
 
     /// The scales with which a job begins. @param microbatches contributions of a use per step
     void begin_scales(int microbatches);

@@ -18,6 +18,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/os/exit_without_finalize.hpp"
+#include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/report.hpp"
 #include "executor/train/ending.hpp"
@@ -29,7 +30,6 @@
 #include "executor/train/startup.hpp"
 #include "executor/train/trainer.hpp"
 #include "kernels/blas.hpp"
-#include "rheo/plan/json.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -89,8 +89,7 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
     if (members.members.front() != members.self) {
         return;
     }
-    std::ofstream file{config.run.folder + "/plan.json"};
-    write_json(file, first);
+    std::ofstream{config.run.folder + "/plan.json"} << format_members(to_json(first));
     if (stops_on_signals) {
         record.note(how_to_stop(static_cast<int>(members.members.size())));
     }

@@ -41,7 +41,7 @@ startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_li
             if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
                 auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
                 auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
-                return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].what, value(0),
+                return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].name, value(0),
                                                             members[0].value, value(r), members[r].value)};
             }
         }
@@ -317,7 +317,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         return bad;
     }
     auto same = fingerprint;
-    std::erase_if(same, [](auto const& line) { return line.what == algorithms_line; });
+    std::erase_if(same, [](auto const& line) { return line.name == algorithms_line; });
     same.push_back({"the plan (schedule files included)", to_string(planned)});
     if (auto const bad = compare_lines(messages, same)) {
         mine = lowest ? bad : startup_error{};

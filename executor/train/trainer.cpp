@@ -122,7 +122,7 @@ std::unique_ptr<mpi::generation> trainer::abandon()
 void trainer::trace(activity what, seconds start)
 {
     with_->record.event({.rank = self_,
-                         .what = what,
+                         .activity = what,
                          .generation = state_.now.generation,
                          .step = state_.now.step,
                          .attempt = state_.now.attempt,
@@ -133,7 +133,7 @@ void trainer::trace(activity what, seconds start)
 /// Which pipelines do not run the family that was asked for, and why.
 void trainer::report_other_schedules() const
 {
-    auto const& runs_now = section_.what;
+    auto const& runs_now = section_.plan;
     for (std::size_t i = 0; i < runs_now.pipelines.size(); ++i) {
         if (auto const runs = schedule_of(runs_now, i); !runs.error.empty()) {
             auto const ranks = ranks_of(runs_now.pipelines[i]).size();
@@ -148,8 +148,8 @@ void trainer::prepare_programs(section_work work)
     if (section_.work == work) {
         return;
     }
-    section_.what = planner_.section(state_.plan, work);
-    section_.programs = programs_of(section_.what, job_->units, job_->layers());
+    section_.plan = planner_.section(state_.plan, work);
+    section_.programs = programs_of(section_.plan, job_->units, job_->layers());
     if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{section_.programs}); !proof) {
         throw std::logic_error{"the plan cannot be run: " + proof.message()};
     }
@@ -161,13 +161,13 @@ void trainer::prepare_programs(section_work work)
     report_other_schedules();
     choose_clocks();
     if (clocks_.follows()) {
-        section_.what.clocks = clocks_.chosen().clocks;
+        section_.plan.clocks = clocks_.chosen().clocks;
         if (clocks_.must_precompute() && state_.plan.error.empty()) {
             clocks_.precompute(planner_.contingencies(state_.plan));
         }
     }
-    if (position_of(section_.what, self_).found) {
-        section_.activations = item_bytes(memory_parts_of(section_.what, job_->model, job_->config, self_));
+    if (position_of(section_.plan, self_).found) {
+        section_.activations = item_bytes(memory_parts_of(section_.plan, job_->model, job_->config, self_));
     }
 }
 
@@ -188,10 +188,10 @@ std::span<megahertz const> trainer::clocks_of_row(plan_position place)
     if (sweep_.runs()) {
         return sweep_.row(row.size());  // computations are fewer
     }
-    if (section_.what.clocks.empty()) {  // what is left of a step
+    if (section_.plan.clocks.empty()) {  // what is left of a step
         return carried_clocks_of(place, row);
     }
-    return section_.what.clocks[at(place.pipeline)][static_cast<std::size_t>(place.position)];
+    return section_.plan.clocks[at(place.pipeline)][static_cast<std::size_t>(place.position)];
 }
 
 /// For a row that is not a whole step's, on the same stages; none: the highest.

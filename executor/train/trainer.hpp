@@ -18,10 +18,10 @@
 #include "executor/train/checkpointing.hpp"
 #include "executor/train/job.hpp"
 #include "executor/train/parts/clock_follower.hpp"
-#include "executor/train/parts/copy_keeper.hpp"
 #include "executor/train/parts/evaluation.hpp"
 #include "executor/train/parts/profile_sweep.hpp"
 #include "executor/train/parts/recovery_log.hpp"
+#include "executor/train/parts/safety_copying.hpp"
 #include "executor/train/parts/step_planner.hpp"
 #include "executor/train/parts/step_totals.hpp"
 #include "executor/train/rank_services.hpp"
@@ -67,7 +67,7 @@ private:
     /// What runs in a section: the plan and its programs.
     struct section_programs {
         std::optional<section_work> work{};  ///< none: they are to be made
-        plan what{};
+        rheo::plan plan{};
         std::vector<program> programs{};
         bytes activations{};                 ///< planned for this rank in a whole step
     };
@@ -147,7 +147,7 @@ private:
     seconds section_began_;
     clock_follower clocks_;
     profile_sweep sweep_;
-    copy_keeper copies_;
+    safety_copying copies_;
     evaluation evaluation_;
     recovery_log recovery_;
     std::optional<checkpoint> from_;

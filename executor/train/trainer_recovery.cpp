@@ -56,8 +56,8 @@ protocol_event trainer::perform(shrink const& action)
 bool trainer::link_when_possible(link_generation const& action)
 {
     auto const start = with_->clock.now();
-    constexpr double repeated_s = 60;
-    double reported_s = -repeated_s;
+    constexpr seconds repeated_after{60};
+    auto reported = seconds{} - repeated_after;
     for (;;) {
         try {
             return fence_.link(action);
@@ -66,8 +66,8 @@ bool trainer::link_when_possible(link_generation const& action)
             if (with_->asked.to_stop()) {
                 throw exit_error{exit_code::environment, fmt::format("{}, and the job was asked to stop while it waited for that", error.what())};
             }
-            if (is_reporter() && waited.count - reported_s >= repeated_s) {
-                reported_s = waited.count;
+            if (is_reporter() && waited - reported >= repeated_after) {
+                reported = waited;
                 fmt::print(stderr,
                            "rheo: the job waits for its run folder, for {:.0f} s now: {}. No rank continues before generation {} is recorded there; "
                            "no state is lost meanwhile\n",
@@ -201,7 +201,7 @@ protocol_event trainer::perform(merge_staging const&)
     recovery_.took(&recovery_record::merge, start);
     merge_account account{.goes_on = !state_.departing.empty()};
     for (auto const& move : next.salvage.moves) {
-        account.moved_bytes += resident_.accumulator_bytes(job_->state.uses[at(move.use)].tensor);
+        account.moved += resident_.accumulator_size(job_->state.uses[at(move.use)].tensor);
     }
     if (state_.now.step.value < job_->config.train.steps) {
         account.pairs_of_step = static_cast<std::int64_t>(job_->state.uses.size()) * job_->items();

@@ -61,7 +61,7 @@ void trainer::train_section(run_section const& action)
     }
     loss_sum unused;
     worker_->run(
-        section_.programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], section_.what.work[at(place.pipeline)],
+        section_.programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], section_.plan.work[at(place.pipeline)],
         {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place), action.work == section_work::remainder}, *messages_,
         [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
         [this](std::span<use_id const> uses, microbatch_id m) { note(state_, uses, m); }, unused);
@@ -188,8 +188,8 @@ void trainer::update_parameters(step_id step)
             update(t, r.gradient(t));
         }
     }
-    for (auto const& kept : copies_.gradients()) {
-        update(kept.tensor, kept.values.data());
+    for (auto const& copy : copies_.gradients()) {
+        update(copy.tensor, copy.values.data());
     }
     with_->backend.update(all);
     with_->backend.wait();
@@ -224,7 +224,7 @@ protocol_event trainer::perform(update_state const& action)
     }
     clocks_.report_precomputed(is_reporter());
     auto const place = worker_->place();
-    auto const cuts = place.found ? std::span<layer_id const>{section_.what.pipelines[at(place.pipeline)].cuts} : std::span<layer_id const>{};
+    auto const cuts = place.found ? std::span<layer_id const>{section_.plan.pipelines[at(place.pipeline)].cuts} : std::span<layer_id const>{};
     if (sweep_.settled(commits, worker_->computed_sums_of_section(), cuts, is_reporter())) {
         section_.work.reset();  // from here on the clocks are the plan's
     }
@@ -254,7 +254,7 @@ void trainer::record_step(outcome found)
         so_far_.loss = loss;
         so_far_.skipped += skipped ? 1 : 0;
     }
-    bool const at_planned_clocks = !section_.what.clocks.empty() && !sweep_.runs();
+    bool const at_planned_clocks = !section_.plan.clocks.empty() && !sweep_.runs();
     with_->record.step({.step = state_.now.step,
                         .of_steps = job_->config.train.steps,
                         .attempt = state_.now.attempt,

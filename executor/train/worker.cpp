@@ -215,7 +215,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
         for (auto const& each : done) {
             auto const drew = clocks_.ended(each, with_->clock.now() - began_, device_computes);
             with_->record.event({.rank = self_,
-                                 .what = activity_of(each.kind),
+                                 .activity = activity_of(each.kind),
                                  .pipeline = place_.pipeline,
                                  .stage = rheo::stage_of(each),
                                  .item = each.item,

@@ -3,7 +3,6 @@
 
 // Everything of plan/: the plan, its programs, its memory, its file.
 
-#include "rheo/plan/json.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"

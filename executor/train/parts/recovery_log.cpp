@@ -12,13 +12,13 @@ namespace rheo::inline v0 {
 namespace {
 
 /// What this process has in memory now.
-std::int64_t resident_bytes()
+bytes resident_memory()
 {
     std::ifstream file{"/proc/self/statm"};
     std::int64_t whole = 0;
     std::int64_t resident = 0;
     file >> whole >> resident;
-    return resident * ::sysconf(_SC_PAGESIZE);
+    return {resident * ::sysconf(_SC_PAGESIZE)};
 }
 
 }  // namespace
@@ -82,10 +82,10 @@ void recovery_log::merged(membership_plan const& plan, merge_account const& acco
     }
     auto& r = *open_;
     r.pipelines = static_cast<int>(plan.pipelines.size());
-    r.copied_bytes = plan.moved.count + copied_for_departing_;
-    copied_for_departing_ = account.goes_on ? r.copied_bytes : 0;
+    r.copied = plan.moved + copied_for_departing_;
+    copied_for_departing_ = account.goes_on ? r.copied : bytes{};
     r.message = plan.message;
-    r.moved_bytes = account.moved_bytes;
+    r.moved = account.moved;
     r.pairs_missing = r.pairs_total = 0;  // a record that opened before an earlier merge, which was not settled, has its numbers
     if (account.pairs_of_step) {
         for (auto const& use : plan.salvage.missing) {
@@ -101,10 +101,10 @@ void recovery_log::close(seconds first_instruction, std::int64_t communicators)
     open_->first_instruction = first_instruction;
     ++recoveries_;
     open_->communicators = communicators;
-    open_->memory_bytes = resident_bytes();
+    open_->memory = resident_memory();
     record_->recovery(*open_);
     open_.reset();
-    copied_for_departing_ = 0;
+    copied_for_departing_ = {};
 }
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 
 /// What a merge moved and what it left to compute.
 struct merge_account {
-    std::int64_t moved_bytes = 0;                   ///< of accumulators, all ranks
+    bytes moved{};                                  ///< of accumulators, all ranks
     std::optional<std::int64_t> pairs_of_step{};    ///< (use, item) pairs of a whole step; none: nothing is left to compute
     bool goes_on = false;                           ///< members leave: another round of the same recovery follows
 };
@@ -62,7 +62,7 @@ private:
     std::vector<rank_id> before_;             ///< members when it began
     seconds progress_;                        ///< when this rank last got something done
     seconds merged_at_;
-    std::int64_t copied_for_departing_ = 0;   ///< bytes of the round before the shrink, in the same record
+    bytes copied_for_departing_{};            ///< in the round before the shrink, in the same record
     int recoveries_ = 0;
 };
 

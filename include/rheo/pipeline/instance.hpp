@@ -6,7 +6,9 @@
 // stands where, and who holds which layers, is read off in one place, here.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include "rheo/partition/cuts.hpp"
@@ -23,6 +25,15 @@ struct pipeline_instance {
 
     friend constexpr bool operator==(pipeline_instance const&, pipeline_instance const&) = default;
 };
+
+/// Its fields, with their names in plan.json.
+template <class Pipeline, class Visit>
+    requires std::same_as<std::remove_const_t<Pipeline>, pipeline_instance>
+constexpr void for_each_field(Pipeline& pipeline, Visit&& visit)
+{
+    visit("cuts", pipeline.cuts);
+    visit("ranks", pipeline.stages);
+}
 
 /// The layers of a stage, of whichever copy. @pre the pipeline has the stage
 template <class OnlyWhenCalled = void>

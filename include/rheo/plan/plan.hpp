@@ -6,7 +6,11 @@
 // report. Every rank computes it from the same inputs, so there is no master; its digest shows it.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "rheo/model/recompute_level.hpp"
@@ -14,6 +18,7 @@
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/tensor/mix_fields.hpp"
 #include "rheo/topology/microbatch_work.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
@@ -23,11 +28,14 @@ namespace rheo::inline v0 {
 /// Pipeline -> position -> the clock of each computation of that row of a whole step, in their order; 0 where none matters.
 using clocks_of_rows = std::vector<std::vector<std::vector<megahertz>>>;
 
+using marks_of_stages = std::vector<std::vector<bool>>;                          ///< pipeline -> stage -> whether it is meant
+using levels_of_layers = std::vector<std::vector<std::vector<recompute_level>>>;  ///< pipeline -> position -> layer of the model
+
 /// What ranks drop in the forward and recompute in the backward: stages as a whole, or layers by their level, never both.
 struct plan_recompute {
     bool every_stage = false;                 ///< evicts activations and recomputes them, see schedule/transform/recomputation.hpp
-    std::vector<std::vector<bool>> stages{};  ///< pipeline -> its stages that do; none: as every_stage says
-    std::vector<std::vector<std::vector<recompute_level>>> levels{};  ///< pipeline -> position -> layer of the model, see plan/memory_plan.hpp; none: nothing
+    marks_of_stages stages{};   ///< those that do; none: as every_stage says
+    levels_of_layers levels{};  ///< see plan/memory_plan.hpp; none: nothing is recomputed by layers
 
     friend constexpr bool operator==(plan_recompute const&, plan_recompute const&) = default;
 };
@@ -43,6 +51,23 @@ struct plan {
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
+
+/// Every field with its name in plan.json, in the order of the file, and a value that is left out: the one list from which the digest, writing and
+/// reading follow. Plan is plan or const.
+template <class Plan, class Visit>
+    requires std::same_as<std::remove_const_t<Plan>, plan>
+constexpr void for_each_field(Plan& p, Visit&& visit)
+{
+    visit("schedule", p.schedule);
+    visit("recompute", p.recompute.every_stage, false);
+    visit("recomputed_stages", p.recompute.stages, marks_of_stages{});
+    visit("recompute_levels", p.recompute.levels, levels_of_layers{});
+    visit("slices", p.slices, 1);
+    visit("pipelines", p.pipelines);
+    visit("microbatches", p.work);
+    visit("spares", p.spares);
+    visit("clocks_MHz", p.clocks, clocks_of_rows{});
+}
 
 /// The place of a rank: its pipeline and position there, which is its row of the pipeline's program; `found` is false for spares.
 struct plan_position {
@@ -133,64 +158,14 @@ template <class OnlyWhenCalled = void>
 constexpr state_digest digest_of(plan const& p)
 {
     sequence_digest sum{name_of(p.schedule)};
-    auto const mix = [&](std::int64_t value) { sum.mix(value); };
-    mix(static_cast<std::int64_t>(p.pipelines.size()));
-    for (auto const& pipeline : p.pipelines) {
-        mix(static_cast<std::int64_t>(pipeline.cuts.size()));
-        for (auto const cut : pipeline.cuts) {
-            mix(cut.value);
-        }
-        mix(static_cast<std::int64_t>(pipeline.stages.size()));
-        for (auto const& stage : pipeline.stages) {
-            mix(static_cast<std::int64_t>(stage.size()));
-            for (auto const rank : stage) {
-                mix(rank.value);
+    for_each_field(p, [&](std::string_view name, auto const& member, auto const&... absent) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(member)>, any_schedule>) {
+            if (!(... && (member == absent)) || sizeof...(absent) == 0) {
+                sum.mix(static_cast<std::int64_t>(hash_text(name)));
+                mix_fields(sum, member);
             }
         }
-    }
-    mix(static_cast<std::int64_t>(p.work.size()));
-    for (auto const& list : p.work) {
-        mix(static_cast<std::int64_t>(list.size()));
-        for (auto const& w : list) {
-            mix(w.microbatch.value);
-            mix(w.deepest.value);
-        }
-    }
-    mix(static_cast<std::int64_t>(p.spares.size()));
-    for (auto const spare : p.spares) {
-        mix(spare.value);
-    }
-    if (p.recompute.every_stage) {
-        mix(1);
-    }
-    if (p.slices > 1) {
-        mix(-p.slices);
-    }
-    for (auto const& stages : p.recompute.stages) {
-        for (bool const marked : stages) {
-            mix(marked ? 2 : 3);  // slices are below zero
-        }
-    }
-    for (auto const& pipeline : p.recompute.levels) {
-        mix(static_cast<std::int64_t>(pipeline.size()));
-        for (auto const& layers : pipeline) {
-            for (auto const how : layers) {
-                mix(16 + static_cast<std::int64_t>(how));
-            }
-        }
-    }
-    if (!p.clocks.empty()) {
-        mix(-1);
-    }
-    for (auto const& pipeline : p.clocks) {
-        mix(static_cast<std::int64_t>(pipeline.size()));
-        for (auto const& row : pipeline) {
-            mix(static_cast<std::int64_t>(row.size()));
-            for (auto const clock : row) {
-                mix(static_cast<std::int64_t>(clock.count * 1e3));
-            }
-        }
-    }
+    });
     return sum.value();
 }
 

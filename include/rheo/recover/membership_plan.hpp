@@ -13,12 +13,13 @@
 #include "rheo/pipeline/membership.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/tensor/mix_fields.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
 struct membership_plan : recovery_plan {
-    std::vector<safety_copy> kept;  ///< layers that second ranks keep up to date, because one node alone holds them
+    std::vector<safety_copy> safety_copies;  ///< layers that second ranks keep up to date, because one node alone holds them
     std::string message;           ///< what can be lost now, for people
 
     friend bool operator==(membership_plan const&, membership_plan const&) = default;
@@ -70,7 +71,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     auto decision = detail::decision_of(holdings, before, leaving, known, rules);
     membership_plan plan{replan(holdings, known, std::move(decision.next)), {}, {}};
     if (plan.error.empty() && plan.salvage.lost.empty()) {
-        plan.kept = std::move(decision.copies);
+        plan.safety_copies = std::move(decision.copies);
         plan.message = std::move(decision.message);
     }
     return plan;
@@ -86,7 +87,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
     auto const nodes = nodes_of(holdings, rules.node_size);
     auto const afterwards = survivability_of(after, tensors, nodes);
     if (known.wanted.failures > 0 && afterwards.nodes == 0) {
-        plan.kept = safety_copies(after, tensors, nodes);
+        plan.safety_copies = safety_copies(after, tensors, nodes);
     }
     plan.message = to_string(afterwards);
     return plan;
@@ -107,21 +108,21 @@ bool would_regroup(membership_plan const& in_force, replanning const& known, mem
 
 /// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.
 template <class OnlyWhenCalled = void>
-std::vector<copy> copies_for_keepers(membership_plan const& plan, replanning const& known)
+std::vector<copy> first_safety_copies(membership_plan const& plan, replanning const& known)
 {
     std::vector<copy> copies;
-    for (auto const& kept : plan.kept) {
-        for (auto const& part : whole_parts(known.state, array_view{&kept.layer, 1})) {
+    for (auto const& one : plan.safety_copies) {
+        for (auto const& part : whole_parts(known.state, array_view{&one.layer, 1})) {
             auto const& layers = known.state.tensors[at(part.tensor)].layers;
             bool there = false;
             for (auto const& holds : plan.salvage.after) {
-                there = there || (holds.rank == kept.to && detail::holds_any(holds, layers));
+                there = there || (holds.rank == one.to && detail::holds_any(holds, layers));
             }
             for (auto const& c : copies) {
-                there = there || (c.to == kept.to && c.part == part);
+                there = there || (c.to == one.to && c.part == part);
             }
             if (!there) {
-                copies.push_back({kept.from, kept.to, part, elements(part.box) * known.element_bytes});
+                copies.push_back({one.from, one.to, part, elements(part.box) * known.element_bytes});
             }
         }
     }
@@ -133,47 +134,22 @@ template <class OnlyWhenCalled = void>
 state_digest digest_of(membership_plan const& p)
 {
     sequence_digest sum{"membership plan"};
-    auto const mix = [&](std::int64_t value) { sum.mix(value); };
-    auto const mix_size = [&](auto const& list) { mix(static_cast<std::int64_t>(list.size())); };
-    auto const mix_all = [&](auto const& indices) {
-        mix_size(indices);
-        for (auto const index : indices) {
-            mix(index.value);
-        }
-    };
-    mix_size(p.pipelines);
-    for (auto const& pipeline : p.pipelines) {
-        mix_all(pipeline.cuts);
-        mix_size(pipeline.stages);
-        for (auto const& ranks : pipeline.stages) {
-            mix_all(ranks);
-        }
-    }
-    for (auto const share : p.shares) {
-        mix(share);
-    }
-    mix_all(p.spares);
-    mix_size(p.rounds);
+    auto const mix = [&](auto const&... values) { (mix_fields(sum, values), ...); };
+    mix(p.pipelines, p.shares, p.spares, p.rounds.size());
     for (auto const& round : p.rounds) {
-        mix_size(round);
+        mix(round.size());
         for (auto const& c : round) {
-            mix(c.from.value), mix(c.to.value), mix(c.part.tensor.value), mix(c.size.count);
+            auto const& box = c.part.box;
+            mix(c.from, c.to, c.part.tensor, box.row_begin, box.row_end, box.column_begin, box.column_end, c.size);
         }
     }
-    mix_size(p.salvage.moves);
+    mix(p.salvage.moves.size());
     for (auto const& move : p.salvage.moves) {
-        mix(move.use.value), mix(move.from.value), mix(move.to.value), mix(move.done.size());
+        mix(move.use, move.from, move.to, move.done.words);
     }
-    mix_size(p.salvage.work);
-    for (auto const& list : p.salvage.work) {
-        mix_size(list);
-        for (auto const& w : list) {
-            mix(w.microbatch.value), mix(w.deepest.value);
-        }
-    }
-    mix_size(p.kept);
-    for (auto const& copy : p.kept) {
-        mix(copy.layer.value), mix(copy.from.value), mix(copy.to.value);
+    mix(p.salvage.work, p.safety_copies.size());
+    for (auto const& one : p.safety_copies) {
+        mix(one.layer, one.from, one.to);
     }
     return sum.value();
 }

@@ -127,7 +127,7 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
         together = std::max(together, left[k] + times.revoke);
     }
     struct phase {
-        activity what;
+        rheo::activity activity;
         seconds takes;
     };
     phase const phases[] = {{activity::decide, times.decide},     {activity::shrink, times.shrink}, {activity::link, times.link},
@@ -138,7 +138,7 @@ seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step
         auto end = together;
         for (auto const& p : phases) {
             end += p.takes;
-            add(survivors[k], p.what, start, end);
+            add(survivors[k], p.activity, start, end);
             start = end;
         }
     }

@@ -21,4 +21,12 @@ struct microbatch_work {
     friend constexpr bool operator==(microbatch_work, microbatch_work) = default;
 };
 
+/// Its fields.
+template <class Visit>
+constexpr void for_each_field(microbatch_work const& work, Visit&& visit)
+{
+    visit("microbatch", work.microbatch);
+    visit("deepest", work.deepest);
+}
+
 }  // namespace rheo::inline v0

@@ -76,7 +76,7 @@ public:
     {
         auto& out = *out_;
         auto const rank = at(e.rank);
-        auto const stream = static_cast<std::size_t>(stream_of(e.what));
+        auto const stream = static_cast<std::size_t>(stream_of(e.activity));
         if (!first_) {
             out << ",\n";
         }

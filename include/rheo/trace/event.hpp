@@ -92,7 +92,7 @@ inline constexpr pipeline_id no_pipeline{-1};
 
 struct trace_event {
     rank_id rank;
-    activity what;
+    rheo::activity activity;
     pipeline_id pipeline = no_pipeline;
     stage_id stage = no_stage;
     std::int32_t item = no_item;  ///< microbatch, or unit of a reduction
@@ -110,7 +110,7 @@ struct trace_event {
 /// The event's name as people read it: `F 3`, `AWAIT 5`, `shrink`.
 inline std::string label_of(trace_event const& event)
 {
-    std::string label{name_of(event.what)};
+    std::string label{name_of(event.activity)};
     if (event.item != no_item) {
         label += " " + std::to_string(event.item);
     }

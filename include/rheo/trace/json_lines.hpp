@@ -97,7 +97,7 @@ public:
     {
         number(R"({"rank":)", e.rank.value);
         literal(R"(,"name":")");
-        literal(name_of(e.what));
+        literal(name_of(e.activity));
         number(R"(","pipeline":)", e.pipeline.value);
         number(R"(,"stage":)", e.stage.value);
         number(R"(,"item":)", e.item);
@@ -161,7 +161,7 @@ std::string read_json_line(std::string_view line, trace_event& e)
     detail::event_reader reader{line, {}};
     reader.number(R"({"rank":)", e.rank.value);
     reader.literal(R"(,"name":")");
-    reader.name(e.what);
+    reader.name(e.activity);
     reader.number(R"(",)"
                   R"("pipeline":)",
                   e.pipeline.value);

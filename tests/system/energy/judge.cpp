@@ -50,7 +50,7 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
         attempt = e.step.value == step ? std::max(attempt, e.attempt.value) : attempt;
     }
     for (auto const& e : run.events) {
-        if (e.step.value == step && e.attempt.value == attempt && is_instruction(e.what) && is_compute(static_cast<instruction_kind>(e.what)) &&
+        if (e.step.value == step && e.attempt.value == attempt && is_instruction(e.activity) && is_compute(static_cast<instruction_kind>(e.activity)) &&
             e.clock.count > 0.0) {
             computed[e.rank.value].push_back(e);
         }
@@ -75,7 +75,7 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
                 return result;
             }
             auto const& event = events[k];
-            expect(static_cast<instruction_kind>(event.what) == o.what.kind && event.item == o.what.item, "the order of the computations");
+            expect(static_cast<instruction_kind>(event.activity) == o.what.kind && event.item == o.what.item, "the order of the computations");
             expect(event.clock == wanted, "step " + std::to_string(step) + ", rank " + std::to_string(ranks[row].value) + ", " + label_of(event) + ": at " +
                                               std::to_string(event.clock.count) + " MHz, planned " + std::to_string(wanted.count));
             auto const factor = detail::factor_of(slow, ranks[row]);
@@ -115,8 +115,8 @@ int judge_carried(run_folder const& run, std::int64_t lost_in)
     std::map<std::tuple<std::int32_t, std::int32_t, activity>, double> planned;
     auto const each = [&](auto&& of_step, auto&& visit) {
         for (auto const& e : run.events) {
-            if (e.generation == last && of_step(e.step.value) && is_instruction(e.what) && is_compute(static_cast<instruction_kind>(e.what))) {
-                visit(std::tuple{e.rank.value, e.stage.value, e.what}, e.clock.count);
+            if (e.generation == last && of_step(e.step.value) && is_instruction(e.activity) && is_compute(static_cast<instruction_kind>(e.activity))) {
+                visit(std::tuple{e.rank.value, e.stage.value, e.activity}, e.clock.count);
             }
         }
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits. `damaged`: one bit differs on the way, in each part in turn and in the digest,
-// and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged. `kept`: a keeper has the bits of
+// and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged. `safety_copies`: a keeper has the bits of
 // the tensors that it keeps, and after each reduction those of their gradients.
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/state/transfer.hpp"
-#include "executor/train/parts/copy_keeper.hpp"
+#include "executor/train/parts/safety_copying.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/reduction_units.hpp"
@@ -258,15 +258,15 @@ std::deque<reduction> reduced(mpi::messenger& messages, std::vector<reduction_un
 }
 
 /// Layer 1, whose sums become floats in place, and the last one, which has the tied tensor.
-void kept(mpi::messenger& messages, dtype_policy const& policy, bool has_row_sums)
+void up_to_date(mpi::messenger& messages, dtype_policy const& policy, bool has_row_sums)
 {
     auto const self = messages.members().self;
     constexpr int layers = 4;
     replanning const known{.state = info, .layers = layers, .ready = {}, .wanted = {}, .element_bytes = bytes{12}};
     membership_plan plan;
     plan.salvage.after = {{giver, step_id{1}, {layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}}, {}}, {taker, step_id{1}, {}, {}}};
-    plan.kept = {{layer_id{1}, giver, taker, {}}, {layer_id{layers - 1}, giver, taker, {}}};
-    auto const copies = copies_for_keepers(plan, known);
+    plan.safety_copies = {{layer_id{1}, giver, taker, {}}, {layer_id{layers - 1}, giver, taker, {}}};
+    auto const copies = first_safety_copies(plan, known);
     host_backend backend{1, policy};
     resident_state state{info, backend};
     resident_state source{info, backend};  // what the giver has, here
@@ -275,11 +275,11 @@ void kept(mpi::messenger& messages, dtype_policy const& policy, bool has_row_sum
         fill(givers, t);
     }
 
-    copy_keeper keeper{self};
-    keeper.choose(plan, known);
+    safety_copying upkeep{self};
+    upkeep.choose(plan, known);
     std::size_t arrived = 0;
-    keeper.copy_first(messages, state, [&](tensor_id) { ++arrived; });
-    check(!copies.empty() && arrived == (self == taker ? copies.size() : 0), "each kept tensor arrives once");
+    upkeep.copy_first(messages, state, [&](tensor_id) { ++arrived; });
+    check(!copies.empty() && arrived == (self == taker ? copies.size() : 0), "each tensor of a safety copy arrives once");
     for (auto const& c : copies) {
         check(state.digest(c.part.tensor) == givers.digest(c.part.tensor), "the bits of " + info.tensors[at(c.part.tensor)].name);
     }
@@ -289,11 +289,11 @@ void kept(mpi::messenger& messages, dtype_policy const& policy, bool has_row_sum
     array<float> room{backend.own(), 0};
     std::deque<reduction> const none;
     for (int step = 0; step < 2; ++step) {  // the second time in the place of the first
-        keeper.pass_gradients(messages, state, self == giver ? reductions : none, room);
+        upkeep.pass_gradients(messages, state, self == giver ? reductions : none, room);
     }
-    check(keeper.gradients().size() == (self == taker ? copies.size() : 0), "a keeper has one gradient of each tensor that it keeps");
+    check(upkeep.gradients().size() == (self == taker ? copies.size() : 0), "a keeper has one gradient of each tensor that it keeps");
     bool in_place = false;
-    for (auto const& [tensor, values] : keeper.gradients()) {
+    for (auto const& [tensor, values] : upkeep.gradients()) {
         for (auto& r : reductions) {
             if (auto const& of = r.unit().tensors; std::find(of.begin(), of.end(), tensor) != of.end()) {
                 in_place = in_place || r.in_place();
@@ -320,11 +320,11 @@ int main(int argc, char** argv)
         } else if (which == "moves") {
             moves(messages, fp32);
             moves(messages, fp32_i32);
-        } else if (which == "kept") {
-            kept(messages, fp32, false);
-            kept(messages, fp32_i32, true);
+        } else if (which == "safety_copies") {
+            up_to_date(messages, fp32, false);
+            up_to_date(messages, fp32_i32, true);
         } else {
-            check(false, "transfer copies|damaged|moves|kept");
+            check(false, "transfer copies|damaged|moves|safety_copies");
         }
     }
     MPI_Finalize();

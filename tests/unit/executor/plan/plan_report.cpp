@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/plan/forecast_json.hpp"
 #include "executor/plan/plan_file.hpp"
-#include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/schedule/families/gpipe.hpp"

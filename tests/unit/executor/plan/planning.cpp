@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "executor/plan/plan_file.hpp"
+#include "executor/plan/plan_json.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
-#include "rheo/plan/json.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
@@ -37,12 +37,7 @@ bytes memory_of(plan const& p, model_description const& model, run_config const&
     return needed_bytes(memory_parts_of(p, model, config, rank));
 }
 
-std::string json_of(plan const& p)
-{
-    std::ostringstream text;
-    write_json(text, p);
-    return text.str();
-}
+std::string json_of(plan const& p) { return format_members(to_json(p)); }
 
 }  // namespace
 
@@ -458,8 +453,8 @@ TEST_CASE("planning: a bad plan file is refused in one sentence")
     CHECK(refusal(replaced("\"schema\": 1", "\"schema\": 2")) == ": a plan of schema 2, expected 1");
     CHECK(refusal(replaced("\"1f1b\"", "\"x\"")) == ": no schedule is called 'x'; the nearest known name is '1f1b'");
     CHECK(refusal(replaced("\"cuts\"", "\"cutz\"")) == ": no plan: expected an object with 'cuts'");
-    CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must hold whole numbers from 0 on");
-    CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must hold one list of ranks for each stage");
+    CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must be a list of whole numbers from 0 on");
+    CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must be a list of lists of whole numbers from 0 on");
     CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) == ": the plan is not the one that its digest was made of");
     CHECK_THROWS_WITH(read_plan_file("/nowhere/p"), "/nowhere/p: cannot be read: No such file or directory");
 }

@@ -54,7 +54,7 @@ recovery_record loss_of(std::vector<rank_id> lost)
     r.pipelines = 2;
     r.detect = milliseconds(5);
     r.copy = milliseconds(7.25);
-    r.copied_bytes = 3 << 20;
+    r.copied = mebibytes(3);
     r.pairs_total = 100;
     r.pairs_salvaged = 60;
     r.pairs_missing = 40;
@@ -64,7 +64,7 @@ recovery_record loss_of(std::vector<rank_id> lost)
 trace_event event(int rank, double start)
 {
     return {.rank = rank_id{rank},
-            .what = activity::forward,
+            .activity = activity::forward,
             .pipeline = pipeline_id{0},
             .stage = stage_id{1},
             .item = 3,

@@ -108,7 +108,7 @@ TEST_CASE("row_sums: bytes match the plan; scales by row")
             auto const measured = static_cast<std::int64_t>(sums.sums.size() * sizeof(std::int64_t) + sums.sums_in_32.size() * sizeof(std::int32_t) +
                                                             sums.rows.size() * sizeof(row_sum_state));
             CHECK(measured == parameter_bytes_of(tensor.shape, fp32_i32).accumulators.count);
-            CHECK(measured == state.accumulator_bytes(t));
+            CHECK(bytes{measured} == state.accumulator_size(t));
             rows_of_uses += tensor.shape.rows;
         }
     }
@@ -118,7 +118,7 @@ TEST_CASE("row_sums: bytes match the plan; scales by row")
     layer_span const all[] = {{layer_id{0}, layer_id{static_cast<int>(model.layers.size())}}};
     std::int64_t measured = 0;
     for (auto const& use : info.uses) {
-        measured += info.tensors[at(use.tensor)].is_parameter ? state.accumulator_bytes(use.tensor) : 0;
+        measured += info.tensors[at(use.tensor)].is_parameter ? state.accumulator_size(use.tensor).count : 0;
     }
     auto const planned = state_parts(model, all, terms_of_ranks(batch, fp32_i32, 1));
     CHECK(planned.accumulators.count == measured);

@@ -51,10 +51,10 @@ std::set<rank_id> placed_in(membership_plan const& plan)
 std::vector<rank_holdings> holdings_once_made(membership_plan const& plan)
 {
     auto held = plan.salvage.after;
-    for (auto const& kept : plan.kept) {
+    for (auto const& one : plan.safety_copies) {
         for (auto& holds : held) {
-            if (holds.rank == kept.to) {
-                holds.layers.push_back(kept.layer);
+            if (holds.rank == one.to) {
+                holds.layers.push_back(one.layer);
                 std::sort(holds.layers.begin(), holds.layers.end());
             }
         }
@@ -72,7 +72,7 @@ TEST_CASE("membership_plan: unhit pipelines stay; a spare fills in")
     CHECK(plan.pipelines[1] == of.pipelines[1]);
     CHECK(placed_in(plan) == std::set{rank_id{0}, rank_id{2}, rank_id{3}, rank_id{4}});
     CHECK(plan.moved == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
-    CHECK(plan.kept.empty());
+    CHECK(plan.safety_copies.empty());
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
     of.lose(3);
     auto const plan = plan_membership(of.holdings, of.pipelines, {}, of.known, {});
     REQUIRE(plan.pipelines.size() == 1);
-    CHECK_FALSE(plan.kept.empty());
+    CHECK_FALSE(plan.safety_copies.empty());
     auto const held = holdings_once_made(plan);
     auto const tensors = tensor_bytes_of(of.known.state, of.known.element_bytes);
     CHECK(survivability_of(plan.salvage.after, tensors).ranks == 0);
@@ -108,7 +108,7 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
         }
     }
     auto const before = has;
-    for (auto const& c : copies_for_keepers(plan, of.known)) {
+    for (auto const& c : first_safety_copies(plan, of.known)) {
         CHECK(before.contains({c.from.value, c.part.tensor.value}));
         CHECK(has.insert({c.to.value, c.part.tensor.value}).second);
     }
@@ -132,7 +132,7 @@ TEST_CASE("membership_plan: f = 0 wants no copies")
     small_job of;
     of.known.wanted.failures = 0;
     of.lose(3);
-    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {}).kept.empty());
+    CHECK(plan_membership(of.holdings, of.pipelines, {}, of.known, {}).safety_copies.empty());
 }
 
 TEST_CASE("membership_plan: a spare joins between steps if it helps")
@@ -183,7 +183,18 @@ TEST_CASE("membership_plan: each part of a plan is in its digest")
     CHECK(differs([](auto& p) { ++p.shares[0]; }));
     CHECK(differs([](auto& p) { p.spares.push_back(rank_id{7}); }));
     CHECK(differs([](auto& p) { p.rounds[0][0].from = rank_id{9}; }));
+    CHECK(differs([](auto& p) {  // as many elements of the same tensor, elsewhere
+        auto& box = p.rounds[0][0].part.box;
+        ++box.row_begin, ++box.row_end;
+    }));
+    CHECK(differs([](auto& p) { ++p.rounds[0][0].part.box.column_begin; }));
     CHECK(differs([](auto& p) { p.salvage.work[0].pop_back(); }));
     CHECK(differs([](auto& p) { p.salvage.moves.push_back({use_id{0}, rank_id{0}, rank_id{2}, {}}); }));
-    CHECK(differs([](auto& p) { p.kept.push_back({layer_id{0}, rank_id{0}, rank_id{2}, {}}); }));
+    auto other = plan;
+    other.salvage.moves.push_back({use_id{0}, rank_id{0}, rank_id{2}, {}});
+    auto one = other;
+    other.salvage.moves.back().done.insert(microbatch_id{0});
+    one.salvage.moves.back().done.insert(microbatch_id{1});  // as many, but others
+    CHECK(digest_of(other) != digest_of(one));
+    CHECK(differs([](auto& p) { p.safety_copies.push_back({layer_id{0}, rank_id{0}, rank_id{2}, {}}); }));
 }

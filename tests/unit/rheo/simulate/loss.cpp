@@ -15,7 +15,7 @@ namespace {
 
 constexpr recovery_times phases{{0.5}, {0.125}, {0.125}, {0.25}, {0.0}, {0.125}, {0.125}, {1.0}, {0.125}};
 
-bool is_backward(trace_event const& e) { return e.what == activity::backward; }
+bool is_backward(trace_event const& e) { return e.activity == activity::backward; }
 
 std::map<std::pair<int, int>, microbatch_set> backwards(std::vector<trace_event> const& events)
 {
@@ -47,7 +47,7 @@ TEST_CASE("loss: a loss at any moment of the step, of any rank")
                 if (e.rank == loss.rank) {
                     CHECK(e.end <= loss.at);
                 }
-                if (is_instruction(e.what)) {
+                if (is_instruction(e.activity)) {
                     CHECK(e.start < loss.at + phases.detect);
                     // What survivors do is what they would have done, when they would have done it.
                     CHECK(std::find(whole.events.begin(), whole.events.end(), e) != whole.events.end());
@@ -77,10 +77,10 @@ TEST_CASE("loss: survivors do not use what the lost rank had not sent")
     slow.detect = seconds{100.0};
     auto const result = rehearse_losses(step, array_view{&loss, 1}, slow);
     for (auto const& e : result.events) {
-        if (e.rank == rank_id{1} && (e.what == activity::forward || e.what == activity::backward)) {
+        if (e.rank == rank_id{1} && (e.activity == activity::forward || e.activity == activity::backward)) {
             CHECK(e.item == 0);
         }
-        CHECK(e.what != activity::await_reduction);  // rank 0 holds part of every layer that rank 1 does not, and the tied tensor
+        CHECK(e.activity != activity::await_reduction);  // rank 0 holds part of every layer that rank 1 does not, and the tied tensor
     }
 }
 
@@ -94,10 +94,10 @@ TEST_CASE("loss: recovery phases follow without a gap")
     for (auto const rank : result.survivors) {
         std::vector<trace_event> mine;
         std::copy_if(result.events.begin(), result.events.end(), std::back_inserter(mine),
-                     [&](auto const& e) { return e.rank == rank && !is_instruction(e.what); });
+                     [&](auto const& e) { return e.rank == rank && !is_instruction(e.activity); });
         REQUIRE(mine.size() == order.size());
         for (std::size_t k = 0; k < order.size(); ++k) {
-            CHECK(mine[k].what == order[k]);
+            CHECK(mine[k].activity == order[k]);
             CHECK((k < 2 || mine[k].start == mine[k - 1].end));
         }
         CHECK(mine.back().end == result.end);
@@ -156,7 +156,8 @@ TEST_CASE("loss: second part completes the step")
     for (int stage = 0; stage < 3; ++stage) {
         CHECK(done.at({2 + stage, stage}).size() == 8);
     }
-    auto const last = std::count_if(result.events.begin(), result.events.end(),
-                                    [](auto const& e) { return e.what == activity::update && e.attempt == attempt_id{1} && e.generation == generation_id{1}; });
+    auto const last = std::count_if(result.events.begin(), result.events.end(), [](auto const& e) {
+        return e.activity == activity::update && e.attempt == attempt_id{1} && e.generation == generation_id{1};
+    });
     CHECK(last == 3);
 }

@@ -54,7 +54,7 @@ TEST_CASE("step: an overlap is two events, itself none")
     }
     CHECK(overlaps > 0);
     CHECK(result.events.size() == instructions + 2 * 2);
-    auto const votes = std::count_if(result.events.begin(), result.events.end(), [](auto const& e) { return e.what == activity::decide; });
+    auto const votes = std::count_if(result.events.begin(), result.events.end(), [](auto const& e) { return e.activity == activity::decide; });
     CHECK(votes == 2);
 }
 
@@ -91,6 +91,6 @@ TEST_CASE("step: a step that hangs is rehearsed up to its stuck state")
     auto const result = rehearse_step<rendezvous>(step);
     CHECK(result.sound.fault == program_error::hang);
     for (auto const& e : result.events) {
-        CHECK(e.what != activity::decide);
+        CHECK(e.activity != activity::decide);
     }
 }

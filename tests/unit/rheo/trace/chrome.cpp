@@ -33,7 +33,7 @@ TEST_CASE("chrome: two ranks on one time line")
 {
     std::vector<trace_event> const events{
         {.rank = rank_id{0},
-         .what = activity::forward,
+         .activity = activity::forward,
          .pipeline = pipeline_id{0},
          .stage = stage_id{1},
          .item = 3,
@@ -42,7 +42,7 @@ TEST_CASE("chrome: two ranks on one time line")
          .attempt = {},
          .start = {0.5},
          .end = {0.75}},
-        {.rank = rank_id{1}, .what = activity::shrink, .generation = generation_id{1}, .step = step_id{2}, .attempt = {}, .start = {1.0}, .end = {1.0}},
+        {.rank = rank_id{1}, .activity = activity::shrink, .generation = generation_id{1}, .step = step_id{2}, .attempt = {}, .start = {1.0}, .end = {1.0}},
     };
     CHECK('\n' + text_of(events) == R"(
 {"displayTimeUnit":"ms","traceEvents":[
@@ -65,7 +65,7 @@ TEST_CASE("chrome: any events make well-formed JSON")
     for (int k = 0; k < 500; ++k) {
         trace_event e{};
         e.rank = rank_id{static_cast<int>(draw() % 9)};
-        e.what = static_cast<activity>(draw() % activity_count);
+        e.activity = static_cast<activity>(draw() % activity_count);
         e.item = static_cast<int>(draw() % 9) - 1;
         e.start = seconds{static_cast<double>(draw()) * 1e-7};
         e.end = e.start + seconds{static_cast<double>(draw()) * 1e-9};

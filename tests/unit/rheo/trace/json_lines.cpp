@@ -36,7 +36,7 @@ static_assert(is_recovery(activity::detect) && !is_recovery(activity::decide) &&
 trace_event example()
 {
     return {.rank = rank_id{3},
-            .what = activity::send_activation,
+            .activity = activity::send_activation,
             .pipeline = pipeline_id{1},
             .stage = stage_id{2},
             .item = 7,
@@ -94,7 +94,7 @@ TEST_CASE("json_lines: every activity round-trips bit for bit")
     std::vector<trace_event> events;
     for (int k = 0; k < 2000; ++k) {
         auto e = example();
-        e.what = static_cast<activity>(k % activity_count);
+        e.activity = static_cast<activity>(k % activity_count);
         e.rank = rank_id{static_cast<int>(draw() % 1000)};
         e.item = static_cast<std::int32_t>(draw() % 5) - 1;
         e.stage = stage_id{static_cast<int>(draw() % 5) - 1};

@@ -18,7 +18,7 @@ namespace {
 
 trace_event event(int rank, activity what, int item, double start, double end)
 {
-    trace_event e{.rank = rank_id{rank}, .what = what, .generation = {}, .step = {}, .attempt = {}, .start = {start}, .end = {end}};
+    trace_event e{.rank = rank_id{rank}, .activity = what, .generation = {}, .step = {}, .attempt = {}, .start = {start}, .end = {end}};
     e.item = item;
     return e;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/parts/copy_keeper.hpp"
+#include "executor/train/parts/safety_copying.hpp"
 
 #include <algorithm>
 #include <span>
@@ -32,20 +32,20 @@ std::span<float const> gradient_for_messages(reduction const& from, tensor_id t,
 
 }  // namespace
 
-void copy_keeper::choose(membership_plan const& plan, replanning const& known)
+void safety_copying::choose(membership_plan const& plan, replanning const& known)
 {
-    copies_ = copies_for_keepers(plan, known);
+    copies_ = first_safety_copies(plan, known);
     round_budget_ = known.round_budget;
 }
 
-void copy_keeper::copy_first(mpi::messenger& messages, resident_state& resident, std::function<void(tensor_id)> const& arrived) const
+void safety_copying::copy_first(mpi::messenger& messages, resident_state& resident, std::function<void(tensor_id)> const& arrived) const
 {
     recovery_plan first;
     first.rounds = in_rounds(copies_, round_budget_);
     transfer(messages, first, resident, [] {}, arrived);
 }
 
-void copy_keeper::pass_gradients(mpi::messenger& messages, resident_state& resident, std::deque<reduction> const& reductions, array<float>& room)
+void safety_copying::pass_gradients(mpi::messenger& messages, resident_state& resident, std::deque<reduction> const& reductions, array<float>& room)
 {
     auto& backend = resident.backend();
     gradients_.clear();

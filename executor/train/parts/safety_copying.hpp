@@ -17,14 +17,14 @@
 namespace rheo::inline v0 {
 
 /// A reduced gradient of a tensor that this rank keeps for another.
-struct kept_gradient {
+struct safety_copy_gradient {
     tensor_id tensor;
     array<float> values;  ///< in messages
 };
 
-class copy_keeper {
+class safety_copying {
 public:
-    explicit copy_keeper(rank_id self) : self_{self} {}
+    explicit safety_copying(rank_id self) : self_{self} {}
 
     /// By a plan that was merged. All members know of all copies.
     void choose(membership_plan const& plan, replanning const& known);
@@ -39,13 +39,13 @@ public:
     void pass_gradients(mpi::messenger& messages, resident_state& resident, std::deque<reduction> const& reductions, array<float>& room);
 
     /// Of the tensors that this rank keeps, for the update.
-    std::vector<kept_gradient> const& gradients() const { return gradients_; }
+    std::vector<safety_copy_gradient> const& gradients() const { return gradients_; }
 
 private:
     rank_id self_;
     std::optional<bytes> round_budget_{};
     std::vector<copy> copies_;  ///< tensor -> who keeps it besides its holder
-    std::vector<kept_gradient> gradients_;
+    std::vector<safety_copy_gradient> gradients_;
 };
 
 }  // namespace rheo::inline v0

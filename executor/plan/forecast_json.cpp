@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/plan/forecast_json.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "executor/plan/plan_json.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+template <class Id>
+json numbers_of(std::vector<Id> const& ids)
+{
+    auto list = json::array();
+    for (auto const id : ids) {
+        list.push_back(id.value);
+    }
+    return list;
+}
+
+json to_json(makespan_template const& one, char const* counted_in)
+{
+    if (!one.split) {
+        return {{counted_in, one.nodes}, {"error", one.split.error}};
+    }
+    json object{{counted_in, one.nodes},
+                {"cuts", numbers_of(one.split.cuts)},
+                {"devices", one.split.devices},
+                {"makespan_s", one.split.makespan.count},
+                {"bound_s", one.split.bound.count},
+                {"proved", one.split.is_optimal()},
+                {"fullest_bytes", one.fullest.count}};
+    if (one.most_microbatches > 0) {
+        object["fitting_microbatches"] = one.most_microbatches;
+    }
+    if (!one.instead.empty()) {
+        object["instead"] = one.instead;
+    }
+    return object;
+}
+
+json to_json(std::vector<makespan_template> const& templates, char const* counted_in)
+{
+    auto list = json::array();
+    for (auto const& one : templates) {
+        list.push_back(to_json(one, counted_in));
+    }
+    return list;
+}
+
+json to_json(instantiation const& chosen, int ranks)
+{
+    if (!chosen) {
+        return {{"ranks", ranks}, {"error", chosen.error}};
+    }
+    return {{"ranks", ranks},
+            {"pipelines", chosen.sizes},
+            {"microbatches", chosen.shares},
+            {"spares", chosen.spares},
+            {"step_s", chosen.time.count > 0.0 ? json(chosen.time.count) : json(nullptr)},
+            {"degraded", chosen.degraded}};
+}
+
+json to_json(loss_outcome const& outcome)
+{
+    json object{{"lost", numbers_of(outcome.lost)}};
+    if (outcome.only_copy) {
+        object["only_copy_of_layer"] = outcome.only_copy->value;
+        return object;
+    }
+    if (!outcome.next.error.empty()) {
+        object["error"] = outcome.next.error;
+        return object;
+    }
+    auto pipelines = json::array();
+    for (auto const& pipeline : outcome.next.pipelines) {
+        pipelines.push_back({{"cuts", numbers_of(pipeline.cuts)}, {"ranks", numbers_of(ranks_of(pipeline))}});
+    }
+    object["pipelines"] = pipelines;
+    object["microbatches"] = outcome.next.shares;
+    object["step_s"] = outcome.step ? json(outcome.step->count) : json(nullptr);
+    object["spares"] = numbers_of(outcome.next.spares);
+    object["copied_bytes"] = outcome.next.moved.count;
+    object["degraded"] = outcome.next.degraded;
+    object["message"] = outcome.next.message;
+    return object;
+}
+
+json to_json(std::vector<loss_outcome> const& outcomes)
+{
+    auto list = json::array();
+    for (auto const& outcome : outcomes) {
+        list.push_back(to_json(outcome));
+    }
+    return list;
+}
+
+/// Every part under its name, and `needed_bytes` as plan.memory_mib counts them: all but the workspace.
+json to_json(rank_memory const& of)
+{
+    json object{{"rank", of.rank.value}, {"needed_bytes", needed_bytes(of.parts).count}};
+    for (auto const& part : named_parts(of.parts)) {
+        std::string key{part.name};
+        std::replace(key.begin(), key.end(), ' ', '_');
+        object[key + "_bytes"] = part.size.count;
+    }
+    return object;
+}
+
+}  // namespace
+
+json to_json(forecast const& what)
+{
+    json object{{"template_microbatches", what.microbatches},
+                {"times", what.profile.empty() ? "modelled" : what.profile},
+                {"templates", to_json(what.templates, "ranks")}};
+    if (!what.node_templates.empty()) {
+        object["node_templates"] = to_json(what.node_templates, "nodes");
+    }
+    auto& instantiations = object["instantiations"] = json::array();
+    for (std::size_t i = 0; i < what.instantiations.size(); ++i) {
+        instantiations.push_back(to_json(what.instantiations[i], static_cast<int>(what.instantiations.size() - i)));
+    }
+    auto& memory = object["memory"] = json::array();
+    for (auto const& one : what.memory) {
+        memory.push_back(to_json(one));
+    }
+    auto const& now = what.as_it_stands;
+    object["survivable"] = {{"ranks", now.ranks},
+                            {"nodes", now.nodes},
+                            {"only_ranks", numbers_of(now.only_ranks)},
+                            {"only_nodes", numbers_of(now.only_nodes)},
+                            {"message", to_string(now)}};
+    object["after_loss_of_rank"] = to_json(what.ranks);
+    if (what.node_size > 1) {
+        object["node_size"] = what.node_size;
+        object["after_loss_of_node"] = to_json(what.nodes);
+    }
+    if (what.pairs) {
+        object["after_loss_of_two_ranks"] = {{"pairs", what.pairs->pairs},           {"as_wanted", what.pairs->as_wanted},
+                                             {"fewer_pipelines", what.pairs->fewer}, {"too_few_ranks", what.pairs->too_few},
+                                             {"state_lost", what.pairs->state_lost}, {"most_copied_bytes", what.pairs->most_copied.count}};
+    }
+    return object;
+}
+
+std::string plan_as_json(plan const& p, forecast const& what)
+{
+    auto object = to_json(p);
+    object["forecast"] = to_json(what);
+    return format_members(object);
+}
+
+}  // namespace rheo::inline v0
