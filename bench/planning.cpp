@@ -206,7 +206,7 @@ void decision_after_a_loss(benchmark::State& state)
 }
 BENCHMARK(decision_after_a_loss)->RangeMultiplier(2)->Range(8, 64)->Unit(benchmark::kMicrosecond);
 
-/// All pipelines anew from whole nodes: so many nodes, devices of each.
+/// Recomposition of whole nodes: so many nodes, devices of each.
 void recompose_whole_nodes(benchmark::State& state)
 {
     auto const devices = static_cast<int>(state.range(1));

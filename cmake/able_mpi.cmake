@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which MPI is able: has a launcher and a compiler wrapper, and goes on after the loss of a rank (ULFM). A header that
+# Which MPI is able: has a launcher and a compiler wrapper, and survives the loss of a rank (ULFM). A header that
 # declares the functions is no proof, so a small program is started and asked. Used by the configure step and by the set-up script.
 
 # rheo_judge_mpi(<home> <work folder> <level> <sentence>): level 0 no MPI, 1 MPI, 2 MPI with working ULFM.

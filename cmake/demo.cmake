@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/setup.cmake")
 rheo_setup()
 if(NOT RHEO_ULFM)
-  message(FATAL_ERROR "The demo kills a rank and goes on: that needs an MPI with ULFM.")
+  message(FATAL_ERROR "The demo kills a rank and the job continues: that needs an MPI with ULFM.")
 endif()
 rheo_configure_and_build(rheo)
 

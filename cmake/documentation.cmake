@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Targets: docs, the site, as cmake -P cmake/docs.cmake builds it (build/<preset>/docs/site/index.html); reference, which writes the generated pages of
-# docs/reference anew. Man pages and shell completion are written by each build of rheo and installed with it.
+# docs/reference again. Man pages and shell completion are written by each build of rheo and installed with it.
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT TARGET rheo)
   return()
 endif()

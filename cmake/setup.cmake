@@ -32,7 +32,7 @@ set(rheo_packages
   "libfmt-dev|fmt/format.h"
   "libboost-dev|boost/beast.hpp"
   "ninja-build|bin/ninja")
-# An MPI whose launcher ends everybody with a lost rank, for the tests that train on such a one: MPICH under its own names.
+# An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")
 # numpy runs the reference with which the logits of exported weights are compared.
 set(rheo_oracles "python3-numpy|lib/python3/dist-packages/numpy/version.py")

@@ -37,7 +37,7 @@ int main()
     for (double const when : {2.5, 6.5, 9.5}) {
         modelled_loss const loss{rank_id{3}, {when}};
         auto const after = rehearse_losses(step, array_view{&loss, 1}, phases);
-        std::printf("rank 3 is lost at %.1f s; %zu ranks go on at %.1f s as generation %d, with", when, after.survivors.size(), after.end.count,
+        std::printf("rank 3 is lost at %.1f s; %zu ranks continue at %.1f s as generation %d, with", when, after.survivors.size(), after.end.count,
                     after.generation.value);
         int kept = 0;
         for (auto const& f : after.finished) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Save energy at no loss of time: whoever is not on the critical path may run at a lower clock. The frontier knows for
+// Save energy at no loss of time: what is not on the critical path may run at a lower clock. The frontier knows for
 // every time the plan of least energy, with a proof; the compiler plans this small one, and its clocks fit no other program.
 #include <cstdio>
 
@@ -51,7 +51,7 @@ int main()
         row = i.row;
     }
     std::printf("\nno loss of time: %.3f s, %.1f J\n", calm.time.count, calm.energy.count);
-    for (double late : {1.0, 1.1, 1.2, 1.5}) {  // a straggler elsewhere: nobody waits for us
+    for (double late : {1.0, 1.1, 1.2, 1.5}) {  // a straggler elsewhere: no rank waits for us
         auto const plan = *at(f, fastest_time(f) * late);
         auto const least = total_energy(f, plan.cost, time_of(f, plan.time));
         std::printf("deadline x %.1f: %.3f s, no less than %.1f J: %s\n", late, time_of(f, plan.time).count, least.count,

@@ -107,7 +107,7 @@ struct tile_pool::state {
             }
             seen = ticket.load(std::memory_order_relaxed);
             if (!open) {
-                continue;  // woken too late: nobody waits for a helper that never joined
+                continue;  // woken too late: no thread waits for a helper that never joined
             }
             job const todo = current;
             inside.fetch_add(1, std::memory_order_relaxed);

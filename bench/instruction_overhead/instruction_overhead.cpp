@@ -158,7 +158,7 @@ void measure(arguments const& wanted_by_user)
     std::chrono::steady_clock::duration computed_for{};  // what sections took but for waits
     auto const section = [&](std::function<bool(use_id, microbatch_id)> const& wanted,
                              std::function<void(std::span<use_id const>, microbatch_id)> const& contributed) {
-        MPI_Barrier(MPI_COMM_WORLD);  // whoever waits for the other spins, and would count that as its own
+        MPI_Barrier(MPI_COMM_WORLD);  // a rank that waits for the other spins, and would count that as its own
         messages.begin_section();
         auto const waited = messages.waited();
         auto const start = std::chrono::steady_clock::now();
@@ -208,7 +208,7 @@ void measure(arguments const& wanted_by_user)
             layers.backward(kept, item, layers.first_layer(), layers.has_loss() ? nullptr : above.data(), below.empty() ? nullptr : below.data(), all);
         }
         for (auto& r : w.reductions()) {
-            if (ranks == 1) {  // with nobody to exchange with, a post is the conversion and nothing else
+            if (ranks == 1) {  // with no peer, a post is the conversion and nothing else
                 r.reset();
                 r.post(messages);
             }

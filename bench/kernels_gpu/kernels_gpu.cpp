@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA kernels against what the same device does at best in the same run: the memory-bound ones against a copy, products, attention and whole layers
-// against a large product; energy per token where NVML tells it.
+// against a large product; energy per token where NVML reports it.
 //   bench_kernels_gpu [--mib 256] [--repeats 20] [--json] [--only memory|products|models] [--report FOLDER] [--nvml LIBRARY]
 // A memory-bound kernel's shape is chosen so that it moves at least so many MiB, more than any cache holds; the time is the median of the repeats, by
 // events. --report sweeps sizes besides and writes a page with pictures: all that is wanted of a new device, by one command.

@@ -4,7 +4,7 @@
 //   mpirun -n 8 bench_timeline [--schedules all|a,b] [--microbatches 16] [--repeats 3] [--copies 6] [--unit-ms 10] [--json]
 //   mpirun -n 2 bench_timeline --kernels [--blocks 6] [--width 256] ...
 // Without --kernels the model is as small as it can be, and after each operation its rank waits until the time that the operation
-// is said to take is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
+// takes is over: a forward of a rank's whole part takes one unit, a backward two, each half of a split one one. Ranks sleep
 // then, so that there may be more of them than cores, and messages are modelled as planning models them. With --kernels operations take what they
 // take: predicted from what a message took by itself and operations took when each rank ran its own by itself in the order of its program, before each step; explained from
 // what each kind of operation took in the step itself. Families take turns in rotating order; figures are those of a typical turn.

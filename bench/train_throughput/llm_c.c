@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same training steps by llm.c's train_gpt2.c (github.com/karpathy/llm.c, the version with a padded vocabulary),
 // whose folder the compiler is given: GPT-2 124M, fp32, OpenMP, made from random weights instead of a checkpoint.
-// Prints a last line in JSON, with tokens per second. bench_train_throughput compiles and starts it when told where llm.c is.
+// Prints a last line in JSON, with tokens per second. bench_train_throughput compiles and starts it when given where llm.c is.
 //   llm_c <steps> <sequences> <tokens>
 
 #define TESTING  // leaves out its main

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of GPT-2 124M on one rank through rheo::run, whole: tokens per second, the share of the machine's
 // measured GEMM peak, and where a step's time goes against what its flops and bytes would take at that peak and at
-// this machine's memory bandwidth. Then the same steps in PyTorch, when it is there, and in llm.c, when it is told where
+// this machine's memory bandwidth. Then the same steps in PyTorch, when it is there, and in llm.c, when given where
 // that is, as ratios.
 //   bench_train_throughput [--json] [--steps 6] [--threads 2] [--sequences 4] [--tokens 64] [--python python3] [--llm-c FOLDER]
 // Start it by itself, on a machine that does nothing else. Needs 5 GB of memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training inside one's own MPI program: a model as a type, one's own communicator in, the survivors'
-// communicator out. One of the four ranks dies on the way; the rest of the program goes on with three.
+// communicator out. One of the four ranks dies on the way; the rest of the program continues with three.
 #include <cstdio>
 
 #include "executor/train/run.hpp"
@@ -30,7 +30,7 @@ int main(int argc, char** argv)
         MPI_Comm_size(result.survivors, &left);
         int sum = 0;
         int const one = 1;
-        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, result.survivors);  // the program's own work goes on
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, result.survivors);  // the program's own work continues
         if (result.is_reporter) {
             std::printf("%lld steps, %d ranks left, %d of them still compute, loss below that of guessing: %s\n",
                         static_cast<long long>(result.record.steps.value), left, sum, result.record.loss.value_or(1e9) < 5.545 ? "yes" : "no");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # lose_a_node.sh <rheo> <folder for the runs>: a job on six ranks, three nodes, first undisturbed; then node 1 is lost, both of its ranks at once. The
-# others go on in the same job, and end with the same bits. The launcher is $RHEO_MPIRUN, or the mpirun in the path.
+# others continue in the same job, and end with the same bits. The launcher is $RHEO_MPIRUN, or the mpirun in the path.
 set -u
 rheo=$1 runs=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +25,7 @@ train undisturbed
 echo "undisturbed: $(sed -n 's/^  ended  *//p' "$runs/undisturbed.out")"
 
 train lost --inject kill:2@20:commit --inject kill:3@20:commit
-sed -n 's/^\(lost .*\) continued after [0-9.]* ms, .*kept ([0-9]* %)/node 1: \1 went on/p' "$runs/lost.out"
+sed -n 's/^\(lost .*\) continued after [0-9.]* ms, .*kept ([0-9]* %)/node 1: \1 continued/p' "$runs/lost.out"
 echo "without node 1: $(sed -n 's/^  ended  *//p' "$runs/lost.out")"
 
 [[ -n $(digest lost) && $(digest lost) == "$(digest undisturbed)" ]] && echo "the digests are equal: the loss changed no bit of the result"

@@ -40,7 +40,7 @@ value() { # <key> <run folder>: a text of the report
 mkdir -p "$work" || exit 1
 rm -rf "$work/undisturbed" "$work/killed"
 
-echo "demo: five ranks, two pipelines, nobody is lost"
+echo "demo: five ranks, two pipelines, no rank is lost"
 launch "$work/undisturbed" || { echo "demo: the undisturbed run failed"; exit 1; }
 
 echo

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Files whose every failure is seen: short reads and writes, full disks, missing permissions, errors that come only with fsync or
-// close. What std::fstream tells about these is too little for checkpoints.
+// close. What std::fstream reports of these is too little for checkpoints.
 
 #include <cstddef>
 #include <cstdint>

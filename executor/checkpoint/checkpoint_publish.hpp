@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the writing thread does, as plain functions: a part to disk, parts to a checkpoint, old checkpoints away. They know
-// no threads; where they are told to stop, they throw.
+// no threads; on a request to stop, they throw.
 
 #include <filesystem>
 #include <functional>
@@ -22,7 +22,7 @@ bytes write_part(std::filesystem::path const& run_folder, checkpoint_part const&
 /// Removes the files of a part, and the folder when nothing else is in it.
 void remove_part(std::filesystem::path const& run_folder, rank_id rank, step_id step, generation_id generation);
 
-/// Removes all parts: nobody writes them any more, and they became no checkpoint.
+/// Removes all parts: no rank writes them any more, and they became no checkpoint.
 void remove_unfinished(std::filesystem::path const& run_folder, step_id step, generation_id generation);
 
 /// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws exit_error, exit_error: nothing was published then

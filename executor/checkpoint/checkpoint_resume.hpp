@@ -19,7 +19,7 @@ struct fingerprint_difference {
     std::string name;
     std::string before;       ///< in the checkpoint; empty: the line was not there
     std::string now;
-    std::string meaning;      ///< of going on all the same
+    std::string meaning;      ///< of continuing in spite of it
     bool of_machine = false;  ///< BLAS, kernels: no key of the config sets it back
 
     /// "the seed was 1 and is now 2: ..."

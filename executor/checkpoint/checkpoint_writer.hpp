@@ -38,7 +38,7 @@ struct tensor_snapshot {
     tensor_values values;
 };
 
-/// What one rank writes of a checkpoint: a copy, nobody else changes it.
+/// What one rank writes of a checkpoint: a private copy.
 struct checkpoint_part {
     rank_id rank;
     step_id step;              ///< committed steps: the next one to run
@@ -119,7 +119,7 @@ private:
 };
 
 /// Removes what writers of earlier generations left behind that became no checkpoint. What cannot be removed stays, harmless.
-/// @param before left out: of all generations, when nobody writes
+/// @param before left out: of all generations, when no rank writes
 void drop_unfinished_checkpoints(std::filesystem::path const& run_folder, generation_id before = generation_id{INT32_MAX});
 
 }  // namespace rheo::inline v0

@@ -67,7 +67,7 @@ struct frontier_options {
     std::string unit;            ///< empty: the fit's own
     std::string blocking_power;  ///< empty: as the profile says, else 83.64W
     std::string deadline;        ///< empty: that of each computation at its fastest clock
-    std::string straggler;       ///< the time that the iteration takes whatever we do; empty: nobody is waited for
+    std::string straggler;       ///< the time that the iteration takes whatever we do; empty: no straggler
     std::string switch_latency;  ///< empty: a change of a clock takes no time
     std::string dwell;           ///< empty: a clock may change at every computation
     double input_gradient_share = 0.0;  ///< of a backward, where it was measured whole; 0: no halves are made

@@ -30,7 +30,7 @@ struct frontier_study {
     clocked_plan chosen;
     joules bound;            ///< no plan for the chosen deadline takes less
     std::string unproved;    ///< why the hull's plan at that deadline is not proved to be optimal; empty when it is
-    seconds until;           ///< when somebody else is done; 0: nobody is waited for
+    seconds until;           ///< when the straggler is done; 0: no straggler
     bool fitted = false;     ///< the curve is not that of what was measured
     bool carried_over = false;
 

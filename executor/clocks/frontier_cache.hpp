@@ -44,7 +44,7 @@ public:
     /// wants to; what was begun before is given up.
     void precompute(std::function<std::optional<plan>()> next);
 
-    /// Whether what was begun is done by now: what it came to, told once.
+    /// The result of what was begun, once, when it is done.
     std::optional<precomputed_clocks> take_precomputed();
 
     /// Frontiers that choose() had to make itself.

@@ -121,7 +121,7 @@ power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_confi
     }
     setting.say = [&d, first = true](std::string const& message) mutable {
         if (std::exchange(first, false)) {
-            return;  // on which rung it is, which sentence() tells
+            return;  // on which rung it is, which sentence() shows
         }
         std::lock_guard const lock{d.mutex_};
         d.news_.push_back(message);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The device of a rank, as training sees it: whatever it is, a clock can be requested and a computation has an account of what it took
-// and drew. An emulated device is set at once, for it has no latency but the one that it was told; a real one is set by a thread of
+// and drew. An emulated device is set at once, its latency is the configured one; a real one is set by a thread of
 // its own, with a guardian that restores the clock (power/clock_setter.hpp). Ranks that share a device share its clock;
 // its energy is counted by the first of them.
 
@@ -34,7 +34,7 @@ public:
     /// Whether clocks follow plans here.
     bool sets_clocks() const { return emulated_ || setter_; }
 
-    /// The clocks that can be tried, highest first; where nobody may set one, that which it has. Waits a moment until that is known.
+    /// The clocks that can be tried, highest first; without permission to set one, the present clock. Waits a moment until that is known.
     std::vector<megahertz> clocks();
 
     /// What it is, and for clocks on which rung of the ladder it stands. Waits a moment until that is known.
@@ -84,7 +84,7 @@ private:
 /// @return or the sentence why it cannot be taken
 power::device_result<profile> read_clock_profile(power_config const& config, int layers);
 
-/// The rank's place among those of its host as the launcher tells it; 0 when it does not.
+/// The rank's place among those of its host, from the launcher; 0 where it gives none.
 int place_on_host();
 
 }  // namespace rheo::inline v0

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything that one training run is told, with its defaults. The command line reads it from TOML
+// The configuration of one training run, with its defaults. The command line reads it from TOML
 // (`schema = 1`, one table per struct below, keys of the same names); a program with its own model fills
 // it in. What decides the bits of the result is the numerics fingerprint (executor/train/fingerprint.hpp); the
 // rest (plan, threads, records) may differ between runs that end with the same bits.

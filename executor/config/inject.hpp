@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Faults on demand, for tests: `kill:rank@step[.attempt][:phase]` makes a rank send itself SIGKILL at a named
-// point of a step, which for everybody else is a process killed from outside. `drain:rank@step` makes it ask to leave in
+// point of a step, which looks to the other ranks like a process killed from outside. `drain:rank@step` makes it ask to leave in
 // order after that step, `slow:rank@from-to:factor` makes its emulated device take so many times as long in these steps. With `stop` it is SIGSTOP, and with
 // `hang` the rank's operation does not end, as one that waits for a broken device. It says so on standard
 // error first. Without an attempt: any; without a phase: forward. A phase may also be a moment in the writing of a checkpoint

@@ -51,7 +51,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// One value that somebody said, and where.
+/// One value that was set, and where.
 struct setting {
     std::string key;
     std::string place;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The config as a file: TOML with `schema = 1` and one table per struct of executor/config/config.hpp. Every
-// value remembers where it was said (file and line, or the command line), so that a refusal, also a
+// value remembers where it was set (file and line, or the command line), so that a refusal, also a
 // later one, can name the place.
 
 #include <map>

@@ -32,7 +32,7 @@ public:
     {
         void* place = nullptr;
         if (auto const code = Take(&place, size); code != cudaSuccess) {
-            cudaGetLastError();  // told here, not again by a later call
+            cudaGetLastError();  // reported here, not again by a later call
             throw exit_error{exit_code::environment, fmt::format("{} of {} bytes: {}", call_, size, cudaGetErrorString(code))};
         }
         check(cudaMemset(place, 0, size), "cudaMemset");

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a whole model wants of libraries. The table of products' algorithms as text: ranks that have the same compute a product with the same bits. One rank chooses
-// for all, and a job that goes on keeps what the run began with. The shapes of attention, whose plans follow from cuDNN's version and the device.
+// for all, and a resumed job keeps what the run began with. The shapes of attention, whose plans follow from cuDNN's version and the device.
 
 #include <span>
 #include <string>

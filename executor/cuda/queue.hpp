@@ -65,7 +65,7 @@ public:
     /// Copies them; for values of the same sizes the places are the same, as long as arrangement() is.
     void begin_item(item_values const& values);
     item_on_device const& item() const { return item_; }
-    /// Another number once memory lies elsewhere that kernels were told of.
+    /// Another number once memory lies elsewhere that kernels use.
     std::uint64_t arrangement() const { return arrangement_; }
 
     /// Kernels add to the states of these accumulators until added() is called.

@@ -52,7 +52,7 @@ public:
     virtual memory& messages() = 0;  ///< what messages are sent from and received into; the processor addresses it, and kernels may
     /// Both are one: nothing has to be copied for a message, or to be looked at.
     virtual bool has_one_memory() const = 0;
-    /// Of its own memory what nobody has taken, for all ranks that share it; none where that is not known.
+    /// Free memory of the device, for all ranks that share it; none where that is not known.
     virtual std::optional<bytes> free_memory() const { return std::nullopt; }
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A limit on waiting for other ranks where no watchdog can turn a hang into a loss: in MPI_Init, which nothing inside MPI ends when a rank
-// dies in it; before the first agreement, when nobody knows yet who the others are; and in the last one. A thread that makes
+// dies in it; before the first agreement, when no rank knows the others yet; and in the last one. A thread that makes
 // no MPI call looks at the clock. When time is up it kills the ranks of this host that are stopped, and then the process ends with an exit code and an
 // error. Before MPI_Init returns the launcher then ends the whole job with that code. Time in which the thread itself did not run (a suspended job) does not count.
 

@@ -20,12 +20,12 @@
 
 namespace rheo::inline v0 {
 
-/// What a rank shows to the others of its host. A fresh page is all zero: nobody is there.
+/// What a rank shows to the others of its host. A fresh page is all zero: no rank.
 struct watchdog::slot {
     std::atomic<std::uint64_t> count;
     std::atomic<std::uint64_t> pid_namespace;
     std::atomic<std::uint64_t> started;  ///< the process, in the kernel's ticks: with the pid it names one process for ever
-    std::atomic<std::int64_t> pid;       ///< 0: nobody to be watched; written last
+    std::atomic<std::int64_t> pid;       ///< 0: no process to watch; written last
     std::atomic<double> counted;         ///< joules of its device
     std::atomic<bool> shows;             ///< it has written them
 };
@@ -223,7 +223,7 @@ void watchdog::judge(std::size_t r, other_rank& watched)
     }
     watched.was_stopped = false;
     watched.counts.forgive();
-    if (state.letter == 'T' && kill_exactly(pid, other.started)) {  // not t: somebody looks at it with a debugger
+    if (state.letter == 'T' && kill_exactly(pid, other.started)) {  // not t: a debugger holds it
         say(fmt::format("rank {}: rank {} on the same host (process {}) has stood still for {:.1f} s and is killed", self_.value, r, pid, still.count));
     }
 }

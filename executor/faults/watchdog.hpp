@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Turns a rank that hangs into a rank that is lost, which everybody knows how to survive. A thread of each
+// Turns a rank that hangs into a rank that is lost, which the job survives. A thread of each
 // rank looks at two things. Its own rank: when an operation takes a multiple of the longest one so far, the
 // rank sends itself SIGKILL. The other ranks of its host, by a page of shared memory in which every rank's
 // thread counts: when one no longer counts and its process is stopped (SIGSTOP), it is killed, so that it cannot come back; one
@@ -70,7 +70,7 @@ public:
     /// there is no shared memory it says so and continues alone. @param ranks how many the job was launched with
     void join_host(std::uint64_t launch, int ranks);
 
-    /// Everybody who will has joined: the shared memory loses its name, so that nothing stays behind.
+    /// All ranks have joined: the shared memory is unlinked, so that nothing stays behind.
     void all_joined();
 
     /// Shows the others of the host what this rank's device has counted, so that it is known when the rank is lost. Costs a store.

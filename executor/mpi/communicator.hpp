@@ -3,7 +3,7 @@
 
 // A communicator that frees itself, and the five operations of user-level failure mitigation (ULFM: Bland
 // et al., "Post-failure recovery of MPI communication capability", IJHPCA 2013). With an MPI that has no
-// ULFM they are the plain operations that make sense without failures: nobody is ever lost.
+// ULFM they are the plain operations that make sense without failures: no rank is ever lost.
 
 #include <cstddef>
 #include <numeric>
@@ -12,7 +12,7 @@
 
 #include "executor/mpi/error.hpp"
 
-// MPICH declares some of the functions, too, but its launcher ends everybody with the rank that dies.
+// MPICH declares some of the functions, too, but its launcher kills all ranks when one dies.
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI)
 #define RHEO_HAS_ULFM 1
 #else
@@ -100,7 +100,7 @@ inline std::vector<int> get_failed([[maybe_unused]] communicator const& comm)
     return positions;
 }
 
-/// Acknowledges the members that get_failed() named: an agreement that misses nobody else succeeds from now on.
+/// Acknowledges the members that get_failed() named: an agreement without further failures succeeds from now on.
 inline void ack_failed([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::vector<int> const& failed)
 {
 #if RHEO_HAS_ULFM
@@ -119,7 +119,7 @@ inline bool is_revoked([[maybe_unused]] communicator const& comm)
     return revoked != 0;
 }
 
-/// True when more than `lost_before` members are known to have failed, or somebody has revoked the communicator. Cheap
+/// True when more than `lost_before` members are known to have failed, or the communicator has been revoked. Cheap
 /// enough for polling loops; it makes no progress itself.
 inline bool has_failures([[maybe_unused]] communicator const& comm, [[maybe_unused]] std::size_t lost_before)
 {

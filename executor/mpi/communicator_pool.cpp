@@ -59,7 +59,7 @@ void communicator_pool::refill()
             ready_.push_back(std::move(made));
         }
     }
-    // Nobody may revoke one of them before everybody has finished making it. What this agreement returns means nothing.
+    // No rank may revoke one of them before all ranks have created it. The result of this agreement means nothing.
     agree(base_, 1);
     initial_ranks_ = std::move(initial_ranks);
     base_ = std::move(survivors);

@@ -3,7 +3,7 @@
 
 // Communicators made before they are needed. Making one takes all members, and Open MPI 5.0 ends with a
 // segmentation fault when one of them dies at the wrong moment of it (ompi_comm_revoke_local, on a communicator whose
-// collectives are not yet chosen). So a job makes pairs of them while everybody lives, and a generation takes the
+// collectives are not yet chosen). So a job creates pairs of them while all ranks live, and a generation takes the
 // next pair: that is also several times as quick as shrinking. Ranks that are lost stay members of a pair; nobody
 // talks to them. Only when all pairs are used up the reserve shrinks, and makes new ones.
 
@@ -40,7 +40,7 @@ private:
 
     int pairs_ = 0;  ///< after a refill
     std::vector<rank_id> initial_ranks_;
-    communicator base_;  ///< nobody talks on it, so it is never revoked
+    communicator base_;  ///< carries no messages, so it is never revoked
     std::vector<communicator_pair> ready_;
 };
 

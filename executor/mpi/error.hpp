@@ -17,7 +17,7 @@
 
 namespace rheo::inline v0::mpi {
 
-/// A rank of this generation is gone, or somebody has noticed it and revoked the communicators.
+/// A rank of this generation is gone, or another rank has noticed that and revoked the communicators.
 struct peer_lost {};
 
 /// Does something that waits for peers; false when it was cut short by the loss of one.

@@ -51,7 +51,7 @@ generation next_generation(generation last, std::vector<rank_id> const& departed
     next.self = last.self;
     next.spare_comms = std::move(last.spare_comms);
     next.comms = next.spare_comms.take();
-    // Nobody has acknowledged the losses yet, so only the bits of these agreements have a meaning.
+    // No rank has acknowledged the losses yet, so only the bits of these agreements have a meaning.
     auto const lives =
         agree_on_survivors(known_alive(next.recovery(), next.comms.initial_ranks, departed), [&](int bits) { return agree(next.recovery(), bits).bits; });
     for (auto const& [rank, is_alive] : ranges::views::zip(next.comms.initial_ranks, lives)) {

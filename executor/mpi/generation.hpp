@@ -34,7 +34,7 @@ struct generation {
     bool has(rank_id rank) const { return std::binary_search(members.begin(), members.end(), rank); }
     /// How many communicators this rank has open.
     std::size_t communicators() const { return 2 + spare_comms.communicators(); }
-    /// True from the start when somebody was lost since the members were agreed on.
+    /// True from the start when a rank was lost since the agreement on the members.
     bool broken() const { return has_failures(recovery(), comms.initial_ranks.size() - members.size()); }
 
     /// Tells every member that this generation ends.
@@ -50,7 +50,7 @@ struct generation {
 generation first_generation(MPI_Comm caller, generation_id id, int pairs = 8);
 
 /// The generation after a loss, which takes the place of the last one: the members that live, as they agree on the next pair
-/// of communicators. Every survivor calls it, whatever it knows. Somebody may be lost in the middle of it: then
+/// of communicators. Every survivor calls it, whatever it knows. A rank may be lost in the middle of it: then
 /// the generation is broken from the start, and another one follows.
 /// @param departed the same on all: members that end by themselves and do not call it; their end is waited for
 /// @throws excluded_from_job when the others hold this rank for lost; error

@@ -3,7 +3,7 @@
 
 // Non-blocking point-to-point messages of one generation. Every wait polls, and ends with peer_lost as soon
 // as the generation is broken, no matter which rank was to send the message. Before peer_lost is thrown the
-// generation is revoked, so that nobody waits for this rank, and everything pending is completed, so
+// generation is revoked, so that no rank waits for this one, and everything pending is completed, so
 // that no buffer is written to after the unwinding has freed it. A tag says what a message is
 // and in which section of the generation it was sent; a section is entered by all members together, once
 // per try of a step, so an old message cannot be taken for a new one: (communicator, tag) is

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The pace of waits that poll. First a wait spins, for what is about to come. Then it yields, as long as nobody else wants the
+// The pace of waits that poll. First a wait spins, for what is about to come. Then it yields, as long as no other thread wants the
 // core. Then it sleeps, each time for a part of the time waited so far, so that its polls grow with the logarithm of its length. Polls that take
 // long show that ranks share the core: then it sleeps almost at once. On a host with more ranks than cores those that
 // wait would otherwise take the cores from the one that they all wait for, and a recovery would need the square of the ranks in polls.
@@ -23,7 +23,7 @@ public:
 
 private:
     unsigned count_ = 0;  ///< polls of the wait in progress
-    bool shared_ = false; ///< somebody else wants the core, too
+    bool shared_ = false; ///< another thread wants the core, too
     clock::time_point since_{};
 };
 

@@ -91,7 +91,7 @@ int join(fs::path const& folder)
     return -1;
 }
 
-/// Removes the folder when nobody else has locked it. @param descriptor of it; closed
+/// Removes the folder when no other process has locked it. @param descriptor of it; closed
 void remove_if_last(fs::path const& folder, int descriptor) noexcept
 {
     if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {  // when it is rejected, this process's own lock is gone as well

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Who lives, by as few agreements as it takes: an agreement is the "and" of one integer of all members, so each of its bits can
-// say of a range of members that all of them live. Only ranges where somebody knows of a loss are split and asked about again: with f losses among
+// say of a range of members that all of them live. Only ranges where a rank knows of a loss are split and asked about again: with f losses among
 // n that is 1 + f log n agreements at most instead of n / 31, each of n log n messages.
 
 #include <climits>

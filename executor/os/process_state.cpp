@@ -86,7 +86,7 @@ std::vector<pid_t> kill_stopped_siblings()
             stopped.emplace_back(pid, state.started);
         }
     }
-    if (!stopped.empty()) {  // one that was just told to continue with all others, this process included, is not meant
+    if (!stopped.empty()) {  // one that just got SIGCONT with all others, this process included, is not meant
         std::this_thread::sleep_for(std::chrono::milliseconds{200});
     }
     for (auto const& [pid, started] : stopped) {

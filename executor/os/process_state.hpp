@@ -27,7 +27,7 @@ process_state state_of(std::int64_t pid);
 bool kill_exactly(std::int64_t pid, std::uint64_t started);
 
 /// Kills the ranks of this launch on this host that are stopped: processes of the same parent with the same name of a job in their
-/// environment (PMIX_NAMESPACE). Where the launcher gives none, nobody is killed. A debugger's processes are left alone.
+/// environment (PMIX_NAMESPACE). Where the launcher gives none, no process is killed. A debugger's processes are left alone.
 /// @returns who was killed
 std::vector<pid_t> kill_stopped_siblings();
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// plan.json as `rheo plan --json` prints it and `rheo train --plan` takes it. What is wrong in it is said with the name of the file.
+// plan.json as `rheo plan --json` prints it and `rheo train --plan` takes it. Errors name the file.
 
 #include <string>
 

@@ -16,7 +16,7 @@ namespace rheo::inline v0 {
 /// The compute programs of all pipelines, at unit costs.
 std::string drawing_of(plan const& p);
 
-/// What goes on after the loss of this rank, as a sentence: the plan that the survivors make.
+/// How the job continues after the loss of this rank, as a sentence: the plan that the survivors make.
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);
 
 /// All of it. @param what make_forecast() of the same plan, model and config

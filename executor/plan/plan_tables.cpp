@@ -35,7 +35,7 @@ std::string gap_of(makespan_split const& split)
 
 std::string format_milliseconds(seconds time) { return fmt::format("{:.3f} ms", time.count * 1e3); }
 
-/// Why nothing goes on after a loss; empty when something does.
+/// Why the job cannot continue after a loss; empty when it can.
 std::string end_of(loss_outcome const& outcome)
 {
     if (outcome.only_copy) {

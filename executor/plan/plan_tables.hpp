@@ -30,7 +30,7 @@ std::string format_templates(std::span<makespan_template const> made, std::strin
 /// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
 std::string format_instantiations(forecast const& what);
 
-/// What goes on after a loss, or why nothing does.
+/// How the job continues after a loss, or why it cannot.
 std::string message_of(loss_outcome const& outcome);
 
 /// A line for the loss of each rank and of each node.

@@ -137,7 +137,7 @@ bool clock_setter::begin()
     }
     claim_.emplace(std::move(*claim));
     auto const back = claim_->begin([&](bool untouched) {
-        if (untouched) {  // only then does it disturb nobody
+        if (untouched) {  // only then does it disturb no other process
             ladder_ = choose_rung(std::move(ladder_.device()), config_.ladder, probing::touch);
         }
         return ladder_.original();

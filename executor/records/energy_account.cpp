@@ -34,7 +34,7 @@ energy_so_far energy_of_records(std::string const& folder, step_id from)
                 result.tokens += record->value("tokens", std::int64_t{0});
             }
         } catch (json_error const&) {
-            // somebody else's line, which the report will speak of; a training does not end for it
+            // another program's line, which the report mentions; a training does not end for it
         }
     }
     return result;

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the ranks of a job have drawn. Whenever scalars are reduced each tells what its device has counted, and that counts when the attempt
-// is settled: what was drawn in one that came to nothing is part of the next one that is. A rank that was lost tells nothing any more; what it
-// had last shown to the others of its host (executor/faults/watchdog.hpp) is counted instead, once; where nobody saw it, it is missing, and the account says so.
+// What the ranks of a job have drawn. At each reduction of scalars each contributes its device's count, and that counts when the attempt
+// is settled: what was drawn in one that came to nothing is part of the next one that is. A lost rank contributes nothing any more; what it
+// had last shown to the others of its host (executor/faults/watchdog.hpp) is counted instead, once; where no rank saw it, it is missing, and the account says so.
 // The same on every rank that has settled the same attempts.
 
 #include <cstdint>
@@ -39,11 +39,11 @@ public:
     /// The ranks whose counts are reduced, in the order of the numbers: the members, and those that are gone and not accounted for.
     std::vector<rank_id> ranks() const;
 
-    /// All counts are here. @param known of each of ranks(): 1 when anybody knows its count  @param counts what its device has counted by now
+    /// All counts are here. @param known of each of ranks(): 1 when any rank knows its count  @param counts what its device has counted by now
     /// @return what all of them have drawn since the last settled attempt
     joules update(std::span<rank_id const> members, std::span<double const> known, std::span<double const> counts);
 
-    /// The attempt of the last update is settled. @return ranks that are gone whose last joules nobody knows
+    /// The attempt of the last update is settled. @return lost ranks whose last joules are unknown
     std::vector<rank_id> settled(bool committed);
 
     joules total() const { return total_; }                                    ///< in all settled attempts

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A record that is read back: an object of metrics.jsonl, report.json or a rank's file. A file of records may have been edited, or have come from another
-// program; so whatever is known by its name is looked at before anybody relies on its type. What is missing is missing:
+// program; so whatever is known by its name is checked before its type is relied on. What is missing is missing:
 // records grow, and an old run can be read.
 
 #include <optional>

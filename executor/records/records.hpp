@@ -44,7 +44,7 @@ struct start_record {
 
 struct step_record {
     step_id step;
-    std::int64_t of_steps = 0;   ///< how many the run will have; 0: not told
+    std::int64_t of_steps = 0;   ///< how many the run will have; 0: unknown
     attempt_id attempt;
     double loss = 0;             ///< nats per token, mean of the step; NaN: not finite
     double gradient_norm = 0;
@@ -72,7 +72,7 @@ struct recovery_record {
     step_id step;
     attempt_id attempt;
     std::vector<rank_id> lost;
-    std::vector<rank_id> left{}; ///< in order, after the step before; with nobody lost or gone, ranks that waited were given places
+    std::vector<rank_id> left{}; ///< in order, after the step before; with no rank lost or gone, ranks that waited were given places
     int ranks = 0;               ///< that continue
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
@@ -110,7 +110,7 @@ struct final_record {
     joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job continued with; 0: not known
     joules energy_per_step{};    ///< committed
     joules energy_per_token{};
-    std::vector<rank_id> energy_missing{};  ///< ranks that were lost and whose last joules nobody saw
+    std::vector<rank_id> energy_missing{};  ///< lost ranks whose last joules are unknown
 };
 
 /// A run that has ended, as report.json keeps it.
@@ -136,7 +136,7 @@ public:
     void recovery(recovery_record const& record);
     void checkpoint(checkpoint_record const& record);
     void note(std::string_view message);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
-    void alone(std::string_view message);         ///< a note that only this rank was told; a rank that is not the reporter says it as an error
+    void alone(std::string_view message);         ///< a note that only this rank has; a rank that is not the reporter prints it as an error
     void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
     void finish(final_record const& record);       ///< flushes; reporter: report.json, the final table

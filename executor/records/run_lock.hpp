@@ -17,7 +17,7 @@ namespace rheo::inline v0 {
 
 struct lock_answer {
     bool granted = false;
-    std::string message{};  ///< refused: who is at work in the folder; granted: empty, or why nobody can be kept out
+    std::string message{};  ///< refused: which process uses the folder; granted: empty, or why others cannot be kept out
 };
 
 class run_lock {

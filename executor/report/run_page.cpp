@@ -154,7 +154,7 @@ page_block recoveries(run_folder const& run)
     return blocks;
 }
 
-// ---- what was said -----------------------------------------------------------------------------------------
+// ---- notes --------------------------------------------------------------------------------------------------
 
 void add_texts(run_folder const& run, page_block& blocks)
 {

@@ -60,7 +60,7 @@ public:
     void forward(activation& a, stage_item const& item, loss_sum& loss);
 
     /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
-    /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when nobody wants it.
+    /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when it is not needed.
     /// A use contributes when `adds(use)`.
     void backward(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient, std::function<bool(use_id)> const& adds);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The few small collective operations of a section, made of messages whose waits end with the generation
-// (an MPI collective could be waited for by ranks that nobody can reach any more). All of them go up
+// (an MPI collective could block ranks that can no longer be reached). All of them go up
 // and down one binomial tree over the members: 2 log2(members) messages long, and 2 (members - 1) messages in all, twice as many at most where
 // words are many.
 

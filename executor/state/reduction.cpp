@@ -98,7 +98,7 @@ void reduction::sum_mine()
     sums_ = mine_.data();
 }
 
-/// What nobody else holds becomes floats from where it was summed; the uses of a tie are joined piece by piece, which stay in the cache.
+/// What no other rank holds becomes floats in place; the uses of a tie are joined piece by piece, which stay in the cache.
 void reduction::convert_alone()
 {
     auto const piece = tied_piece(*backend_);

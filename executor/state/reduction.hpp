@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it
-// receives everybody's integers of that slice, adds them, turns the sum into floats once, and sends these to
+// receives all ranks' integers of that slice, adds them, turns the sum into floats once, and sends these to
 // the others (a reduce-scatter and an all-gather; integers add up in any order). Accumulators are
 // only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one rank holds alone becomes floats from where it was summed. Sums in 32 bits are summed as such, and each
 // row is turned into floats by its own scale. What of these is on one rank alone, in one accumulator, needs no buffer: its gradient is read from there piece by

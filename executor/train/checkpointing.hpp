@@ -26,7 +26,7 @@
 
 namespace rheo::inline v0 {
 
-/// Which ranks hold each tensor; nobody what is no parameter.
+/// Which ranks hold each tensor; none for what is no parameter.
 using tensor_holders = std::vector<std::vector<rank_id>>;
 
 tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines);
@@ -37,10 +37,10 @@ public:
     static constexpr std::uint32_t part_is_ready = 2;  ///< bits of a vote
     static constexpr std::uint32_t has_not_failed = 4;
 
-    /// @param from the step that a resumed job goes on from, whose checkpoint is there already
+    /// @param from the step that a resumed job starts from, whose checkpoint is there already
     checkpointing(job const& about, dataset const& data, fault_injector const& inject, launch_clock clock, rank_id self, std::optional<step_id> from);
 
-    /// True when so much time has passed that this rank wants a checkpoint; any rank's request is everybody's.
+    /// True when so much time has passed that this rank wants a checkpoint; any rank's request counts for all.
     bool wants_one() const;
 
     /// A step was committed; `wanted` is the reduced request. Begins a checkpoint when one is due and none is being written.
@@ -52,7 +52,7 @@ public:
     void agreed(std::uint32_t consents);
 
     /// Members were lost: a checkpoint that is being written is given up. What lost ranks left of it goes with the next
-    /// publication; nobody else may remove it, because an earlier one may still be on its way to its name.
+    /// publication; no other rank may remove it, because an earlier one may still be on its way to its name.
     void generation_ended(std::span<rank_id const> members);
 
     /// The one whose publication has begun and is not known to have ended: the same on all ranks.

@@ -54,7 +54,7 @@ void notify_others(mpi::messenger& messages)
     }
 }
 
-/// Waits for that message, also when ranks are lost that do not write: nobody goes into an agreement before the one that writes can come, too.
+/// Waits for that message, also when ranks are lost that do not write: no rank enters an agreement before the one that writes can enter, too.
 void wait_for_reporter(mpi::messenger& messages)
 {
     auto const& members = messages.members();
@@ -164,7 +164,7 @@ void leave_job(run_result const& result)
             std::fflush(stderr);
         }
     };
-    if (!mpi::survives_losses()) {  // then nobody was lost, and a launcher may take a missing MPI_Finalize for a failure
+    if (!mpi::survives_losses()) {  // then no rank was lost, and a launcher may take a missing MPI_Finalize for a failure
         MPI_Finalize();
         mpi::leave_segment_folder();
         merge();

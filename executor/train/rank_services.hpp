@@ -20,7 +20,7 @@
 
 namespace rheo::inline v0 {
 
-/// What somebody outside asks of the job between two steps; none: never.
+/// Requests from outside the job, polled between two steps; none: never.
 struct outside_requests {
     std::function<bool()> stop{};           ///< by a signal or because time is up
     std::function<bool(step_id)> leave{};   ///< this rank alone, after this step
@@ -35,7 +35,7 @@ struct rank_services {
     records& record;
     launch_clock clock{};
     fault_injector inject{};
-    watchdog* watch = nullptr;           ///< none: nobody looks whether this rank hangs
+    watchdog* watch = nullptr;           ///< none: no watchdog
     outside_requests asked{};
     rank_device* device = nullptr;       ///< none: no clock is set, no energy is read
     frontier_cache* frontiers = nullptr; ///< none: plans have no clocks

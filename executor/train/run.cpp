@@ -40,7 +40,7 @@ namespace {
 volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t leave_signal = 0;
 
-/// Tells whether somebody or the clock wants the job to stop after the step.
+/// True when a signal or the time limit stops the job after the step.
 std::function<bool()> stop_request(run_options const& options, launch_clock clock)
 {
     if (options.stop_on_signals) {
@@ -53,7 +53,7 @@ std::function<bool()> stop_request(run_options const& options, launch_clock cloc
     return [limit = options.max_time, clock] { return stop_signal != 0 || (limit.count > 0 && clock.now() > limit); };
 }
 
-/// Tells whether somebody wants this rank to leave. Only where the others can go on without it.
+/// True when a signal asks this rank to leave. Only where the others can continue without it.
 std::function<bool(step_id)> leave_request(run_options const& options, fault_injector faults)
 {
     bool const possible = mpi::survives_losses();
@@ -77,7 +77,7 @@ run_result refused(startup_error const& error, bool is_reporter)
     return result;
 }
 
-/// What every run says first, and keeps for whoever starts it again: plan.json and, when no loss is survived, the command.
+/// What every run prints first, and keeps for the next start: plan.json and, when no loss is survived, the command.
 void say_first(records& record, run_config const& config, plan const& first, mpi::generation const& members, std::vector<std::string> const& notes,
                bool stops_on_signals)
 {
@@ -178,7 +178,7 @@ int vocabulary_of(model_description const& model)
     return vocabulary;
 }
 
-/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: nobody leaves
+/// Beginning is a section like any other: a rank that dies in it is shrunk away and the rest begin again. A refusal is agreed, too: no rank leaves
 /// while others could take that for a loss.
 /// @param mine why this rank cannot begin, if it cannot; out: the refusal, on the rank that should say it
 startup_error begin_all(std::unique_ptr<mpi::generation>& generation, run_config const& config, std::vector<fingerprint_line>& fingerprint,

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Training as one call, inside anybody's MPI program: a model, a communicator, a config in; the surviving
+// Training as one call, inside any MPI program: a model, a communicator, a config in; the surviving
 // ranks' communicator out. The caller's communicator is used to begin and is never revoked. A rank that
-// must not go on (fenced off, or in an error that the others do not share) ends itself by SIGKILL, which
+// must stop (fenced off, or in an error that the others do not share) ends itself by SIGKILL, which
 // the others see as a loss; everything else comes back as a result.
 
 #include <cstdint>
@@ -41,9 +41,9 @@ struct run_result {
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
     bool is_reporter = false;                 ///< this is the rank that prints for the job
-    std::string merges{};  ///< the run folder whose traces this rank has still to merge: leave_job does it when nobody waits any more; empty: none
+    std::string merges{};  ///< the run folder whose traces this rank has still to merge: leave_job does it when no rank waits any more; empty: none
     seconds patience{};  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
-    bool drained = false;  ///< this rank has left in order and the others go on: end the process, as leave_job does, without MPI_Finalize
+    bool drained = false;  ///< this rank has left in order and the others continue: end the process, as leave_job does, without MPI_Finalize
 };
 
 /// Trains the model. All ranks of the communicator call it with the same arguments.

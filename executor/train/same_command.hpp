@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The line that goes on. Where the launcher ends everybody when a rank dies, a person (or a batch script)
+// The command that resumes. Where the launcher kills all ranks when one dies, a person (or a batch script)
 // starts the same command again; so the run says at its start what that is, and keeps it in the run
 // folder. It is read from the processes themselves: this one, and the launcher among its ancestors.
 

@@ -38,7 +38,7 @@ startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_li
                 return {exit_code::environment, fmt::format("rank {} and rank {} are of different builds: all ranks must have the same for the same bits",
                                                             members[r].value, members[0].value)};
             }
-            if (all[r][i] != all[0][i]) {  // found alike by all, so all tell what they have
+            if (all[r][i] != all[0][i]) {  // found alike by all, so all print what they have
                 auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
                 auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
                 return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].name, value(0),
@@ -124,7 +124,7 @@ std::string folder_of(std::string const& folder, std::int64_t fork) { return for
 /// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
 seconds patience_with_the_last_launch(watchdog_config const& watch) { return watch.factor > 0 ? std::min(seconds{5.0}, watch.least / 2.0) : seconds{5.0}; }
 
-/// Everybody gets the first member's text.
+/// All ranks get the first member's text.
 void broadcast_text(mpi::messenger& messages, std::string& text)
 {
     std::vector<std::int64_t> size{std::ssize(text)};
@@ -143,7 +143,7 @@ void agree_on_algorithms(mpi::messenger& messages, std::vector<fingerprint_line>
     }
 }
 
-/// Everybody keeps the first member's notes, so that they are not lost with it.
+/// All ranks keep the first member's notes, so that they are not lost with it.
 void share_notes(mpi::messenger& messages, std::vector<std::string>& notes)
 {
     std::string text;
@@ -178,7 +178,7 @@ struct folder_start {
     }
 };
 
-/// What the lowest rank does where there is a checkpoint to go on from. @returns why the run does not go on from it
+/// What the lowest rank does where there is a checkpoint to resume from. @returns why the run does not resume from it
 startup_error resume(run_config const& config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, earlier_state const& found, folder_start& start,
                      std::vector<std::string>& notes)
 {
@@ -225,7 +225,7 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
     return {};
 }
 
-/// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to go on from, and begins the folder.
+/// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to resume from, and begins the folder.
 /// Where state is there that cannot be read, nothing but the lock is touched.
 startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
                            std::vector<std::string>& notes)

@@ -50,7 +50,7 @@ struct startup {
     energy_so_far drawn{};              ///< by the run that is gone on with
     steps_so_far so_far{};              ///< of its steps
     std::optional<ended_run> ended{};   ///< the run had committed all its steps, and nothing is left to do
-    std::string device{};               ///< in: what this rank's device has to tell people
+    std::string device{};               ///< in: this rank's device, for people
     std::string clock_permission{};       ///< in: by whose permission on this rank; empty: its clock is left alone
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The trainer performs what the protocol (rheo/recover/protocol.hpp) asks for, action by action, and
-// answers with what happened. It decides nothing itself: who goes on, what is committed and what
+// answers with what happened. It decides nothing itself: which ranks continue, what is committed and what
 // is done again are the protocol's. The loss of a peer is one of the things that happen. What it needs besides stands in parts/, each with one job.
 
 #include <memory>
@@ -52,7 +52,7 @@ public:
     /// Trains until the job ends. @throws what is an error and no loss: the caller must then leave alone.
     training_end run();
 
-    /// The members that are left, for the caller to go on with.
+    /// The members that are left, for the caller to continue with.
     mpi::generation& members() { return *generation_; }
     std::unique_ptr<mpi::generation> release_members() { return std::move(generation_); }
 

@@ -29,7 +29,7 @@ constexpr int ranks_that_prepare = 4;
 protocol_event trainer::perform(revoke_generation const&)
 {
     auto const start = with_->clock.now();
-    generation_->revoke();  // whoever threw peer_lost has done so already; this is for one who only looked
+    generation_->revoke();  // what threw peer_lost has done so already; this is for a rank that only looked
     trace(activity::revoke, start);
     recovery_.also_took(&recovery_record::revoke, start);
     return revoked{};
@@ -52,7 +52,7 @@ protocol_event trainer::perform(shrink const& action)
 }
 
 /// Links, or waits until that is possible: a folder on a full disk is no reason to lose the state that the ranks hold. All members try, and one that
-/// succeeds is enough for all, because the others find its file. Nobody does anything before, so nobody can be left behind by it.
+/// succeeds is enough for all, because the others find its file. No rank acts before, so none can be left behind by it.
 bool trainer::link_when_possible(link_generation const& action)
 {
     auto const start = with_->clock.now();

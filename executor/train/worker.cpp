@@ -100,7 +100,7 @@ void worker::recycle(int number, inflight_item f)
     free_list_[number].push_back(std::move(f));
 }
 
-/// One instruction is done: whoever waited for it alone leaves.
+/// One instruction is done: instructions that waited for it alone leave.
 void worker::finish(instruction i)
 {
     if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {

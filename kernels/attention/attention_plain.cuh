@@ -57,7 +57,7 @@ struct shared_tiles {
         return sum;
     }
 
-    /// The two tiles come next, when nobody reads the last ones any more: rows [0, count) of each, and all threads see them.
+    /// The two tiles come next, when no thread reads the last ones any more: rows [0, count) of each, and all threads see them.
     template <class T, class U>
     __device__ void next_tiles(head_rows<T> first, head_rows<U> second, std::int64_t count, int thread) const
     {

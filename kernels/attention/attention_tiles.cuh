@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(forward_tiles<Cores>::threads, blocks_at_once<
     std::int64_t const blocks = heads.seen_blocks(first + shape::queries, keys);
     for (std::int64_t n = 0; n < blocks; ++n) {
         auto const block = heads.block(n, keys);
-        see_copies();  // the keys are there, and nobody reads the last values any more
+        see_copies();  // the keys are there, and no thread reads the last values any more
         if constexpr (stages == 1) {
             load_block(values_of(n), n, heads.kv_width);
         } else if (n + 1 < blocks) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(forward_tiles<Cores>::threads, blocks_at_once<
         set_product_transposed(scores, q, own_row, keys_of(n), lane);
         Cores::await(scores);
         if constexpr (stages == 1) {
-            see_copies();  // the values are there, and nobody reads the keys any more
+            see_copies();  // the values are there, and no thread reads the keys any more
             if (n + 1 < blocks) {
                 load_block(keys_of(n + 1), n + 1, 0);
             }

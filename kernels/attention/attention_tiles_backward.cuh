@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Wi
     for (std::int64_t n = 0; n < blocks; ++n) {
         await_groups<0>();
         Cores::show_copies();
-        __syncthreads();  // this block is there, and nobody reads the one before any more
+        __syncthreads();  // this block is there, and no thread reads the one before any more
         if (n + 1 < blocks) {
             load_block(n + 1);
         }
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     for (int n = 0; n < tiles; ++n) {
         await_groups<0>();
         Cores::show_copies();
-        __syncthreads();  // these queries are there, and nobody reads those before any more
+        __syncthreads();  // these queries are there, and no thread reads those before any more
         if (n + 1 < tiles) {
             load_queries(n + 1);
         }

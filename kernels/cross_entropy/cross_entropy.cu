@@ -97,7 +97,7 @@ template <bool Whole, class T>
 __device__ double forward_of_row(T const* logits, std::int64_t vocabulary, std::int32_t target, loss_sum* loss)
 {
     bool const writes = threadIdx.x == 0 && target != ignored_target;
-    float const wanted = writes ? float(logits[target]) : 0.0F;  // before anybody writes a gradient over it
+    float const wanted = writes ? float(logits[target]) : 0.0F;  // before a gradient overwrites it
     auto const all = sum_of_row<Whole>(logits, vocabulary);
     double const log_sum = static_cast<double>(all.largest) + log(static_cast<double>(all.sum));
     if (writes) {

@@ -45,7 +45,7 @@ struct described {
     described& operator=(described const&) = delete;
 };
 
-/// cuBLASLt counts by columns, so it is told of the transposed product: result^T [columns, rows] = right^T left^T. A matrix of rows is then one
+/// cuBLASLt is column-major, so it computes the transposed product: result^T [columns, rows] = right^T left^T. A matrix of rows is then one
 /// of columns as it lies, and the bias runs along its columns, as cuBLASLt has it.
 struct description {
     described<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
@@ -103,7 +103,7 @@ struct products::impl {
         if (auto const found = chosen.find(shape); found != chosen.end()) {
             return found->second;
         }
-        // what an epilogue reads and writes is told by its alignment alone, which is the same for all, so that the shape decides and nothing else
+        // what an epilogue reads and writes is given by its alignment alone, which is the same for all, so that the shape decides and nothing else
         auto* const place = reinterpret_cast<void*>(std::uintptr_t{alignment});
         description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place}};
         described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;

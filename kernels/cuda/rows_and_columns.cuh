@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Work on each row and sums over the same rows in one launch, as the backward of a norm is: for each 256 rows first the blocks that add
-// up their columns, then the blocks that have the rows, so that whoever reads a row second finds it in the cache. What each computes, and in
+// up their columns, then the blocks that have the rows, so that the second reader of a row finds it in the cache. What each computes, and in
 // which order it adds, is what it would be in a launch of its own.
 
 #include "kernels/cuda/column_sums.cuh"

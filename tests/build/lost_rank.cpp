@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 1 is killed; the others see it, shrink, and go on with one rank less. Leaving without MPI_Finalize, which may
+// Rank 1 is killed; the others see it, shrink, and continue with one rank less. Leaving without MPI_Finalize, which may
 // hang after a failure: all by _exit, the lowest rank last.
 #include <mpi.h>
 #include <signal.h>

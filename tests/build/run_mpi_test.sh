@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run_mpi_test.sh <run_mpi.sh>: exit codes come through, time-outs end everything, what stays behind is told and ended.
+# run_mpi_test.sh <run_mpi.sh>: exit codes come through, time-outs end everything, what stays behind is reported and ended.
 set -u
 runner=$1
 # shellcheck source=tests/support/expect.sh
@@ -24,7 +24,7 @@ expect "success comes through" 0 $?
 expect "an exit code comes through" 75 $?
 
 "$runner" mpirun --plain 0 1 bash -c "setsid sleep 300 & echo \$! >$work/a; sleep 300 & echo \$! >$work/b; wait" >"$work/out"
-expect "the time-out is told" 124 $?
+expect "the time-out is reported" 124 $?
 expect "its sentence" "run_mpi.sh: not done after 1 s" "$(cat "$work/out")"
 expect "the time-out ends a process in another session" gone "$(alive "$work/a")"
 expect "the time-out ends a child" gone "$(alive "$work/b")"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo train`: everything that can be refused is refused before MPI starts, by all ranks alike; what only
-// shows with all ranks together (their number, when the launcher does not tell it) comes back as a result.
+// shows with all ranks together (their number, when the launcher does not give it) comes back as a result.
 
 #include "executor/cli/commands.hpp"
 
@@ -54,7 +54,7 @@ read_config_result read(train_options const& options)
     return read;
 }
 
-/// A launcher whose ranks were all lost has nobody to take an exit code from; the run folder knows.
+/// A launcher whose ranks were all lost has no rank to take an exit code from; the run folder has it.
 int say_how_it_ended(run_config const& config)
 {
     auto const end = how_it_ended(config.run.folder);

@@ -22,7 +22,7 @@ namespace rheo::inline v0::power {
 struct throttling {
     bool power = false;    ///< a power limit
     bool thermal = false;  ///< too hot
-    bool hardware = false; ///< brake, or a slowdown whose cause the device does not tell
+    bool hardware = false; ///< brake, or a slowdown of unknown cause
     bool group = false;    ///< held to the clock of other devices
 
     explicit constexpr operator bool() const { return power || thermal || hardware || group; }

@@ -3,7 +3,7 @@
 
 // Energy between the updates of a counter. Devices update theirs every 20 to 100 ms, computations are shorter; so
 // between updates the power of the last interval continues, for at most as long as that interval was: a counter that
-// stands still for longer tells nothing that could be carried on. The estimate never falls: where it ran ahead of
+// stands still for longer gives nothing to extrapolate. The estimate never falls: where it ran ahead of
 // the counter it waits. A value without a clock of its own: it is given the time.
 
 #include "rheo/units/units.hpp"

@@ -24,7 +24,7 @@ public:
     energy_sampler(energy_sampler const&) = delete;
     energy_sampler& operator=(energy_sampler const&) = delete;
 
-    /// Since some moment in the past; never falls. Zero while the device tells nothing. @pre not in the future
+    /// Since some moment in the past; never falls. Zero while the device reports nothing. @pre not in the future
     joules at(moment when);
 
 private:

@@ -25,7 +25,7 @@ std::optional<unsigned> number_in(std::string_view text)
     return error == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional{number} : std::nullopt;
 }
 
-/// The effective capabilities of this process; none when /proc does not tell.
+/// The effective capabilities of this process; none when /proc does not show them.
 std::optional<std::uint64_t> capabilities()
 {
     std::ifstream status("/proc/self/status");
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> capabilities()
     return std::nullopt;
 }
 
-/// A list that NVML tells the size of when it is asked with too little room.
+/// A list whose size NVML returns when the buffer is too small.
 template <class Ask>
 device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::string_view what, Ask const& ask)
 {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// NVML, loaded when the program runs. A machine without it builds and runs the same program, and is told in a
+// NVML, loaded when the program runs. A machine without it builds and runs the same program, which reports that in a
 // sentence what is missing.
 
 #include <memory>

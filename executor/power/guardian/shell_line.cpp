@@ -51,7 +51,7 @@ device_result<done> run_shell_line(std::string const& line, seconds patience)
         ::poll(&entry, 1, 2);
         listen();
         if ((entry.revents & POLLHUP) != 0) {
-            ::usleep(1000);  // nobody will say anything more; it only has to end
+            ::usleep(1000);  // all output has been read; it only has to end
         }
     }
     listen();

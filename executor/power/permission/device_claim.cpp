@@ -57,7 +57,7 @@ device_error refused(std::string const& path, char const* what, int error)
     return {error == EACCES || error == EPERM ? device_error_code::no_permission : device_error_code::failed, path + " " + what + ": " + std::strerror(error)};
 }
 
-/// Holds the file while it lives; nobody holds it for longer than a change of the clock takes.
+/// Holds the file while it lives; no process holds it for longer than a change of the clock takes.
 class hold {
 public:
     explicit hold(int file) : file_{file}
@@ -109,7 +109,7 @@ bool still_named(int file, std::string const& path)
     return ::fstat(file, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/// Lines are performed as this user, so nobody else may have written them.
+/// Lines are performed as this user, so no other user may have written them.
 bool ours_alone(int file)
 {
     struct stat there{};
@@ -125,7 +125,7 @@ restoration text_in(int file, page const& now)
     return restoration_of(text).value_or(restoration{});
 }
 
-/// What was there before goes first; other ways of this rank after it, but for those that write what it read when somebody's
+/// What was there before goes first; other ways of this rank after it, but for those that write what it read when another user's
 /// clock was set already.
 restoration joined(restoration first, restoration const& own)
 {
@@ -193,7 +193,7 @@ device_result<restoration> device_claim::begin(std::function<restoration(bool un
     auto now = read_page(file_.get());
     bool const untouched = now.set == nothing_set && living(file_.get()) == 0;
     auto const own = choose(untouched);
-    // Where a clock was set and nobody lives, everybody was killed at once: what was there before is still known.
+    // Where a clock was set and no process lives, all were killed at once: what was there before is still known.
     auto const how = now.text_size == 0 || untouched ? own : joined(text_in(file_.get(), now), own);
     auto const text = to_text(how);
     now.text_size = static_cast<std::int64_t>(text.size());

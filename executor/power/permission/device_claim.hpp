@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Ranks that share a device share one small file on their host, named after the device. Each keeps its request there;
-// anyone who holds the file's lock is the one writer, and sets the highest request of all that live: nobody is slowed below
+// anyone who holds the file's lock is the one writer, and sets the highest request of all that live: no process is slowed below
 // its plan, and a device whose ranks disagree only costs energy. A rank's place in the file is a lock on one byte,
-// which the kernel takes back when the process is gone, however it went; so there is nobody to be elected and no dead
+// which the kernel takes back when the process is gone, however it went; so there is no election and no dead
 // rank counts. The first one leaves there how the clocks are restored; the last one does it. Ranks of other users have
 // files of their own and are not seen.
 
@@ -42,7 +42,7 @@ public:
     /// Notes the request of this rank; when the highest one is not what is set, `set` is called with it.
     device_result<outcome> request(megahertz clock, std::function<device_result<done>(megahertz)> const& set);
 
-    /// Gives the place back, and calls `restore` when nobody else lives. The claim is of no use after that.
+    /// Gives the place back, and calls `restore` when no other process lives. The claim is of no use after that.
     device_result<done> leave(std::function<device_result<done>()> const& restore);
 
     int others() const;  ///< ranks that live, without this one
@@ -54,7 +54,7 @@ private:
     int place_ = -1;
 };
 
-/// For a process that has outlived a rank: restores the clocks when nobody lives who has a place in the file.
+/// For a process that has outlived a rank: restores the clocks when no process of the file lives.
 /// @return whether it did
 device_result<bool> restore_if_last(std::string const& file, restoration const& how);
 

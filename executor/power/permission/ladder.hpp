@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// By whose permission clocks are set: our own, zeusd's, a command of the site's, or nobody's, and then they are
+// By whose permission clocks are set: our own, zeusd's, a command of the site's, or none, and then they are
 // advised only. The highest rung that works is taken; one that loses its permission in the middle is left for the
 // next. Which rungs there are is settled at the start, so that what restores the clocks is known before the first
 // clock is touched.

@@ -45,7 +45,7 @@ public:
 
     /// Members are left out. @pre a record is open
     void shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed);
-    /// Places are dealt again between two steps, and nobody was lost.
+    /// Places change between two steps without a loss.
     void regroups(generation_id generation, step_id step, std::span<rank_id const> members);
     void merged(membership_plan const& plan, merge_account const& account);
     seconds merged_at() const { return merged_at_; }

@@ -19,7 +19,7 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
     for (auto const& pipeline : first_.pipelines) {
         places += ranks_of(pipeline).size();
     }
-    if (begins && holdings.size() == places && departing.empty()) {  // nobody has been lost yet: the plan that was asked for
+    if (begins && holdings.size() == places && departing.empty()) {  // no rank has been lost yet: the configured plan
         recomposition chosen;
         chosen.pipelines = first_.pipelines;
         chosen.spares = first_.spares;

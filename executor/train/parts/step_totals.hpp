@@ -44,7 +44,7 @@ struct step_totals {
     std::vector<double> squares;           ///< tensor -> sum of squares of its reduced gradient, finite
     std::vector<float> magnitudes;         ///< scale -> the largest |g| of all contributions, finite
     std::vector<double> slowness;          ///< member -> how many times as long as by the profile it took; 0: not known
-    std::vector<double> meter_known;       ///< metered rank -> 1 when anybody knows its count
+    std::vector<double> meter_known;       ///< metered rank -> 1 when any rank knows its count
     std::vector<double> meter_count;       ///< metered rank -> joules that its device has counted
     std::optional<std::size_t> changed_file{};  ///< number of a data file that was changed in place
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Why a layer cannot run, as one sentence: an operation that does not fit the slots and parameters that the layer declares would read and
-// write beyond them, and one whose result nobody reads, or whose input another one reads in a way that cannot be shared, would train
+// write beyond them, and one whose result is never read, or whose input another one reads in a way that cannot be shared, would train
 // with wrong gradients. The compiler refuses a model type with it (model.hpp), and `run` a model value.
 
 #include <array>

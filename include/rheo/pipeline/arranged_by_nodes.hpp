@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Pipelines whose sizes somebody else has chosen, on nodes of several ranks: in the order of their ranks two copies of a layer may come to stand on
+// Pipelines of given sizes, on nodes of several ranks: in the order of their ranks two copies of a layer may come to stand on
 // one node, which then is lost with both. Sizes and cuts stay; ranks exchange their places until each layer is on as many nodes as
 // wanted, or until no single exchange brings any layer to a further node. (What no arrangement can do stays: a pipeline on a
 // part of a node beside a part of the only other one.)

@@ -3,7 +3,7 @@
 
 // What pipelines do when ranks are lost or leave, or when ranks wait: the cheapest choice by the rule of recovery_price.hpp among those that keep f + 1 pipelines
 // (as many as fit, where fewer do) and leave no rank idle that has a place, unless the quickest choice does. One of them is the repair by local
-// rules: pipelines that were not hit stay as they are, a rank that waits takes the place of one that is gone before anybody is asked to give a rank away.
+// rules: pipelines that were not hit stay as they are, a rank that waits takes the place of one that is gone before any pipeline gives a rank away.
 // The others are all choices of sizes with the best places for the survivors; among equal prices the local repair is taken, so what was not
 // hit moves only where that pays. (Alone, the local rules would leave fewer than f + 1 pipelines although f + 1 fit in 785 of the 10,963
 // small cases, and know nothing of time.)

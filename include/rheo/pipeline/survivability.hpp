@@ -74,7 +74,7 @@ constexpr survivability survivability_of(array_view<rank_holdings const> ranks, 
     survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
     for (auto const& tensor : tensors) {
         auto const holders = detail::holders_of(tensor, ranks);
-        expects(!holders.empty(), "a tensor that nobody holds is lost already");
+        expects(!holders.empty(), "a tensor without a holder is lost already");
         std::vector<node_id> places;
         for (auto const h : holders) {
             detail::insert_once(places, nodes.empty() ? node_id{ranks[h].rank.value} : nodes[h]);
@@ -129,7 +129,7 @@ template <class NodeOf>
 constexpr std::size_t only_holder(tensor_bytes const& tensor, array_view<rank_holdings const> ranks, NodeOf const& node_of)
 {
     auto const holders = holders_of(tensor, ranks);
-    expects(!holders.empty(), "a tensor that nobody holds is lost already");
+    expects(!holders.empty(), "a tensor without a holder is lost already");
     for (auto const h : holders) {
         if (node_of(h) != node_of(holders.front())) {
             return ranks.size();

@@ -24,11 +24,11 @@ struct forecast_options {
     std::optional<bytes> device_memory{};  ///< of one rank: templates keep within it and say how many microbatches fit; none: plan.memory_mib
 };
 
-/// What goes on after the loss of these ranks at once.
+/// How the job continues after the loss of these ranks at once.
 struct loss_outcome {
     std::vector<rank_id> lost;
     std::optional<seconds> step{};        ///< afterwards; none where pipelines stay that were cut by hand
-    std::optional<layer_id> only_copy{};  ///< the first layer that nobody else holds: without a checkpoint that is the end
+    std::optional<layer_id> only_copy{};  ///< the first layer without another holder: without a checkpoint that is the end
     membership_plan next{};               ///< of the survivors, when no only copy was lost
 };
 

@@ -3,7 +3,7 @@
 
 // The clocks of a plan: every pipeline has a frontier of its own, all end their step together, and each runs at the
 // least energy for that common time. The profile is by layer, so one serves the plans of every number of survivors.
-// A pure function of plan, profile and request: whoever makes it, ahead of time or at once, makes the same.
+// A pure function of plan, profile and request: computed ahead of time or at once, it is the same.
 //
 // A rank that is slower than it was measured makes the step longer, to T'. Then the others need not hurry, neither those of
 // other pipelines nor its own neighbours: the frontier of its pipeline is made with its computations as long as they are; in

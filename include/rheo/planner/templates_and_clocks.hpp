@@ -61,7 +61,7 @@ public:
     {
         auto& here = instance_of(ranks, microbatches);
         if (here.whole < 0) {
-            // whoever waits for a slower pipeline draws power until then: it pays to be slower than alone
+            // ranks that wait for a slower pipeline draw power until then: it pays to be slower than alone
             made_.push_back(make_frontier(network_of(ranks, microbatches), request_.blocking * static_cast<double>(ranks), frontier_begin::slowest));
             here.whole = static_cast<int>(made_.size()) - 1;
         }
@@ -136,7 +136,7 @@ struct survivors_choice {
     friend constexpr bool operator==(survivors_choice const&, survivors_choice const&) = default;
 };
 
-/// What so many ranks do: by `deadline` where somebody else is that late, else when one after the other is done. Ranks that
+/// What so many ranks do: by `deadline` where a straggler is that late, else when one after the other is done. Ranks that
 /// are left over wait. @pre ranks >= 0, microbatches > failures >= 0
 /// @return a reason in both answers when the ranks make no pipeline. Cost: frontiers for the sizes and shares that are in time.
 template <class ProgramOf>

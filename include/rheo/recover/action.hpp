@@ -61,7 +61,7 @@ struct decide {
 /// with its errors. Losses inside are the MPI's to handle: this action has no other end than success (a rank
 /// whose MPI cannot shrink dies, which is a loss to the others). What an MPI needs before the new communicators may
 /// be revoked belongs inside, if it ends at every survivor no matter who dies: D by a second shrink, a barrier by an
-/// agreement on the old R that all survivors make behind the shrink and whose value nobody reads. Answer: shrunk.
+/// agreement on the old R that all survivors make behind the shrink and whose value is not read. Answer: shrunk.
 struct shrink {
     generation_id ended;
     std::vector<rank_id> departed{};  ///< members that have given everything away and end by themselves: not in the new membership, alive or not
@@ -70,7 +70,7 @@ struct shrink {
 
 /// Link the file `after-<ended>` with launch and members into the run folder, atomically. When it is there
 /// already it is read: same launch and same members, answer linked; otherwise, answer fenced. Uses no
-/// peer and is never skipped: a generation that nobody linked would be a gap for a cut-off half to take.
+/// peer and is never skipped: a generation without a link would be a gap for a cut-off half to take.
 struct link_generation {
     launch_id launch;
     generation_id ended;

@@ -77,7 +77,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     return plan;
 }
 
-/// The plan that puts the members into pipelines chosen by somebody else. @pre holdings ascend by rank
+/// The plan that puts the members into given pipelines. @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
 {

@@ -7,7 +7,7 @@
 //
 //   start, shrunk -> link -> exchange -> copy -> decide -> merge -> section -> decide -> update -> section ...
 //   peer lost in exchange, copy, section  -> revoke -> decide(0)      any decide not settled -> shrink
-//   somebody wants to leave, or waits: update -> exchange -> copy -> decide -> merge -> section, or shrink without those that leave
+//   a rank wants to leave, or waits: update -> exchange -> copy -> decide -> merge -> section, or shrink without those that leave
 //
 // Why calls match on all ranks. The collective calls on the recovery communicator R of a generation are
 // decide and shrink (with what an MPI needs inside it), and MPI matches them by order. A round is a section, or an exchange and a copy; round 0
@@ -20,9 +20,9 @@
 // communicator begins again with round 0, its membership is the same at all its members, and a loss
 // during recovery is nothing special: round 0 was not settled.
 //
-// Why nobody commits alone. Settled means that every member voted 1 (success: no vote is missing), so
+// Why no rank commits alone. Settled means that every member voted 1 (success: no vote is missing), so
 // each had finished its section and read the same reduced flags. A member that dies after its vote is
-// missed by nobody in this round; the next one finds it dead. Updates and merges use no peer, hence cannot fail, and
+// missed by no rank in this round; the next one finds it dead. Updates and merges use no peer, hence cannot fail, and
 // precede any later call: survivors in a recovery have one version and books of one merge.
 //
 // Why every wait ends. A rank waits in section, exchange or copy for a peer. The peer continues, or dies,
@@ -38,7 +38,7 @@
 // Why two halves of a cut network do not both continue. Every membership, without a gap, links the file
 // named after the generation it ends before it does anything else; one can. The halves end the same
 // generation. A commit that one half saw and the other did not is harmless: the winner repeats the step from the
-// same state to the same bits. At start the last begun generation must be read once and told to all
+// same state to the same bits. At start the last begun generation must be read once and sent to all
 // ranks (a rank that looked later would see its own launch's file).
 //
 // Why a rank can leave and nothing is lost. It takes part in the round in which others take its layers over, and leaves when
@@ -83,7 +83,7 @@ constexpr bool accepts(protocol_state<Plan> const& state, message_stamp stamp)
 template <RecoveryPlan Plan>
 constexpr transition<Plan> start_protocol(protocol_start from)
 {
-    expects(from.holds.version <= from.last, "the state to go on from is not beyond the last step");
+    expects(from.holds.version <= from.last, "the state to resume from is not beyond the last step");
     protocol_state<Plan> state;
     state.self = from.holds.rank;
     state.launch = from.launch;

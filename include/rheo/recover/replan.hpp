@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan of a recovery: from what the members told to new pipelines, the copies that they need and the
-// salvage of the step. It is a pure function of the told holdings and of what all ranks know since the
+// The plan of a recovery: from the members' holdings to new pipelines, the copies that they need and the
+// salvage of the step. It is a pure function of the exchanged holdings and of what all ranks know since the
 // start, so every member computes the same value and no rank has to be asked.
 
 #include <cstddef>

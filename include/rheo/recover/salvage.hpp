@@ -69,7 +69,7 @@ std::vector<layer_id> lost_layers(salvage_request const& of)
     return result;
 }
 
-/// Per use, what nobody has.
+/// Per use, what no rank has.
 template <class OnlyWhenCalled = void>
 std::vector<use_holding> missing_contributions(salvage_request const& of)
 {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What of a half-done step is kept after a loss: which accumulators move to whom, which (use,
-// microbatch) pairs nobody holds any more, and the work that makes exactly those again. Every survivor
-// computes the same value from the same told holdings; `salvage` (salvage.hpp) makes it.
+// microbatch) pairs no rank holds any more, and the work that makes exactly those again. Every survivor
+// computes the same value from the same exchanged holdings; `salvage` (salvage.hpp) makes it.
 
 #include <vector>
 
@@ -29,7 +29,7 @@ struct salvage_plan {
     std::vector<accumulator_move> moves;             ///< ascending by use, then by sender
     std::vector<use_holding> missing;                ///< per use (all uses, ascending): to be contributed again
     std::vector<std::vector<microbatch_work>> work;  ///< per pipeline, in the order in which it runs them
-    std::vector<rank_holdings> after;                ///< per rank of the told ones: what it holds once merged
+    std::vector<rank_holdings> after;                ///< per rank of the exchanged holdings: what it holds once merged
 
     friend constexpr bool operator==(salvage_plan const&, salvage_plan const&) = default;
 };

@@ -33,7 +33,7 @@ struct copy_plan_request {
 
 struct copy_plan_answer {
     std::vector<std::vector<copy>> rounds{};  ///< ascending by receiver and tensor within a round
-    std::vector<tensor_part> lost{};          ///< wanted but held by nobody, ascending by tensor, each once
+    std::vector<tensor_part> lost{};          ///< wanted but without a holder, ascending by tensor, each once
     bytes moved{};
 
     friend constexpr bool operator==(copy_plan_answer const&, copy_plan_answer const&) = default;

@@ -3,7 +3,7 @@
 
 // The digest of state: the sum mod 2^128 of hash(tensor, role, index, bits) over all elements. A sum
 // does not depend on order, so neither layout, nor plan, nor number of threads can change it; every
-// element counts, at its place. It tells states apart, it is no defence against an adversary.
+// element counts, at its place. It distinguishes states; it is no defence against an adversary.
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What one rank holds of a job, as it tells the others after a loss: whole layers of committed state
+// What one rank holds of a job, as it reports to the others after a loss: whole layers of committed state
 // at one version, and for each use the microbatches whose gradients its accumulator has summed.
 
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Elements that lie one after the other and belong to somebody else: functions of the library take this where callers
+// Elements that lie one after the other and belong to the caller: functions of the library take this where callers
 // have a std::vector, a std::array, a std::span or a C array. It is std::span of any length without its constraints,
 // and that is why it is there: to be sure that a vector is a contiguous range costs g++ 12 some 15 ms for each type of
 // element, and plans are made of fifty: a fifth of the time to include them. A std::span is made of it as of a vector.

@@ -231,7 +231,7 @@ class Copy:
         finally:
             path.write_text(whole)
         if mutant.lives:
-            return "" if survived == mutant.tests else "it is said to live, but a test fails: take its line `lives` away"
+            return "" if survived == mutant.tests else "it is expected to live, but a test fails: take its line `lives` away"
         return f"it survives {', '.join(survived)}" if survived else ""
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # resumed.sh <work folder> <rheo of the build with ULFM>: jobs on an MPI that ends everybody when a rank is lost. They train to
 # the same bits as one rank of the other build; they say that losses are resumed only and keep the line that goes
-# on; after kill -9 of a rank that same line goes on.
+# on; after kill -9 of a rank the same command resumes.
 set -u
 other=$2 rheo=$1/build/bin/rheo
 # shellcheck source=tests/support/jobs.sh
@@ -12,7 +12,7 @@ train.steps = 150
 train.microbatch = { sequences = 2, tokens = 16 }
 checkpoint.every_steps = 10
 END
-flags=() # they are Open MPI's; to the launchers of others this is told by the environment
+flags=() # they are Open MPI's; to the launchers of others the environment says this
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
 "$RHEO_MPIRUN" -n 4 "$rheo" info --json >info.json
@@ -24,7 +24,7 @@ expect "it trains" 0 $?
 expect "the first line" "losses of ranks are resumed only: a lost rank ends the job, and the same command resumes from the newest checkpoint" \
   "$(head -1 undisturbed.out)"
 expect "the command is kept" "cd $PWD && " "$(grep -o "^cd $PWD && " undisturbed/command)"
-expect "the command is said" 1 "$(grep -cF "$(cat undisturbed/command)" undisturbed.out)"
+expect "the command is printed" 1 "$(grep -cF "$(cat undisturbed/command)" undisturbed.out)"
 "$other" train job.toml --set run.folder=other --set plan.pipelines=[1] --set plan.failures=0 >other.out 2>&1
 expect "the digest is that of the build with the other MPI" "$(value digest other)" "$(value digest undisturbed)"
 [[ -n $(value digest undisturbed) ]] || failures=$((failures + 1))

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # training.sh <rheo> <work folder> [keys of a config, as model.width=256, ...]    whole trainings on a device, of several ranks that share it: per
-# dtype one digest for one rank, pipelines, split backwards and copies of the model, also when a rank is lost and when a job goes on from a
-# checkpoint; the losses are near the host's; what cannot be is said. The keys go to every job.
+# dtype one digest for one rank, pipelines, split backwards and copies of the model, also when a rank is lost and when a job resumes from a
+# checkpoint; the losses are near the host's; what is not possible is an error. The keys go to every job.
 #   RHEO_EMULATED_DEVICE=1     the program's device is the emulated one: it does everything as late as it may, it is absent, it has another library
-#   RHEO_TRAININGS=losses      only one rank, several ranks one of whom is lost, and a job that goes on
+#   RHEO_TRAININGS=losses      only one rank, several ranks one of whom is lost, and a job that resumes
 set -u
 rheo=$1
 keys=()
@@ -98,8 +98,8 @@ job refused 1 "${alone[@]}" --set train.dtype=bf16
 expect "bf16 on the host" 2 $?
 expect "is refused by its key" 1 "$(grep -c 'train.dtype = "bf16" is computed by a device' refused.out)"
 job fp32-one 1 "${alone[@]}" --set train.steps=6
-expect "a device's state goes on on no host" 2 $?
-expect "which is said by its key" 1 "$(grep -c 'run.device was cuda and is now cpu: .*with run.device = "cuda" the bits stay those of the run that began; ' fp32-one.out)"
+expect "a device's state does not resume on a host" 2 $?
+expect "the error names the key" 1 "$(grep -c 'run.device was cuda and is now cpu: .*with run.device = "cuda" the bits stay those of the run that began; ' fp32-one.out)"
 job host 1 "${alone[@]}" --set train.steps=6 --set run.device=cuda
 expect "nor a host's on a device" 2 $?
 expect "with its key, too" 1 "$(grep -c 'run.device was cpu and is now cuda: ' host.out)"
@@ -117,7 +117,7 @@ expect "the same parameters, activations and messages by dtype" "yes" "$(paste -
   awk -F , 'NR > 1 {++n; if ($2 > 0 && $3 > 0 && $4 == $10 && $11 < $5 && $6 == 2 * $12) ++good} END {print (n >= 3 && n == good ? "yes" : "no")}')"
 emulated || exit $((failures > 0))
 
-# A rank whose library would choose other algorithms than the first one's takes over its choice, and so does a job that goes on.
+# A rank whose library would choose other algorithms than the first one's takes over its choice, and so does a job that resumes.
 RHEO_EMULATED_ALGORITHM=2 job other-one 1 --set run.device=cuda "${alone[@]}"
 expect "another algorithm: one rank ends" 0 $?
 expect "with other bits" 1 "$([[ $(value digest other-one) != "$(value digest fp32-one)" ]] && echo 1)"
@@ -144,8 +144,8 @@ expect "warpgroups: the digest" "$(value digest groups-one)" "$(value digest gro
 job groups-none 1 "${groups[@]}" "${alone[@]}" --set run.attention=warp
 expect "warpgroups: other bits than a warp's" 1 "$([[ $(value digest groups-none) != "$(value digest groups-one)" ]] && echo 1)"
 job groups-one 1 "${groups[@]}" "${alone[@]}" --set run.attention=warp --set train.steps=2
-expect "warpgroups: others do not go on from them" 2 $?
-expect "is said by its key" 1 "$(grep -c 'run.attention was warpgroup and is now warp: .*with run.attention = "warpgroup" the bits stay' groups-one.out)"
+expect "warpgroups: others do not resume from them" 2 $?
+expect "the error names the key" 1 "$(grep -c 'run.attention was warpgroup and is now warp: .*with run.attention = "warpgroup" the bits stay' groups-one.out)"
 
 cudnn=("${long[@]}" --set run.attention=cudnn --set model.dropout=0)
 job cudnn-one 1 "${cudnn[@]}" "${alone[@]}"
@@ -160,11 +160,11 @@ expect "cuDNN: other bits than a warp's" 1 "$([[ $(value digest cudnn-none) != "
 expect "cuDNN: bits that repeat are nothing to speak of" 0 "$(grep -c 'run.deterministic' cudnn-one.out)"
 job cudnn-any 1 "${cudnn[@]}" "${alone[@]}" --set run.deterministic=false
 expect "cuDNN in any order: one rank ends" 0 $?
-expect "is said" 1 "$(grep -c 'run.deterministic is false: gradients of attention are added in any order' cudnn-any.out)"
+expect "the output says so" 1 "$(grep -c 'run.deterministic is false: gradients of attention are added in any order' cudnn-any.out)"
 expect "and has other bits" 1 "$([[ $(value digest cudnn-any) != "$(value digest cudnn-one)" ]] && echo 1)"
 job cudnn-one 1 "${cudnn[@]}" "${alone[@]}" --set run.deterministic=false --set train.steps=2
-expect "cuDNN: any order does not go on from one" 2 $?
-expect "is said by its key, too" 1 "$(grep -c 'run.deterministic was true and is now false: ' cudnn-one.out)"
+expect "cuDNN: any order does not resume from one" 2 $?
+expect "the error names the key, too" 1 "$(grep -c 'run.deterministic was true and is now false: ' cudnn-one.out)"
 for no in model.dropout=0.1 train.slices=2 train.dtype=fp32; do
   job "cudnn-no-$no" 1 "${cudnn[@]}" "${alone[@]}" --set "$no"
   expect "cuDNN: refused with $no" 2 $?
@@ -172,7 +172,7 @@ for no in model.dropout=0.1 train.slices=2 train.dtype=fp32; do
 done
 job cudnn-narrow 1 "${cudnn[@]}" "${alone[@]}" --set model.width=24
 expect "cuDNN: has no plan for heads of 12" 5 $?
-expect "is said with the shape" 1 "$(grep -c 'cuDNN .* has no plan for .*12 elements' cudnn-narrow.out)"
+expect "the error names the shape" 1 "$(grep -c 'cuDNN .* has no plan for .*12 elements' cudnn-narrow.out)"
 
 for what in driver device; do
   RHEO_EMULATED_ABSENT=$what job "no-$what" 1 "${alone[@]}" --set run.device=cuda
@@ -182,8 +182,8 @@ expect "no driver" 1 "$(grep -c 'run.device is cuda, but there is no device: no 
 expect "no device" 1 "$(grep -c 'run.device is cuda, but there is no device: the NVIDIA driver has none' no-device.out)"
 RHEO_EMULATED_MIB=1 job too-small 1 "${alone[@]}" --set run.device=cuda --set model.width=128
 expect "a small device: exit code" 3 $?
-expect "is said" 1 "$(grep -c 'rank 0 would hold [0-9]* MiB, but its device has 1 MiB free; the largest part is' too-small.out)"
+expect "the output says so" 1 "$(grep -c 'rank 0 would hold [0-9]* MiB, but its device has 1 MiB free; the largest part is' too-small.out)"
 RHEO_EMULATED_ABSENT=driver "$rheo" profile job.toml --repeats 1 "${keys[@]}" --set run.device=cuda >no-profile.out 2>&1
 expect "no device to measure" 5 $?
-expect "is said" 1 "$(grep -c 'no NVIDIA driver is loaded' no-profile.out)"
+expect "the output says so" 1 "$(grep -c 'no NVIDIA driver is loaded' no-profile.out)"
 exit $((failures > 0))

@@ -79,7 +79,7 @@ train two-lost 4 "${emulated[@]}" --set run.watchdog.stopped_s=0 --inject kill:2
 expect "with two ranks lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest two-lost)"
 expect "the clocks for two ranks were there" 0 "$(grep -c 'had not been precomputed' two-lost.out)"
-expect "what the lost ranks drew at last is said to be missing" 2 "$(grep -c 'what rank [23] drew at last is not included' two-lost.out)"
+expect "what the lost ranks drew at last is reported missing" 2 "$(grep -c 'what rank [23] drew at last is not included' two-lost.out)"
 
 "$rheo" report lost >/dev/null && "$rheo" report without >/dev/null
 in_page() { grep -o "$1" "$2/report.html" | wc -l; } # the data of a page are one line
@@ -96,7 +96,7 @@ expect "a job that runs out of time ends so" 75 $?
 steps=$(grep -c '"kind":"step"' stopped/metrics.jsonl)
 before=$(sum_of_joules stopped)
 train stopped 4 "${emulated[@]}" --set train.steps=100000 --max-time 1s
-expect "and goes on" 75 $?
+expect "and resumes" 75 $?
 expect "further" yes "$( (($(grep -c '"kind":"step"' stopped/metrics.jsonl) > steps)) && echo yes)"
 expect "its joules are those of both" "$(sum_of_joules stopped)" "$(sed -n 's/^  "energy_J": \([0-9.]*\),*$/\1/p' stopped/report.json | awk '{ printf "%.3f\n", $1 }')"
 expect "which are more" yes "$(awk -v a="$before" -v b="$(sum_of_joules stopped)" 'BEGIN { if (b > a && a > 0) print "yes" }')"

@@ -29,7 +29,7 @@ mkdir -p $zone
 echo package-0 >$zone/name
 echo 262143328850 >$zone/max_energy_range_uj
 echo 1000000 >$zone/energy_uj
-# 50 W: the counter goes on while the tests run, replaced as a whole so that nobody reads half of it. It ends with this shell.
+# 50 W: the counter continues while the tests run, replaced as a whole so that no reader sees half of it. It ends with this shell.
 (
   for ((count = 1000000; ; count += 500000)); do
     kill -0 $$ 2>/dev/null || exit

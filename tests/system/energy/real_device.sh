@@ -81,7 +81,7 @@ chmod +x one_elsewhere
 "$RHEO_MPIRUN" "${flags[@]}" -n 4 ./one_elsewhere "$rheo" train job.toml --set run.folder=mixed "${gpu[@]}" >mixed.out 2>&1
 expect "with a rank that has no permission the job ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest mixed)"
-expect "and all ranks' permissions are told in one line" 1 "$(grep -c '^clocks: direct on 3 ranks, advise only on 1 rank$' mixed.out)"
+expect "and all ranks' permissions are printed in one line" 1 "$(grep -c '^clocks: direct on 3 ranks, advise only on 1 rank$' mixed.out)"
 expect "clocks are put back" "0 0" "$(nothing_is_left)"
 
 echo "permission_after 30" >standin/behaviour

@@ -32,12 +32,12 @@ expect "the training that makes a profile ends" 0 $?
 [[ -e made.csv ]] || cat sweep.out
 expect "with the same bits" "$(value digest plain)" "$(value digest sweep)"
 expect "the profile is what was emulated" "$(sums layers.csv)" "$(sums made.csv)"
-expect "what waiting draws is said" 1 "$(grep -cE 'made.csv: 40 rows .* draws 83.6[0-9] W' sweep.out)"
+expect "blocking power is printed" 1 "$(grep -cE 'made.csv: 40 rows .* draws 83.6[0-9] W' sweep.out)"
 expect "and has a row" 1 "$(grep -cE '^0,blocking,0,1,83\.6' made.csv)"
 "$rheo" frontier made.csv --ranks 2..4 --microbatches 6 >frontier.out 2>&1
 expect "rheo frontier reads it" 0 $?
 blocking() { sed 's/^0,blocking,.*/0,blocking,0,2,100/' made.csv >other.csv; "$rheo" frontier other.csv --schedule 1f1b --microbatches 6 "$@" --json | grep -oE '"blocking_power_W": *[0-9.]*' | grep -oE '[0-9.]+$'; }
-expect "it takes from it what waiting draws, unless it is told" "50 70" "$(blocking | head -1 | sed 's/\.0$//') $(blocking --blocking-power 70W | head -1 | sed 's/\.0$//')"
+expect "it takes from it what waiting draws, unless given" "50 70" "$(blocking | head -1 | sed 's/\.0$//') $(blocking --blocking-power 70W | head -1 | sed 's/\.0$//')"
 train clocked 4 "${emulated[@]}" --set power.clock_profile=made.csv
 expect "a training takes its clocks from it" 0 $?
 expect "and has the same bits" "$(value digest plain)" "$(value digest clocked)"

@@ -55,7 +55,7 @@ expect "beside what to reach" 1 "$(said "rate of Llama-7B" passed "target 13800,
 expect "digests are compared" 1 "$(said "trainings, short" passed)"
 expect "with those of a loss" 2 "$(said "  train/[a-z0-9]*-lost" ended "digest [0-9a-f]")"
 expect "one tool is skipped" 1 "$(said memcheck skipped "Device not supported")"
-expect "what was said is kept" 1 "$(grep -c '^ok: bf16-lost: the digest' "$elsewhere/results/log.txt")"
+expect "the output is kept" 1 "$(grep -c '^ok: bf16-lost: the digest' "$elsewhere/results/log.txt")"
 expect "few files" 3 "$(find "$elsewhere/results" -type f | wc -l)"
 
 "${clean[@]}" RHEO_BUDGET_S=7 "${start[@]}" racecheck rates

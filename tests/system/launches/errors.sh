@@ -54,7 +54,7 @@ expect "the ranks that are left live" yes "$(kill -0 "$(pid_of full 0)" "$(pid_o
 expect "and say what they wait for" yes "$(grep -q '^rheo: the job waits for its run folder, for 0 s now: cannot write .*File too large.* no state is lost' full.out && echo yes)"
 limit full unlimited
 wait $job
-expect "then they go on" 0 $?
+expect "then they continue" 0 $?
 expect "with the same bits" "$digest" "$(value digest full)"
 
 # The run folder has another name when the rank that reports is lost.
@@ -83,10 +83,10 @@ for rank in 0 1 2 3; do rm records/trace/rank-$rank.jsonl && mkdir records/trace
 out=unwritable train records 4 --set train.steps=1000000 --max-time 0.3s
 expect "records that cannot be written: 5" 5 $?
 expect "with the file's name" 1 "$(grep -c "^rheo: rank 0: 'records/trace/rank-0.jsonl' cannot be written" unwritable.out)"
-# Of one rank alone: it is lost, and the others go on.
+# Of one rank alone: it is lost, and the others continue.
 for rank in 0 2 3; do rmdir records/trace/rank-$rank.jsonl; done
 out=one train records 4 --set train.steps=1000000 --max-time 0.5s
-expect "records of one rank: the others go on" 75 $?
+expect "records of one rank: the others continue" 75 $?
 expect "without it" 1 "$(($(grep -c '"ranks":3' records/metrics.jsonl) > 0))"
 
 # A file of data is cut while it is mapped.

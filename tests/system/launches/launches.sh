@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # launches.sh <rheo> <work folder> <no_locks>: a second launch in a run folder is refused as long as any rank of the first one lives, and
-# touches nothing; a job that was killed keeps nobody out. Where the file system has no locks it is said, and the job runs.
+# touches nothing; a killed job keeps no other out. Where the file system has no locks, the job says so and runs.
 set -u
 rheo=$1 no_locks=$3
 # shellcheck source=tests/support/jobs.sh
@@ -29,7 +29,7 @@ refused "a second launch" $? "$first"
 expect "it has set nothing aside" "" "$(cd run && compgen -G 'before-*')"
 before=$(steps run)
 reached run $((before + 5))
-expect "the first one goes on" yes "$( (($(steps run) >= before + 5)) && echo yes)"
+expect "the first one continues" yes "$( (($(steps run) >= before + 5)) && echo yes)"
 
 # The rank that began the folder dies; the others are the same launch.
 kill -KILL "$first"
@@ -48,8 +48,8 @@ reached run $(($(steps run) + 20))
 kill_job run
 wait $job 2>/dev/null
 out=third train run 4 --max-time 0.2s
-expect "a job that was killed keeps nobody out" 75 $?
-expect "it goes on" 1 "$(grep -c '^resuming after' third.out)"
+expect "a killed job keeps no other out" 75 $?
+expect "it resumes" 1 "$(grep -c '^resuming after' third.out)"
 
 # Two at the same moment: one of them.
 train race 2 --set plan.pipelines=[2] --max-time 4s &
@@ -60,7 +60,7 @@ wait $one
 codes=$?
 wait $other
 codes="$codes $?"
-expect "one of two goes on" yes "$([[ $codes == "5 75" || $codes == "75 5" ]] && echo yes || echo "$codes")"
+expect "one of two runs" yes "$([[ $codes == "5 75" || $codes == "75 5" ]] && echo yes || echo "$codes")"
 
 # File systems without locks: NFS without its lock service (ENOLCK), others that refuse the call.
 for reason in 37 95; do

@@ -17,7 +17,7 @@ judge() { # <run folder> <line that it says>
   expect "$1: each step once" "0 1 2 3 4 5 6 7 " "$(sed -n 's/^{"kind":"step","step":\([0-9]*\),.*/\1/p' "$1/metrics.jsonl" | tr '\n' ' ')"
   [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
 }
-run() { # <run folder> <ranks> <line that it says> [arguments]: the job goes on to its end
+run() { # <run folder> <ranks> <line that it says> [arguments]: the job runs to its end
   local folder=$1 ranks=$2 says=$3
   shift 3
   train "$folder" "$ranks" "$@"
@@ -73,7 +73,7 @@ for phase in forward reduce decide commit idle; do
   expect "degraded_$phase: both losses" 2 "$(recovered ranks "degraded_$phase" | wc -w)"
 done
 
-# All that are left leave: a checkpoint and exit code 75; more ranks go on from it.
+# All that are left leave: a checkpoint and exit code 75; more ranks resume from it.
 train all_leave 4 --inject drain:0@2 --inject drain:1@2 --inject drain:2@2
 expect "all_leave: too few stay" 75 $?
 train all_leave 5 --set plan.pipelines=[2,3] --resume auto

@@ -53,5 +53,5 @@ cp good run/step-1/manifest.json
 "$change_manifest" run/step-1/manifest.json "no change" || exit 1
 expect "without a change it is the same file" "" "$(cmp good run/step-1/manifest.json)"
 start going_on
-expect "and the run goes on" "0 0" "$codes"
+expect "and the run continues" "0 0" "$codes"
 exit $((failures > 0))

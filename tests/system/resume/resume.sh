@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# resume.sh <rheo> <work folder>: jobs that are stopped, killed whole, or lose the last copy of a layer go on from
+# resume.sh <rheo> <work folder>: jobs that are stopped, killed whole, or lose the last copy of a layer resume from
 # their newest checkpoint, on other numbers of ranks and under another schedule, and end with the undisturbed job's bits.
 set -u
 rheo=$1
@@ -14,7 +14,7 @@ train.eval_every = 60
 checkpoint.every_steps = 20
 END
 same() { # <run folder> <exit code>
-  expect "$1: goes on to the end" 0 "$2"
+  expect "$1: runs to the end" 0 "$2"
   expect "$1: the digest" "$digest" "$(value digest "$1")"
   [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
 }
@@ -38,7 +38,7 @@ reached signal 30
 kill -TERM "$(pid_of signal 2)"
 wait $job
 expect "SIGTERM ends the job with 75" 75 $?
-expect "it says how to go on" 1 "$(grep -c 'steps: the same command resumes' signal.out | sed 's/[1-9].*/1/')"
+expect "it says how to resume" 1 "$(grep -c 'steps: the same command resumes' signal.out | sed 's/[1-9].*/1/')"
 train signal 3 --set plan.pipelines=[3] --set plan.schedule=gpipe
 same signal $?
 
@@ -60,9 +60,9 @@ for step in 50 110; do
 done
 train power 4
 same power $?
-expect "it did go on" 2 "$(grep -c '^resuming after' power.out)"
+expect "it did resume" 2 "$(grep -c '^resuming after' power.out)"
 
-# A rank dies while it writes, at moments of its own part and of the whole: the others go on, and so does the next job. A checkpoint is left out
+# A rank dies while it writes, at moments of its own part and of the whole: the others continue, and so does the next job. A checkpoint is left out
 # while the one before is being written, so those in which a rank dies are the first of their jobs.
 died() { # <run folder> <fault>
   expect "it died at $2" 1 "$(grep -c "ends itself .* at '${2#*:}'" "$1.out")"
@@ -81,7 +81,7 @@ train removes 4 --set checkpoint.every_steps=140 --set checkpoint.keep_last=1 --
 same removes $?
 died removes 0@140:removing
 
-# The last copy of a layer is lost (nobody keeps a second one for no failures): the others go on from the checkpoint in the same job.
+# The last copy of a layer is lost (without failures = 1 there is no second one): the others continue from the checkpoint in the same job.
 train lost 3 --set plan.pipelines=[3] --set plan.failures=0 --inject kill:1@90:backward
 same lost $?
 expect "it says so" 1 "$(grep -c '^state lost: .*; resuming from the checkpoint of step' lost.out)"
@@ -89,11 +89,11 @@ expect "it says so" 1 "$(grep -c '^state lost: .*; resuming from the checkpoint 
 # The others are too few for a pipeline: the job ends, and the same command resumes where there are more ranks.
 train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3 --inject kill:1@90:backward
 expect "too few ranks end the job with 75" 75 $?
-expect "it says what goes on" 1 "$(grep -c '^  ended .*no plan: .* is saved, and the same command resumes' few.out)"
+expect "it says how to continue" 1 "$(grep -c '^  ended .*no plan: .* is saved, and the same command resumes' few.out)"
 train few 3 --set plan.pipelines=[3] --set plan.min_ranks=3
 same few $?
 
-# What would change the bits is refused, with both values; a fork takes the state along, and never begins anew.
+# What would change the bits is refused, with both values; a fork takes the state along, and never starts over.
 train undisturbed 4 --set train.seed=2
 expect "another seed is refused" 2 $?
 expect "with a sentence" 1 "$(grep -c 'seed was 1 and is now 2' undisturbed.out | sed 's/[1-9].*/1/')"
@@ -109,13 +109,13 @@ if OPENBLAS_CORETYPE=Prescott "$rheo" info | grep -q "kernel type Prescott"; the
   expect "with a sentence" 1 "$(grep -cE 'BLAS was [A-Za-z]+ and is now Prescott: .*the bits stay the same where the run began, or with OPENBLAS_CORETYPE=' undisturbed.out)"
   OPENBLAS_CORETYPE=Prescott train fork 4 --set train.steps=50 --resume fork
   expect "it can be forked" 0 $?
-  expect "and is said" 1 "$(grep -cE '"kind":"note".*BLAS was [A-Za-z]+ and is now Prescott' fork-fork-2/metrics.jsonl)"
+  expect "and the output says so" 1 "$(grep -cE '"kind":"note".*BLAS was [A-Za-z]+ and is now Prescott' fork-fork-2/metrics.jsonl)"
   "$RHEO_MPIRUN" "${flags[@]}" -n 1 "$rheo" train job.toml --set run.folder=mixed : \
     -n 3 -x OPENBLAS_CORETYPE=Prescott "$rheo" train job.toml --set run.folder=mixed >mixed.out 2>&1
   expect "a mixture is refused" 5 $?
   expect "with both" 1 "$(grep -cE 'BLAS is [A-Za-z]+ on rank 0 and Prescott on rank 1: all ranks must have the same' mixed.out)"
 else
-  echo "left out: this BLAS has no kernel type Prescott, so there is no second one to go on with"
+  echo "left out: this BLAS has no kernel type Prescott, so there is no second one to resume with"
 fi
 train undisturbed 1 --set plan.pipelines=[1] --resume never
 same undisturbed $?

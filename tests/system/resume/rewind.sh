@@ -27,8 +27,8 @@ for rank in 0 1 2 3; do kills+=(--inject "kill:$rank@26:idle"); done
 train run 4 "${kills[@]}"
 cp run/metrics.jsonl first.jsonl
 train run 4 --inject kill:0@22:commit
-expect "the job that was killed goes on and loses the rank that writes" 0 $?
-expect "it went on from the checkpoint" 1 "$(sed '1,/ends itself in step 26/d' run.out | grep -c '^resuming after 20 steps')"
+expect "the killed job resumes and loses the rank that writes" 0 $?
+expect "it resumed from the checkpoint" 1 "$(sed '1,/ends itself in step 26/d' run.out | grep -c '^resuming after 20 steps')"
 expect "every step once, in order" "$(seq -s ' ' 0 29)" "$(of_kind step run)"
 expect "every evaluation, too" "10 20 30" "$(of_kind evaluation run)"
 expect "three starts, in states 0, 20 and 20" "0 20 20" "$(of_kind start run)"

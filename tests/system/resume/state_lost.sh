@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # state_lost.sh <rheo> <work folder>: the last copy of a layer is lost (nobody keeps a second one for no failures). Where there is a checkpoint the others
-# go on from it in the same job, with the undisturbed job's bits; where there is none the job ends with 6.
+# continue from it in the same job, with the undisturbed job's bits; where there is none the job ends with 6.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh
@@ -21,7 +21,7 @@ train lost 2 --set plan.pipelines=[2] --max-time 0.001s
 expect "a job that is stopped leaves a checkpoint" 75 $?
 kept=$(cd lost && echo step-*)
 train lost 3 --set plan.pipelines=[3] --inject kill:1@13:backward
-expect "it goes on to the end" 0 $?
+expect "it runs to the end" 0 $?
 expect "with the digest" "$digest" "$(value digest lost)"
 expect "and says from where" 1 "$(grep -c "^state lost: .*; resuming from the checkpoint of step ${kept#step-}\$" lost.out)"
 ((failures > 0)) && tail -20 lost.out

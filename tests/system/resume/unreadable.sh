@@ -46,7 +46,7 @@ mv away/step-* run
 for c in "${checkpoints[@]}"; do mv "$c/model-0.safetensors.good" "$c/model-0.safetensors"; done
 mv "${checkpoints[1]}" away
 out=older train run "${on[@]}" --max-time 0.01s
-expect "with an older one it goes on" 75 $?
+expect "with an older one it resumes" 75 $?
 expect "and says what is missing" 1 "$(grep -c "^'${checkpoints[1]}' is not there, but " older.out)"
 
 # Only on demand it begins again.

@@ -41,7 +41,7 @@ losses() { sed -n 's/.*"kind":"step".*"loss":\([0-9.]*\).*/\1/p' "$1/metrics.jso
 expect "the loss falls" 1 "$(losses one | awk 'NR == 1 {first = $1} {last = $1} END {print last < first}')"
 "$rheo" export one weights 2>refusal
 expect "no export" 4 $?
-expect "which is said" 1 "$(grep -c 'model.family is llama; only a GPT-2 has a form' refusal)"
+expect "the output says so" 1 "$(grep -c 'model.family is llama; only a GPT-2 has a form' refusal)"
 "$rheo" plan job.toml --set model.kv_heads=3 2>refusal
 expect "an impossible number of heads" 2 $?
 expect "by its key" 1 "$(grep -c 'model.kv_heads = 3 must divide model.heads = 2' refusal)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # own_schedule.sh <rheo> <work folder>    a schedule in a file trains with the bits of 1f1b, also when a rank is lost: then what is left is
-# done in another order, or by 1f1b where the file says nothing of so many ranks. Ranks that read different files do not begin. What is wrong with a file is said in a sentence.
+# done in another order, or by 1f1b where the file says nothing of so many ranks. Ranks that read different files do not begin. An error in a file is one sentence.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh

@@ -46,7 +46,7 @@ TEST_CASE("tiles: results are visible to the caller each run")
     }
 }
 
-TEST_CASE("tiles: an exception comes out, and the pool goes on")
+TEST_CASE("tiles: an exception comes out, and the pool continues")
 {
     for (int const threads : {1, 3}) {
         tile_pool pool{threads};

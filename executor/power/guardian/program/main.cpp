@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rheo-guardian: restores clocks when its rank has gone without having done it. Started by the rank, whose process id is
-// its one argument, with a socket to the rank as standard input. It says `armed` when it is in charge of what it was told,
+// its one argument, with a socket to the rank as standard input. It replies `armed` when it is in charge of the request,
 // and ends when it is dismissed or when the rank has ended; nothing else ends it but SIGKILL.
 #include <array>
 #include <cerrno>
@@ -81,7 +81,7 @@ public:
                 now = next_;
                 reply("armed");
             } else {
-                reply("what it was told cannot be read");
+                reply("the request cannot be read");
             }
         }
         return verdict::goes_on;

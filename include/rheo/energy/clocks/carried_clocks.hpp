@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Clocks for what is not the step that was planned: the rest of one that lost a rank, or an evaluation. Its computations are some of the plan's, in another
-// order and number, and nobody waits for a frontier of their own. So each runs at the highest clock that the plan has for its stage and kind
+// order and number, and no rank waits for a frontier of its own. So each runs at the highest clock that the plan has for its stage and kind
 // on this rank: a stage that the step never waits for stays calm, and what is on the longest path of the step is as quick as there.
 
 #include <cstddef>

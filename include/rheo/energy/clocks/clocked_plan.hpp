@@ -56,7 +56,7 @@ constexpr clocked_plan at_fastest_clocks(activity_network const& p, std::vector<
     return plan_with(p, blocking, [&](std::size_t k) { return options[static_cast<std::size_t>(p.curve_of[k])].front(); });
 }
 
-/// Every operation at the highest clock it was measured at, as devices run that nobody sets a clock on. @pre as there
+/// Every operation at the highest clock it was measured at, as devices run whose clocks are not set. @pre as there
 template <class OnlyWhenCalled = void>
 constexpr clocked_plan at_highest_clocks(activity_network const& p, std::vector<std::vector<clock_option>> const& options, watts blocking)
 {

@@ -6,7 +6,7 @@
 // found by then. So a longer deadline never takes more energy. What a search at the deadline itself might
 // find is not in it: there the answers are better by less than one step of the family.
 //
-// Plans that somebody else has found can be taken into the family: then it is never dearer than they are.
+// Plans found elsewhere can be added to the family: then it is never dearer than they are.
 //
 // The steps are of equal cost. At each, time that is left goes to the operations that save most, exchanges improve on
 // that, and every fourth step (fewer of long programs) begins again from the relaxed plan, rounded down in three ways, where that is cheaper.
@@ -67,7 +67,7 @@ struct real_frontier {
 /// Until when devices that wait are counted.
 enum class waiting_until {
     deadline,  ///< others end then: what counts is the cost, sum of e - P_b t
-    own_end,   ///< nobody is waited for: a plan that is slower draws more while it waits
+    own_end,   ///< no straggler: a plan that is slower draws more while it waits
 };
 
 namespace detail {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Who is slow. Every step all ranks learn how many times as long as by the profile each rank's computations took; a profile
-// that is wrong for all alike is nobody's fault, so what counts is the ratio to the median. A rank is slow when it has been so for
+// that is wrong for all alike marks no straggler, so what counts is the ratio to the median. A rank is slow when it has been so for
 // some steps one after the other, and is not any more when it has been well for as many: clocks are not to change back and forth.
 // A value that follows from the numbers alone, so it is the same on every rank that has seen the same steps.
 
@@ -63,11 +63,11 @@ constexpr std::vector<slow_rank> slow_ranks(stragglers const& all)
 
 /// Takes note of a step. Ranks that are gone are forgotten. @param slowness of each of the ranks: how many times as long it took as by the
 /// profile; 0: not known, and nothing changes @pre as many as there are ranks
-/// @return whether anybody's factor in force has changed
+/// @return whether any rank's factor in force has changed
 template <class OnlyWhenCalled = void>
 constexpr bool observe(stragglers& all, array_view<rank_id const> ranks, array_view<double const> slowness, straggler_rule rule = {})
 {
-    expects(ranks.size() == slowness.size(), "every rank tells how slow it was");
+    expects(ranks.size() == slowness.size(), "every rank reports how slow it was");
     std::vector<double> known;
     for (auto const s : slowness) {
         if (s > 0.0) {

@@ -68,12 +68,12 @@ private:
     bool sound_ = true;
 };
 
-/// The microbatch nearest to the middle from which on everybody takes as long for a period as for the next one, in both
+/// The microbatch nearest to the middle from which on all ranks take as long for a period as for the next one, in both
 /// plans of the shorter program; -1: there is none.
 template <class OnlyWhenCalled = void>
 constexpr int steady_microbatch(operation_table<> const& table, event_network const& network, int period, timed_plan const& one, timed_plan const& other)
 {
-    std::vector<bool> like(static_cast<std::size_t>(table.items()), true);  // a period later everybody takes as long
+    std::vector<bool> like(static_cast<std::size_t>(table.items()), true);  // a period later all take as long
     for (std::size_t k = 0; k < network.operations.size(); ++k) {
         auto const what = network.operations[k].what;
         auto const next = table.find(what, what.item + period);

@@ -41,7 +41,7 @@ struct frontier {
 
 /// Where a frontier begins.
 enum class frontier_begin {
-    least_energy,  ///< at T*: slower plans take more energy as well, unless somebody else is waited for
+    least_energy,  ///< at T*: slower plans take more energy as well, unless there is a straggler
     slowest,       ///< where every operation is at its cheapest clock: for time that is lost anyway, waiting for others
 };
 

@@ -42,7 +42,7 @@ struct profile {
     friend constexpr bool operator==(profile const&, profile const&) = default;
 };
 
-/// What a waiting device is counted at when neither the profile nor anybody else says so: an A100-SXM that waits for a message.
+/// What a waiting device is counted at when neither the profile nor the caller gives it: an A100-SXM that waits for a message.
 inline constexpr watts usual_blocking{83.64};
 
 /// What a waiting device draws: as wanted, else as measured, else as usual. @param wanted 0: nothing is wanted

@@ -237,7 +237,7 @@ constexpr transition<Plan> after_merge(protocol_state<Plan> state)
 template <RecoveryPlan Plan, class Planner>
 constexpr transition<Plan> after_exchange(protocol_state<Plan> state, std::vector<rank_holdings> const& all, Planner const& planner)
 {
-    expects(all.size() == state.members.size(), "every member of the generation tells what it holds");
+    expects(all.size() == state.members.size(), "every member of the generation reports its holdings");
     for (auto const& holds : all) {
         expects(holds.version == state.now.step, "survivors hold one version of the state");
     }

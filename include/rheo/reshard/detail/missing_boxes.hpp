@@ -4,7 +4,7 @@
 // Set algebra on the boxes of one tensor: all edges of all boxes cut the tensor into a grid whose cells
 // are held whole or not at all. What a rank misses is then a set of cells; neighbours with the same
 // holders are joined again, so that whole tensors stay one copy. Boxes come sorted by tensor: most ranks
-// keep most of what they have, and a tensor that nobody misses must cost next to nothing.
+// keep most of what they have, and a tensor that no rank misses must cost next to nothing.
 
 #include <cstddef>
 #include <cstdint>

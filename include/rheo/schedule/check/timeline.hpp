@@ -106,7 +106,7 @@ public:
 
     constexpr void overlap(row_ref r, instruction i) { record(r, i, clocks_[r.row], clocks_[r.row]); }
 
-    /// An eviction or a recomputation: it waits for nobody.
+    /// An eviction or a recomputation: it waits for no other rank.
     constexpr void keep(row_ref r, instruction i) { record(r, i, clocks_[r.row], clocks_[r.row] + cost(r, i)); }
 
     constexpr void transfer(row_ref sender, row_ref receiver, instruction i)
@@ -216,7 +216,7 @@ constexpr seconds makespan(timeline const& times)
 }
 
 /// The makespan of one pipeline; the default transport is for programs that only compute, whose
-/// transfers then cost their time but hold nobody. @pre the program is sound under the transport
+/// transfers then cost their time but block no rank. @pre the program is sound under the transport
 template <class Transport = shared_memory>
 constexpr seconds makespan(program const& p, stage_costs const& costs)
 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the generators share: the empty program with its placement, the ways to append to it, and a whole step's program cut down
-// to the work that is asked for. Leaving out a backward that nobody needs keeps an acyclic order acyclic: the only
+// to the work that is asked for. Leaving out a backward that is not needed keeps an acyclic order acyclic: the only
 // instruction that would wait for it, the backward one stage below, is left out as well.
 
 #include <algorithm>
@@ -73,7 +73,7 @@ constexpr program in_units(int microbatches, int unit, Make const& make)
 }
 
 /// The schedule of a whole step turned into one of `work`, whose k-th entry takes the place of microbatch k. A backward
-/// that nobody needs is left out, with its overlap.
+/// that is not needed is left out, with its overlap.
 template <class OnlyWhenCalled = void>
 constexpr program restricted(program p, array_view<stage_work const> work)
 {

@@ -5,7 +5,7 @@
 // compute order and the placement; lowering, transport and cost are other policies. It may say where it
 // comes from (`source`), which options it takes (`takes`), which sizes it cannot have (`fault`), and that no rank has ever
 // less in flight at most with a further microbatch (`peaks_grow`). The program of a list
-// of microbatches, some of which need only part of their backward, is the whole step's without what nobody needs.
+// of microbatches, some of which need only part of their backward, is the whole step's without what is not needed.
 
 #include <concepts>
 #include <cstddef>

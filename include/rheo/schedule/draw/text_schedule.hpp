@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A schedule that somebody wrote down: compute instructions in PyTorch's text form, a row per rank. Where
+// A schedule from a file: compute instructions in PyTorch's text form, a row per rank. Where
 // the stages live, how many microbatches there are, and whether the model is there twice is read off the instructions; into how
 // many slices a microbatch is cut must be said. What does not fit together is named by row and cell.
 

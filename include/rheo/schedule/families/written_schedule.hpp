@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A schedule that somebody wrote down, as a value like any family: it is there for the one number of ranks and microbatches that
+// A schedule from a file, as a value like any family: it is there for the one number of ranks and microbatches that
 // it was written for, and at other sizes it cannot be made.
 
 #include <string>

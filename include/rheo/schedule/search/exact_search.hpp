@@ -7,7 +7,7 @@
 // from where the branch stands, is no better than the best schedule so far. Microbatches are alike, so
 // the first stage of a copy takes its own in order; which copy each one takes is settled, as for the list schedule.
 //
-// Under a memory cap a forward that fits need not come first even if it delays nobody, since what it holds may be in the way.
+// Under a memory cap a forward that fits need not come first even if it delays no rank, since what it holds may be in the way.
 // So where a forward could end first, it is tried as well that none of these comes next: they are barred until
 // their rank has done something else. With that every order is reached, and the bounds hold as they ignore the cap.
 

@@ -76,7 +76,7 @@ constexpr absence absence_after(program const& p, std::vector<instruction> const
 template <class OnlyWhenCalled = void>
 constexpr program with_recomputation(program const& p, std::vector<bool> const& stages)
 {
-    expects(stages.size() == p.placement.size(), "recomputation is said for every stage");
+    expects(stages.size() == p.placement.size(), "recomputation is given for every stage");
     expects(p.slices == 1, "slices of a sequence are kept: later ones attend to them");
     auto result = empty_like(p);
     for (std::size_t position = 0; position < p.rows.size(); ++position) {

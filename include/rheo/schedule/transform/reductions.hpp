@@ -3,7 +3,7 @@
 
 // Where gradients are summed over pipelines: a reduction is posted on a rank when the rank's own part
 // of the unit is complete, and waited for after all its computations and transfers, in one order for
-// everybody: last layer first (it is complete first), tied tensors last. Posting never waits and all
+// all ranks: last layer first (it is complete first), tied tensors last. Posting never waits and all
 // wait in the same order behind all their work, so the sums overlap the rest of the step and cannot
 // hold up a transfer that some other rank needs to come to its own sums.
 

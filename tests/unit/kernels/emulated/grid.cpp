@@ -95,7 +95,7 @@ void set_thread(block_run& run, int index)
     run.at.thread = {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
-/// Whether those who were released last go on first: so one warp gets as far ahead of the others as barriers let it.
+/// Whether the threads released last run first: so one warp gets as far ahead of the others as barriers let it.
 bool ahead(block_run const& run) { return run.order == 1 || (run.order != 0 && run.order % 2 == 0); }
 
 void release(block_run& run, std::vector<int>& members)
@@ -216,7 +216,7 @@ void meet_in_warp(block_run& run)
     finish_warp_meeting(run);
 }
 
-/// Why nobody can go on: one who waits, and one whom it waits for.
+/// Why no thread can run: one that waits, and what it waits for.
 std::string stand_still(block_run const& run)
 {
     std::string message;

@@ -19,7 +19,7 @@ any_power_device gpu(char const* which = "0") { return any_power_device{*nvml_de
 
 zeusd_standin::reply good(std::string const& line, std::string const&) { return zeusd_standin::with_two_gpus(line); }
 
-/// All three rungs for the first GPU; the site's command leaves what it was told in a file.
+/// All three rungs for the first GPU; the site's command leaves its request in a file.
 ladder_config all_three(standin_folder const& folder, std::string const& socket)
 {
     return {.zeusd = socket,
