@@ -50,7 +50,7 @@ struct step_record {
     double gradient_norm = 0;
     double learning_rate = 0;
     std::int64_t tokens = 0;
-    seconds duration;
+    seconds duration;            ///< of the attempt, recoveries within it included
     int ranks = 0;
     int recoveries = 0;          ///< so far
     bool skipped = false;

@@ -144,7 +144,7 @@ private:
     protocol_action action_;
     section_programs section_;
     attempt_result attempt_;
-    seconds section_began_;
+    seconds attempt_began_;
     clock_follower clocks_;
     profile_sweep sweep_;
     safety_copying copies_;

@@ -16,7 +16,9 @@ namespace rheo::inline v0 {
 protocol_event trainer::perform(run_section const& action)
 {
     messages_->begin_section();
-    section_began_ = with_->clock.now();
+    if (action.work != section_work::remainder) {  // a remainder belongs to the attempt that a loss interrupted
+        attempt_began_ = with_->clock.now();
+    }
     if (action.work == section_work::closing) {
         if (recovery_.is_open()) {
             close_recovery({});
@@ -262,7 +264,7 @@ void trainer::record_step(outcome found)
                         .gradient_norm = attempt_.totals.gradient_norm(),
                         .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, state_.now.step),
                         .tokens = job_->tokens_per_step(),
-                        .duration = with_->clock.since(section_began_),
+                        .duration = with_->clock.since(attempt_began_),
                         .ranks = static_cast<int>(generation_->members.size()),
                         .recoveries = recovery_.recoveries(),
                         .skipped = skipped,
