@@ -14,7 +14,7 @@ namespace rheo::inline v0 {
 /// `<run>/.step-N.<generation>`.
 std::filesystem::path unfinished_folder(std::filesystem::path const& run_folder, step_id step, generation_id generation);
 
-/// Writes and syncs files and their part manifest. @param at the named moments  @param go_on called between pieces; may throw
+/// Writes and syncs files and their part manifest. @param at the named moments  @param proceed called between pieces; may throw
 /// @returns bytes written  @throws exit_error
 bytes write_part(std::filesystem::path const& run_folder, checkpoint_part const& part, std::function<void(checkpoint_point)> const& at,
                  std::function<void()> const& proceed);

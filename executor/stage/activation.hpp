@@ -29,7 +29,7 @@ namespace rheo::inline v0 {
 /// Where slots, saved values and kept gradients lie in the regions of one activation. The input, slot 0 of the first layer, has its own.
 /// Slots and gradients are of the storage type; what is saved is computed values, then stored ones.
 struct activation_layout {
-    /// @param again what each of the layers drops; none: nothing
+    /// @param recompute_levels what each of the layers drops; none: nothing
     activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory(),
                       std::span<recompute_level const> recompute_levels = {});
 

@@ -36,9 +36,9 @@ struct stage_item {
 /// and only the backward adds to accumulators. Two backwards of one stage may not.
 class stage {
 public:
-    /// @param layers the stage's own; `first` is the first one's number in the model  @param again what each of them drops after its forward and recomputes
+    /// @param layers the stage's own; `first` is the first one's number in the model  @param recompute_levels what each of them drops after its forward and recomputes
     /// before its backward; none: nothing
-    /// @pre `state` holds all tensors of the layers and has the backend `on`; all arguments but `again` outlive the stage
+    /// @pre `state` holds all tensors of the layers and has the backend `on`; all arguments but `recompute_levels` outlive the stage
     stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
           std::span<recompute_level const> recompute_levels = {});
     virtual ~stage() = default;

@@ -48,7 +48,7 @@ struct gradient_accumulator {
 
 class resident_state {
 public:
-    /// @param on outlives the state
+    /// @param backend outlives the state
     resident_state(collection const& info, compute_backend& backend)
         : info_{&info}, backend_{&backend}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{backend.messages(), info.uses.size()}
     {

@@ -179,7 +179,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     return flow;
 }
 
-/// What flows through the position: all parts but the state. @param again how much of what each layer of the model keeps is recomputed; empty: nothing
+/// What flows through the position: all parts but the state. @param recompute_levels how much of what each layer of the model keeps is recomputed; empty: nothing
 /// @pre no whole layers of sequences in slices
 template <class OnlyWhenCalled = void>
 constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level const> recompute_levels = {})
