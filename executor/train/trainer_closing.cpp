@@ -127,7 +127,7 @@ void trainer::end_with_lost_state()
     for (auto const layer : lost) {
         end.message += fmt::format("{} layer {} ({})", layer == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
     }
-    if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can go on
+    if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can resume
         end.exit_code = number_of(error_of_lost_);
         end.message += "; ranks ended in errors of their own, see above";
     }
