@@ -7,7 +7,6 @@
 //     auto const chosen = make_plan(model, request, ranks);
 //     if (!chosen) { std::puts(chosen.error().c_str()); }
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,15 +28,15 @@ public:
     /// @pre the error says something. Copied: g++ 12 moves no short string in a constant expression.
     constexpr result(failure const& why) : error_{why.error} { expects(!error_.empty(), "a failure needs a sentence that says why"); }
 
-    constexpr explicit operator bool() const { return value_.has_value(); }
-    constexpr bool has_value() const { return value_.has_value(); }
+    constexpr explicit operator bool() const { return has_value(); }
+    constexpr bool has_value() const { return error_.empty(); }
 
     /// @pre there is a value; the sentence of a precondition_error is the error
-    constexpr T const& operator*() const& { return expect_value(), *value_; }
-    constexpr T& operator*() & { return expect_value(), *value_; }
-    constexpr T&& operator*() && { return expect_value(), std::move(*value_); }
-    constexpr T const* operator->() const { return expect_value(), &*value_; }
-    constexpr T* operator->() { return expect_value(), &*value_; }
+    constexpr T const& operator*() const& { return expect_value(), value_; }
+    constexpr T& operator*() & { return expect_value(), value_; }
+    constexpr T&& operator*() && { return expect_value(), std::move(value_); }
+    constexpr T const* operator->() const { return expect_value(), &value_; }
+    constexpr T* operator->() { return expect_value(), &value_; }
 
     /// Why there is no value; empty when there is one.
     constexpr std::string const& error() const { return error_; }
@@ -47,12 +46,12 @@ public:
 private:
     constexpr void expect_value() const
     {
-        if (!value_) {
+        if (!error_.empty()) {
             throw precondition_error{error_};
         }
     }
 
-    std::optional<T> value_{};
+    T value_{};  // no std::optional: nvcc takes one of a type that owns memory for no literal type, so that no constexpr function could return it
     std::string error_{};
 };
 
