@@ -28,8 +28,8 @@ int main()
     for (int ranks = 9; ranks >= 4; --ranks) {
         auto const chosen = rheo::instantiate(ready, {.ranks = ranks, .failures = 1, .microbatches = 16});
         std::printf("%d ranks:", ranks);
-        for (std::size_t p = 0; p < chosen.sizes.size(); ++p) {
-            std::printf(" %d (%d microbatches)", chosen.sizes[p], chosen.shares[p]);
+        for (std::size_t p = 0; p < chosen->sizes.size(); ++p) {
+            std::printf(" %d (%d microbatches)", chosen->sizes[p], chosen->shares[p]);
         }
         std::printf("\n");
     }

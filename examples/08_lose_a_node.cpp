@@ -25,13 +25,13 @@ void decide(char const* what, job& of, std::vector<rank_id> leaving = {})
 {
     auto const decision = decide_membership({of.pipelines, of.members, leaving, &of.ready, of.tensors, {.failures = 2, .microbatches = 24}});
     std::printf("%-22s", what);
-    for (std::size_t p = 0; p < decision.next.pipelines.size(); ++p) {
-        std::printf(p == 0 ? "%zu" : " + %zu", decision.next.pipelines[p].stages.size());
+    for (std::size_t p = 0; p < decision.next->pipelines.size(); ++p) {
+        std::printf(p == 0 ? "%zu" : " + %zu", decision.next->pipelines[p].stages.size());
     }
-    std::printf(" nodes%s, %.0f MiB copied%s; %s\n", decision.next.rebuilt ? ", all rebuilt" : "", in_mebibytes(decision.next.moved),
+    std::printf(" nodes%s, %.0f MiB copied%s; %s\n", decision.next->rebuilt ? ", all rebuilt" : "", in_mebibytes(decision.next->moved),
                 decision.replay ? ", part of the step again" : "", decision.message.c_str());
-    of.pipelines = decision.next.pipelines;  // it is done: everyone has what its place needs
-    of.members = holdings_in(decision.next, of.members);
+    of.pipelines = decision.next->pipelines;  // it is done: everyone has what its place needs
+    of.members = holdings_in(*decision.next, of.members);
     std::for_each(leaving.begin(), leaving.end(), [&](rank_id rank) { lose(of, rank.value); });
 }
 
@@ -44,7 +44,7 @@ int main()
     for (int node = 0; node < 9; ++node) {
         of.members.push_back({rank_id{node}, {}, {}, {}});
     }
-    of.pipelines = recompose(of.members, of.ready, {}, {.failures = 2, .microbatches = 24}).pipelines;
+    of.pipelines = recompose(of.members, of.ready, {}, {.failures = 2, .microbatches = 24})->pipelines;
     of.members = holdings_in({.pipelines = of.pipelines}, of.members);
     decide("nine nodes", of);
     lose(of, 8);

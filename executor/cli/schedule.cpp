@@ -91,9 +91,9 @@ chosen_schedule read_schedule(std::string const& path, int slices)
     std::string const text{std::istreambuf_iterator<char>{file}, {}};
     auto read = parse_schedule_text(text, std::max(slices, 1));
     if (!read) {
-        throw exit_error{exit_code::usage, fmt::format("{}: {}", path, read.error)};
+        throw exit_error{exit_code::usage, fmt::format("{}: {}", path, read.error())};
     }
-    return {path, "a file", std::move(read.what), read.microbatches};
+    return {path, "a file", std::move(read->what), read->microbatches};
 }
 
 }  // namespace

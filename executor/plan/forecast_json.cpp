@@ -26,14 +26,14 @@ json numbers_of(std::vector<Id> const& ids)
 json to_json(makespan_template const& one, char const* counted_in)
 {
     if (!one.split) {
-        return {{counted_in, one.nodes}, {"error", one.split.error}};
+        return {{counted_in, one.nodes}, {"error", one.split.error()}};
     }
     json object{{counted_in, one.nodes},
-                {"cuts", numbers_of(one.split.cuts)},
-                {"devices", one.split.devices},
-                {"makespan_s", one.split.makespan.count},
-                {"bound_s", one.split.bound.count},
-                {"proved", one.split.is_optimal()},
+                {"cuts", numbers_of(one.split->cuts)},
+                {"devices", one.split->devices},
+                {"makespan_s", one.split->makespan.count},
+                {"bound_s", one.split->bound.count},
+                {"proved", one.split->is_optimal()},
                 {"fullest_bytes", one.fullest.count}};
     if (one.most_microbatches > 0) {
         object["fitting_microbatches"] = one.most_microbatches;
@@ -53,17 +53,17 @@ json to_json(std::vector<makespan_template> const& templates, char const* counte
     return list;
 }
 
-json to_json(instantiation const& chosen, int ranks)
+json to_json(result<instantiation> const& chosen, int ranks)
 {
     if (!chosen) {
-        return {{"ranks", ranks}, {"error", chosen.error}};
+        return {{"ranks", ranks}, {"error", chosen.error()}};
     }
     return {{"ranks", ranks},
-            {"pipelines", chosen.sizes},
-            {"microbatches", chosen.shares},
-            {"spares", chosen.spares},
-            {"step_s", chosen.time.count > 0.0 ? json(chosen.time.count) : json(nullptr)},
-            {"degraded", chosen.degraded}};
+            {"pipelines", chosen->sizes},
+            {"microbatches", chosen->shares},
+            {"spares", chosen->spares},
+            {"step_s", chosen->time.count > 0.0 ? json(chosen->time.count) : json(nullptr)},
+            {"degraded", chosen->degraded}};
 }
 
 json to_json(loss_outcome const& outcome)

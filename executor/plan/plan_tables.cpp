@@ -71,7 +71,7 @@ std::string after_one_loss(forecast const& what)
         for (auto const& pipeline : outcome.next.pipelines) {
             sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
         }
-        same = same && sizes == promised.sizes && outcome.next.shares == promised.shares && outcome.step == promised.time;
+        same = same && sizes == promised->sizes && outcome.next.shares == promised->shares && outcome.step == promised->time;
         modelled = modelled && outcome.step;
         if (outcome.step) {
             shortest = std::min(shortest.value_or(*outcome.step), *outcome.step);
@@ -109,16 +109,16 @@ std::string format_templates(std::span<makespan_template const> made, std::strin
     std::vector<text_row> rows;
     for (auto const& one : made) {
         if (!one.split) {
-            rows.push_back({{fmt::format("{}", one.nodes)}, one.split.error});
+            rows.push_back({{fmt::format("{}", one.nodes)}, one.split.error()});
             continue;
         }
         auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
-        auto cuts = numbers_of(one.split.cuts);
-        if (std::any_of(one.split.devices.begin(), one.split.devices.end(), [](int d) { return d > 1; })) {
-            cuts += fmt::format("; devices per stage {}", fmt::join(one.split.devices, " "));
+        auto cuts = numbers_of(one.split->cuts);
+        if (std::any_of(one.split->devices.begin(), one.split->devices.end(), [](int d) { return d > 1; })) {
+            cuts += fmt::format("; devices per stage {}", fmt::join(one.split->devices, " "));
         }
         cuts += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
-        rows.push_back({{fmt::format("{}", one.nodes), format_milliseconds(one.split.makespan), gap_of(one.split),
+        rows.push_back({{fmt::format("{}", one.nodes), format_milliseconds(one.split->makespan), gap_of(*one.split),
                          fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit},
                         cuts});
     }
@@ -132,14 +132,14 @@ std::string format_instantiations(forecast const& what)
     for (auto const& chosen : what.instantiations) {
         auto const number = fmt::format("{}", n--);
         if (!chosen) {
-            rows.push_back({{number}, chosen.error});
+            rows.push_back({{number}, chosen.error()});
             continue;
         }
         std::vector<std::string> notes;
-        if (chosen.spares > 0) {
-            notes.push_back(fmt::format("{} spare", chosen.spares));
+        if (chosen->spares > 0) {
+            notes.push_back(fmt::format("{} spare", chosen->spares));
         }
-        if (chosen.degraded) {
+        if (chosen->degraded) {
             notes.emplace_back("fewer pipelines than wanted");
         }
         if (n + 2 == what.instantiations.size()) {
@@ -147,9 +147,9 @@ std::string format_instantiations(forecast const& what)
                 notes.push_back(std::move(note));
             }
         }
-        rows.push_back(
-            {{number, format_sum(chosen.sizes), format_sum(chosen.shares), format_step(chosen.time.count > 0.0 ? std::optional{chosen.time} : std::nullopt)},
-             fmt::format("{}", fmt::join(notes, ", "))});
+        rows.push_back({{number, format_sum(chosen->sizes), format_sum(chosen->shares),
+                         format_step(chosen->time.count > 0.0 ? std::optional{chosen->time} : std::nullopt)},
+                        fmt::format("{}", fmt::join(notes, ", "))});
     }
     return to_text({{"ranks"}, {"pipelines of"}, {"microbatches"}, {"a step", true}}, rows);
 }

@@ -83,10 +83,9 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
     auto const items =
         std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
-        return no(exit_code::environment,
-                  fmt::format("the job needs {} distinct message tags, but this MPI allows {}: fewer microbatches per step, or another "
-                              "transport of the MPI",
-                              items, mpi::messenger::largest_item()));
+        return no(exit_code::environment, fmt::format("the job needs {} distinct message tags, but this MPI allows {}: fewer microbatches per step, or another "
+                                                      "transport of the MPI",
+                                                      items, mpi::messenger::largest_item()));
     }
     return p;
 }

@@ -18,6 +18,7 @@
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -39,10 +40,8 @@ struct makespan_split {
     seconds makespan{};
     seconds bound{};             ///< no cuts take less: proven
     int explored = 0;            ///< partial cuts whose makespan was computed
-    std::string error{};        ///< why there are no cuts; empty when there are
 
     friend constexpr bool operator==(makespan_split const&, makespan_split const&) = default;
-    constexpr explicit operator bool() const { return error.empty(); }
     constexpr bool is_optimal() const { return bound == makespan; }
 };
 
@@ -52,19 +51,19 @@ struct makespan_split {
 /// @return a split, or why there is none. Cost: that of `effort`, some more to close up (at most stages x layers x devices replays), and
 /// O(stages x layers^2 x devices^2).
 template <class OnlyWhenCalled = void>
-constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_request const& request)
+constexpr result<makespan_split> optimal_makespan(stage_prices const& prices, makespan_request const& request)
 {
     expects(request.nodes >= 1, "a pipeline takes at least one node");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
     expects(request.effort >= 1, "a search needs some effort");
     auto const devices = request.nodes * prices.devices_per_node();
     detail::best_split best{.effort = request.effort};
-    makespan_split answer;
+    std::string error;
     bool possible = false;
     for (int ranks = request.nodes; ranks <= devices; ++ranks) {
         auto const shape = on_slices(request.schedule, {.ranks = ranks, .microbatches = request.microbatches}, request.slices);
         if (auto const fault = error_of(request.schedule, shape); fault != shape_error::none) {
-            answer.error = message_of(fault);
+            error = message_of(fault);
             continue;
         }
         auto const program = make_program(request.schedule, shape);
@@ -73,7 +72,7 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
             continue;
         }
         if (stages_per_copy(program) > prices.layers()) {
-            answer.error = "there are more stages than layers";
+            error = "there are more stages than layers";
             continue;
         }
         auto held = program;
@@ -87,15 +86,14 @@ constexpr makespan_split optimal_makespan(stage_prices const& prices, makespan_r
         }
     }
     if (best.makespan == detail::no_partition) {
-        if (possible || answer.error.empty()) {
-            answer.error = "no cuts found whose stages fit into the memory of their devices";
-            answer.error += request.recompute ? ", not even when all activations are recomputed" : "";
+        if (possible || error.empty()) {
+            error = "no cuts found whose stages fit into the memory of their devices";
+            error += request.recompute ? ", not even when all activations are recomputed" : "";
         }
-        return answer;
+        return failure{error};
     }
-    answer = {best.cuts, best.devices, best.ranks, nanoseconds(static_cast<double>(best.makespan)), {}, best.explored, {}};
-    answer.bound = nanoseconds(static_cast<double>(std::min(best.open, best.makespan)));
-    return answer;
+    auto const bound = nanoseconds(static_cast<double>(std::min(best.open, best.makespan)));
+    return makespan_split{best.cuts, best.devices, best.ranks, nanoseconds(static_cast<double>(best.makespan)), bound, best.explored};
 }
 
 }  // namespace rheo::inline v0

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rheo/pipeline/detail/choose_sizes.hpp"
@@ -13,6 +14,7 @@
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -26,15 +28,13 @@ struct instantiation_request {
 };
 
 struct instantiation {
-    std::vector<int> sizes{};   ///< of the pipelines, ascending; empty when it cannot be planned
+    std::vector<int> sizes{};   ///< of the pipelines, ascending
     std::vector<int> shares{};  ///< microbatches per pipeline
     int spares = 0;             ///< ranks left over
     bool degraded = false;      ///< fewer than f + 1 pipelines fit, so fewer than f losses are survivable for sure
     seconds time{};             ///< estimate of an iteration
-    std::string error{};       ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(instantiation const&, instantiation const&) = default;
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -67,21 +67,20 @@ constexpr std::string no_room_for(int microbatches)
 /// @pre ranks >= 0, failures >= 0, microbatches >= 1
 /// Cost: O((f + 1) x ranks x templates) a bisection step, of which there are about log2 of the time in nanoseconds.
 template <class OnlyWhenCalled = void>
-constexpr instantiation instantiate(template_set_value const& ready, instantiation_request request)
+constexpr result<instantiation> instantiate(template_set_value const& ready, instantiation_request request)
 {
     expects(request.ranks >= 0, "a number of ranks cannot be negative");
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
-    instantiation answer{.spares = request.ranks, .error = detail::too_few_ranks(ready, request.ranks)};
-    if (!answer) {
-        return answer;
+    if (auto error = detail::too_few_ranks(ready, request.ranks); !error.empty()) {
+        return failure{std::move(error)};
     }
     auto const problem = detail::make_size_problem(ready, request.ranks, request.failures, request.microbatches);
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.error = detail::no_room_for(request.microbatches);
-        return answer;
+        return failure{detail::no_room_for(request.microbatches)};
     }
+    instantiation answer;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
         order.push_back(i);

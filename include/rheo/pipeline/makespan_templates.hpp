@@ -27,13 +27,14 @@
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
 struct makespan_template {
     int nodes;                ///< that an instance takes
-    makespan_split split;     ///< says why when there is none
+    result<makespan_split> split;
     any_schedule schedule;    ///< that it is cut for
     std::string instead{};    ///< why that is not the one asked for; empty when it is
     pipeline_cost cost{};
@@ -104,17 +105,17 @@ constexpr makespan_template make_makespan_template(stage_prices const& prices, m
     if (!made.split) {
         return made;
     }
-    auto p = make_program(schedule, shape_of(schedule, made.split.ranks, microbatches, request));
+    auto p = make_program(schedule, shape_of(schedule, made.split->ranks, microbatches, request));
     if (again) {
         p = with_recomputation(p);
     }
-    made.fullest = fullest_device(prices, p, made.split.cuts, made.split.devices);
-    made.cost = cost_of_split(prices, made.split, schedule, microbatches, request);
+    made.fullest = fullest_device(prices, p, made.split->cuts, made.split->devices);
+    made.cost = cost_of_split(prices, *made.split, schedule, microbatches, request);
     if (request.device_memory) {
-        made.most_microbatches = microbatches_that_fit(prices, schedule, made.split.cuts, made.split.devices, made.split.ranks, *request.device_memory,
+        made.most_microbatches = microbatches_that_fit(prices, schedule, made.split->cuts, made.split->devices, made.split->ranks, *request.device_memory,
                                                        request.most_microbatches, request.recompute, request.slices);
         if (made.most_microbatches < microbatches) {  // orders of some families hold more of fewer
-            made.split = {.error = "no cuts found whose stages fit into the memory of their devices with any fewer microbatches, too"};
+            made.split = failure{"no cuts found whose stages fit into the memory of their devices with any fewer microbatches, too"};
             return made;
         }
         if (made.most_microbatches < request.most_microbatches) {
@@ -141,7 +142,7 @@ constexpr std::vector<makespan_template> plan_makespan_templates(stage_prices co
         bool const replaced = !form || !is_one_each(form->where);
         if (!made.split && replaced && request.otherwise && !(*request.otherwise == request.schedule)) {
             auto other = detail::make_makespan_template(prices, request, *request.otherwise, nodes);
-            other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.error;
+            other.instead = std::string{name_of(*request.otherwise)} + ", not " + std::string{name_of(request.schedule)} + ": " + made.split.error();
             made = std::move(other);
         }
         result.push_back(std::move(made));
@@ -155,18 +156,14 @@ constexpr template_set_value to_template_set(array_view<makespan_template const>
 {
     template_set_value ready;
     for (auto const& one : made) {
-        bool single = static_cast<bool>(one.split);
-        for (auto const d : one.split.devices) {
-            single = single && d == 1;
-        }
-        if (!single) {
+        if (!one.split || std::any_of(one.split->devices.begin(), one.split->devices.end(), [](int d) { return d > 1; })) {
             continue;
         }
-        if (auto form = form_of(one.schedule, one.split.ranks); form && stages_per_copy(form->where) == stage_count(one.split.cuts)) {
+        if (auto form = form_of(one.schedule, one.split->ranks); form && stages_per_copy(form->where) == stage_count(one.split->cuts)) {
             if (is_one_each(form->where)) {
                 form->where = {};
             }
-            ready.templates.push_back({one.split.cuts, one.cost, form->where});
+            ready.templates.push_back({one.split->cuts, one.cost, form->where});
         }
     }
     return ready;

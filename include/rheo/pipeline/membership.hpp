@@ -20,6 +20,7 @@
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -42,7 +43,7 @@ struct membership_request {
 
 struct membership_decision {
     membership_action action;
-    recomposition next;                ///< of the members that stay
+    result<recomposition> next;        ///< of the members that stay; why there is none when the job stops
     bool replay;                       ///< something of the step is lost and redone
     survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
     std::vector<safety_copy> copies;   ///< kept up to date at every commit, while one node alone holds something
@@ -102,10 +103,10 @@ template <class OnlyWhenCalled = void>
 std::optional<recomposition> surviving_nodes(membership_request const& of, array_view<rank_holdings const> staying, array_view<node_id const> nodes, bool lost)
 {
     std::vector<recomposition> choices;
-    auto const consider = [&](recomposition choice) {
-        if (choice && choice.pipelines.size() > static_cast<std::size_t>(of.wanted.failures) &&
-            survivability_of(holdings_in(choice, staying), of.tensors, nodes).nodes >= of.wanted.failures) {
-            choices.push_back(std::move(choice));
+    auto const consider = [&](result<recomposition> choice) {
+        if (choice && choice->pipelines.size() > static_cast<std::size_t>(of.wanted.failures) &&
+            survivability_of(holdings_in(*choice, staying), of.tensors, nodes).nodes >= of.wanted.failures) {
+            choices.push_back(*std::move(choice));
         }
     };
     if (auto local = repair_locally(of.before, staying, *of.ready, of.tensors, of.wanted, {.redo_step = lost, .reserved_spares = of.reserved_spares})) {
@@ -141,20 +142,24 @@ membership_decision decide_membership(membership_request const& of)
         }
     }
     auto const lost = detail::any_lost(of.before, of.members);
-    membership_decision decision{membership_action::resume, {}, lost, {}, {}, {}};
+    membership_decision decision{membership_action::resume,
+                                 repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.redo_step = lost, .reserved_spares = of.reserved_spares}),
+                                 lost,
+                                 {},
+                                 {},
+                                 {}};
     auto& next = decision.next;
-    next = repair(of.before, staying, *of.ready, of.tensors, of.wanted, {.redo_step = lost, .reserved_spares = of.reserved_spares});
     if (!next) {
         decision.action = membership_action::stop;
-        decision.message = next.error + "; the job writes a checkpoint and ends with exit code 75";
+        decision.message = next.error() + "; the job writes a checkpoint and ends with exit code 75";
         return decision;
     }
-    auto after = holdings_in(next, staying);
+    auto after = holdings_in(*next, staying);
     decision.afterwards = survivability_of(after, of.tensors, nodes);
     if (of.devices_per_node > 1 && decision.afterwards.nodes < of.wanted.failures) {
         if (auto other = detail::surviving_nodes(of, staying, nodes, lost)) {
-            next = std::move(*other);
-            after = holdings_in(next, staying);
+            *next = std::move(*other);
+            after = holdings_in(*next, staying);
             decision.afterwards = survivability_of(after, of.tensors, nodes);
         }
     }
@@ -163,7 +168,7 @@ membership_decision decide_membership(membership_request const& of)
         decision.copies = safety_copies(after, of.tensors, nodes);
         decision.message += decision.copies.empty() ? "" : " until its copies are made";
     }
-    if (next.degraded) {
+    if (next->degraded) {
         decision.message = "fewer pipelines than f + 1 = " + std::to_string(of.wanted.failures + 1) + ": " + decision.message;
     }
     return decision;

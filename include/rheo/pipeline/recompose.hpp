@@ -24,6 +24,7 @@
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -92,29 +93,20 @@ constexpr void complete(recomposition& answer, array_view<rank_holdings const* c
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
 template <class OnlyWhenCalled = void>
-constexpr recomposition recompose(array_view<rank_holdings const> survivors, template_set_value const& ready, array_view<tensor_bytes const> tensors,
-                                  recomposition_request request)
+constexpr result<recomposition> recompose(array_view<rank_holdings const> survivors, template_set_value const& ready, array_view<tensor_bytes const> tensors,
+                                          recomposition_request request)
 {
     expects(request.failures >= 0, "the number of failures to survive cannot be negative");
     expects(request.microbatches >= 1, "a step needs at least one microbatch");
     auto const by_rank = detail::ascending(survivors);
     auto const ranks = static_cast<int>(by_rank.size());
-    recomposition answer{.rebuilt = true, .error = detail::too_few_ranks(ready, ranks)};
-    auto const nothing = [&] {
-        for (auto const* survivor : by_rank) {
-            answer.spares.push_back(survivor->rank);
-        }
-        return answer;
-    };
-    if (!answer) {
-        return nothing();
+    if (auto error = detail::too_few_ranks(ready, ranks); !error.empty()) {
+        return failure{std::move(error)};
     }
-
     auto const problem = detail::make_size_problem(ready, ranks, request.failures, request.microbatches);
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.error = detail::no_room_for(request.microbatches);
-        return nothing();
+        return failure{detail::no_room_for(request.microbatches)};
     }
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     auto const by_bytes = [](seconds, bytes moved) { return seconds{static_cast<double>(moved.count)}; };
@@ -122,6 +114,7 @@ constexpr recomposition recompose(array_view<rank_holdings const> survivors, tem
         .problem = &problem, .costs = &costs, .ready = &ready, .price = by_bytes, .quickest = nanoseconds(static_cast<double>(optimum.deadline))};
     search.search(optimum, optimum.used, detail::most_choices);
     detail::take_lowest_columns(search.best.places, search.best.matrix);
+    recomposition answer{.rebuilt = true};
     detail::fill_places(answer, search.best, by_rank, ready);
     detail::complete(answer, by_rank, ready, request.microbatches);
     answer.degraded = problem.fewest < request.failures + 1;

@@ -19,6 +19,7 @@
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -148,8 +149,8 @@ constexpr node_choice cheapest_node_choice(size_problem const& problem, size_opt
 /// @pre as recompose; a node for each survivor, devices_per_node >= 1, and no node has more
 /// Cost: that of recompose, and an assignment of a node's devices for each node and place of a size.
 template <class OnlyWhenCalled = void>
-constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivors, array_view<node_id const> node_of, int devices_per_node,
-                                        template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request)
+constexpr result<recomposition> recompose_nodes(array_view<rank_holdings const> survivors, array_view<node_id const> node_of, int devices_per_node,
+                                                template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request)
 {
     expects(devices_per_node >= 1, "a node has at least one device");
     expects(node_of.size() == survivors.size(), "every rank has a node");
@@ -162,28 +163,19 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
     }
     auto const nodes = detail::whole_nodes(by_rank, nodes_by_rank, devices_per_node);
     auto const problem = detail::make_node_problem(ready, static_cast<int>(nodes.size()), devices_per_node, request);
-    recomposition answer{.rebuilt = true};
-    std::vector<char> placed(by_rank.size(), 0);
-    auto const close = [&] {
-        for (std::size_t i = 0; i < by_rank.size(); ++i) {
-            if (placed[i] == 0) {
-                answer.spares.push_back(by_rank[i]->rank);
-            }
-        }
-    };
-    if (problem.sizes.empty() || problem.fewest < 1) {
-        answer.error = problem.sizes.empty() ? "there is no pipeline template that fills whole nodes"
-                                             : detail::decimal(static_cast<std::int64_t>(nodes.size())) +
-                                                   " whole nodes are too few: the smallest pipeline template takes " + detail::decimal(problem.sizes.front());
-        close();
-        return answer;
+    if (problem.sizes.empty()) {
+        return failure{"there is no pipeline template that fills whole nodes"};
+    }
+    if (problem.fewest < 1) {
+        return failure{detail::decimal(static_cast<std::int64_t>(nodes.size())) + " whole nodes are too few: the smallest pipeline template takes " +
+                       detail::decimal(problem.sizes.front())};
     }
     auto const optimum = detail::least_deadline(problem);
     if (optimum.used == 0) {
-        answer.error = detail::no_room_for(request.microbatches);
-        close();
-        return answer;
+        return failure{detail::no_room_for(request.microbatches)};
     }
+    recomposition answer{.rebuilt = true};
+    std::vector<char> placed(by_rank.size(), 0);
     auto const costs = detail::make_place_costs(by_rank, tensors, ready.templates.front().cuts.back().value);
     auto const [sizes, best] = detail::cheapest_node_choice(problem, optimum, nodes, costs, ready, devices_per_node);
     std::vector<pipeline_cost> prices;
@@ -205,7 +197,11 @@ constexpr recomposition recompose_nodes(array_view<rank_holdings const> survivor
         }
         answer.pipelines.push_back(make_instance(shape, ranks));
     }
-    close();
+    for (std::size_t i = 0; i < by_rank.size(); ++i) {
+        if (placed[i] == 0) {
+            answer.spares.push_back(by_rank[i]->rank);
+        }
+    }
     auto const split = split_batch(prices, request.microbatches);
     answer.shares = split.shares;
     answer.time = split.time;

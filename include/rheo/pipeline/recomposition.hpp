@@ -3,7 +3,6 @@
 
 // What pipelines are rebuilt, and what that costs: the answer of every way to continue after a loss or a gain.
 
-#include <string>
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
@@ -22,17 +21,15 @@ struct recomposition_request {
 };
 
 struct recomposition {
-    std::vector<pipeline_instance> pipelines{};  ///< ascending by size; empty when it cannot be planned
+    std::vector<pipeline_instance> pipelines{};  ///< ascending by size
     std::vector<int> shares{};                   ///< microbatches per pipeline
     std::vector<rank_id> spares{};               ///< ranks without a place, ascending
     bool degraded = false;                       ///< fewer than f + 1 pipelines fit
     bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
     seconds time{};                              ///< estimate of an iteration
     bool rebuilt = false;                           ///< all pipelines were rebuilt, not only those that were hit
-    std::string error{};                        ///< why it cannot be planned; empty when it can
 
     friend constexpr bool operator==(recomposition const&, recomposition const&) = default;
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 }  // namespace rheo::inline v0

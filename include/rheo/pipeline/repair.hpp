@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "rheo/pipeline/recompose.hpp"
 #include "rheo/pipeline/recovery_price.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -35,25 +35,25 @@ namespace detail {
 
 /// The repair by local rules; none where they leave fewer pipelines than fit, sizes without a template, or no memory for all microbatches.
 template <class OnlyWhenCalled = void>
-constexpr std::optional<recomposition> repaired_locally(repair_problem const& p, array_view<pipeline_instance const> before, template_set_value const& ready)
+constexpr result<recomposition> repaired_locally(repair_problem const& p, array_view<pipeline_instance const> before, template_set_value const& ready)
 {
     auto const smallest = p.sizes.sizes.front();
     if (p.in_places < smallest) {
-        return std::nullopt;
+        return failure{"local rules: too few ranks have a place"};
     }
     auto groups = apply_local_rules(p.groups, smallest);
     if (groups.size() < static_cast<std::size_t>(p.fewest) || groups.size() > static_cast<std::size_t>(p.sizes.most)) {
-        return std::nullopt;
+        return failure{"local rules leave fewer pipelines than fit, or more than there are microbatches"};
     }
     std::vector<pipeline_cost> prices;
     for (auto const& group : groups) {
         if (!has_size(ready, group.size())) {
-            return std::nullopt;
+            return failure{"local rules leave a size without a template"};
         }
         prices.push_back(template_of_size(ready, static_cast<int>(group.size())).cost);
     }
     if (split_batch(prices, p.sizes.microbatches).unplaced > 0) {
-        return std::nullopt;
+        return failure{"local rules leave no memory for all microbatches"};
     }
     std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
     recomposition answer;
@@ -119,15 +119,18 @@ constexpr void reassemble(std::vector<pipeline_instance>& pipelines, array_view<
 /// The repair by local rules alone, at whatever price; none where they leave fewer than f + 1 pipelines although those fit, sizes without a template, or no memory
 /// for all microbatches. @pre as repair
 template <class OnlyWhenCalled = void>
-constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
-                                                      template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
-                                                      repair_terms terms = {})
+constexpr result<recomposition> repair_locally(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors,
+                                               template_set_value const& ready, array_view<tensor_bytes const> tensors, recomposition_request request,
+                                               repair_terms terms = {})
 {
-    if (!detail::too_few_ranks(ready, static_cast<int>(survivors.size())).empty()) {
-        return std::nullopt;
+    if (auto error = detail::too_few_ranks(ready, static_cast<int>(survivors.size())); !error.empty()) {
+        return failure{std::move(error)};
     }
     auto const p = detail::make_repair_problem(before, survivors, ready, tensors, request, terms.reserved_spares);
-    auto answer = p.optimum.used == 0 ? std::nullopt : detail::repaired_locally(p, before, ready);
+    if (p.optimum.used == 0) {
+        return failure{detail::no_room_for(request.microbatches)};
+    }
+    auto answer = detail::repaired_locally(p, before, ready);
     if (answer) {
         answer->degraded = p.fewest < request.failures + 1;
     }
@@ -139,8 +142,8 @@ constexpr std::optional<recomposition> repair_locally(array_view<pipeline_instan
 /// Cost: that of instantiate, a small assignment per pipeline that was hit, and, where the local repair is not the quickest choice or moves any bytes, that of
 /// recompose. Above 80 ranks a local repair that is as quick as any is taken without a look at its bytes.
 template <class OnlyWhenCalled = void>
-constexpr recomposition repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
-                               array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
+constexpr result<recomposition> repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
+                                       array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
 {
     auto const ranks = static_cast<int>(survivors.size());
     if (!detail::too_few_ranks(ready, ranks).empty()) {

@@ -101,8 +101,8 @@ private:
             return std::nullopt;
         }
         auto p = like_;
-        p.pipelines = pipelines_of_sizes(known_.ready, chosen.sizes);
-        p.work = deal(chosen.shares);
+        p.pipelines = pipelines_of_sizes(known_.ready, chosen->sizes);
+        p.work = deal(chosen->shares);
         p.spares.clear();
         return p;
     }

@@ -55,7 +55,8 @@ struct forecast {
     std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
-    std::vector<instantiation> instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
+    std::vector<result<instantiation>>
+        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
     survivability as_it_stands{};
     std::vector<loss_outcome> ranks{};  ///< each one alone

@@ -22,6 +22,7 @@
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -54,7 +55,7 @@ std::vector<int> ranks_of_each(array_view<pipeline_instance const> pipelines)
 
 /// The quickest pipelines of so many ranks, some of which still wait, unless f + 1 pipelines need them.
 template <class OnlyWhenCalled = void>
-instantiation of_fewer_ranks(int ranks, int waiting, replanning const& known)
+result<instantiation> of_fewer_ranks(int ranks, int waiting, replanning const& known)
 {
     auto const& wanted = known.wanted;
     auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
@@ -65,8 +66,10 @@ instantiation of_fewer_ranks(int ranks, int waiting, replanning const& known)
         waiting = 0;
         answer = instantiate(known.ready, {ranks, wanted.failures, wanted.microbatches});
     }
-    answer.spares += waiting;
-    answer.degraded = ranks / smallest < wanted.failures + 1;
+    if (answer) {
+        answer->spares += waiting;
+        answer->degraded = ranks / smallest < wanted.failures + 1;
+    }
     return answer;
 }
 
@@ -153,11 +156,11 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     if (options.node_size > 1 && all >= options.node_size) {
         answer.node_templates = templates_for(layers, request, {1, all / options.node_size}, options.node_size, device_memory);
     }
-    answer.instantiations.push_back({.sizes = detail::ranks_of_each(p.pipelines),
-                                     .shares = shares,
-                                     .spares = static_cast<int>(p.spares.size()),
-                                     .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
-                                     .time = answer.step.value_or(seconds{})});
+    answer.instantiations.push_back(instantiation{.sizes = detail::ranks_of_each(p.pipelines),
+                                                  .shares = shares,
+                                                  .spares = static_cast<int>(p.spares.size()),
+                                                  .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
+                                                  .time = answer.step.value_or(seconds{})});
     for (int n = all - 1; n >= 1; --n) {
         answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
     }

@@ -116,7 +116,7 @@ std::optional<recomposition> of_whole_nodes(template_set_value const& ready, pla
         return std::nullopt;
     }
     auto whole = recompose_nodes(members, nodes, request.node_size, ready, {}, {request.failures, request.microbatches});
-    return whole && lost_at(whole.pipelines) > now ? std::optional{std::move(whole)} : std::nullopt;
+    return whole && lost_at(whole->pipelines) > now ? std::optional{*std::move(whole)} : std::nullopt;
 }
 
 struct chosen_sizes {
@@ -133,7 +133,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
     if (request.pipelines.empty()) {
         auto chosen = instantiate(ready, {ranks - request.spares, request.failures, request.microbatches});
         if (chosen) {
-            return chosen_sizes{std::move(chosen.sizes), std::move(chosen.shares), chosen.degraded};
+            return chosen_sizes{std::move(chosen->sizes), std::move(chosen->shares), chosen->degraded};
         }
         if (request.min_ranks > layers) {
             return failure{"a pipeline of plan.min_ranks = " + ranks_text(request.min_ranks) + " cannot be cut from a model of " + std::to_string(layers) +
@@ -142,7 +142,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
         if (ready.templates.empty() && request.memory_limit) {
             return failure{"no pipeline of at most " + ranks_text(ranks) + " keeps within " + limit()};
         }
-        return failure{std::move(chosen.error)};
+        return failure{chosen.error()};
     }
     for (auto const n : request.pipelines) {
         if (n > layers) {

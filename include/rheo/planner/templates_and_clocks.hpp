@@ -146,7 +146,7 @@ survivors_choice choose_for_survivors(template_set_value const& ready, instantia
     expects(request.microbatches > request.failures, "each of f + 1 pipelines needs a microbatch");
     auto const chosen = instantiate(ready, request);
     if (!chosen) {
-        return {request.ranks, failure{chosen.error}, failure{chosen.error}};
+        return {request.ranks, failure{chosen.error()}, failure{chosen.error()}};
     }
     joint_choice apart;
     auto const sizes = sizes_of(ready);
@@ -155,9 +155,9 @@ survivors_choice choose_for_survivors(template_set_value const& ready, instantia
                                .pipelines = std::min(request.failures + 1, request.ranks / sizes.front()),
                                .spares = true,
                                .waiting = blocking};
-    for (std::size_t k = 0; k < chosen.sizes.size(); ++k) {
-        apart.pipelines.push_back({chosen.sizes[k], chosen.shares[k]});
-        apart.time = std::max(apart.time, frontiers.fastest(chosen.sizes[k], chosen.shares[k]));
+    for (std::size_t k = 0; k < chosen->sizes.size(); ++k) {
+        apart.pipelines.push_back({chosen->sizes[k], chosen->shares[k]});
+        apart.time = std::max(apart.time, frontiers.fastest(chosen->sizes[k], chosen->shares[k]));
     }
     detail::largest_first(apart.pipelines);
     apart.time = std::max(apart.time, deadline);

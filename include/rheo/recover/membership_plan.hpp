@@ -103,7 +103,7 @@ bool would_regroup(membership_plan const& in_force, replanning const& known, mem
     }
     auto const& members = in_force.salvage.after;
     auto const next = detail::decision_of(members, in_force.pipelines, {}, known, rules).next;
-    return next && next.pipelines != in_force.pipelines && next.spares.size() < in_force.spares.size();
+    return next && next->pipelines != in_force.pipelines && next->spares.size() < in_force.spares.size();
 }
 
 /// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.

@@ -17,6 +17,7 @@
 #include "rheo/reshard/layout.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -28,7 +29,7 @@ struct recovery_plan {
     std::vector<std::vector<copy>> rounds;  ///< copies of state; a round begins when the one before it has ended
     bytes moved;                            ///< by the copies
     salvage_plan salvage;
-    std::string error;  ///< why there are no pipelines
+    std::string error;  ///< why there are no pipelines; what can be salvaged is known without them
 
     friend bool operator==(recovery_plan const&, recovery_plan const&) = default;
 };
@@ -46,19 +47,19 @@ struct replanning {
 
 /// The plan that puts the members into the chosen pipelines: salvage and copies. @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
-recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, recomposition chosen)
+recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, result<recomposition> chosen)
 {
     recovery_plan plan;
     auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
     plan.salvage = salvage(request);
-    plan.error = std::move(chosen.error);
-    if (!plan.salvage.lost.empty() || !plan.error.empty()) {
+    plan.error = chosen.error();
+    if (!plan.salvage.lost.empty() || !chosen) {
         return plan;
     }
-    plan.pipelines = std::move(chosen.pipelines);
-    plan.shares = std::move(chosen.shares);
-    plan.spares = std::move(chosen.spares);
-    plan.degraded = chosen.degraded;
+    plan.pipelines = std::move(chosen->pipelines);
+    plan.shares = std::move(chosen->shares);
+    plan.spares = std::move(chosen->spares);
+    plan.degraded = chosen->degraded;
     request.pipelines = plan.pipelines;
     request.shares = plan.shares;
     plan.salvage = salvage(request);

@@ -19,6 +19,7 @@
 #include "rheo/schedule/core/text.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
@@ -58,28 +59,20 @@ std::optional<parameter_cell> parameters_of_cell(std::string_view cell, std::siz
 
 }  // namespace detail
 
-/// The answer of parse_grid: a grid, or the sentence why not.
-struct parsed_grid {
-    program_grid grid;
-    std::string error;  ///< empty when all is well
-
-    explicit operator bool() const { return error.empty(); }
-};
-
 /// Reads a text of one line per rank.
 template <class OnlyWhenCalled = void>
-parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
+result<program_grid> parse_grid(std::string_view text, std::vector<int> placement)
 {
-    parsed_grid result{{std::move(placement), {}, 1, 1, {}}, {}};
+    program_grid grid{std::move(placement), {}, 1, 1, {}};
     line_reader lines{text};
     for (std::string_view line; lines.next(line);) {
-        result.grid.rows.push_back({});
-        auto& row = result.grid.rows.back();
+        grid.rows.push_back({});
+        auto& row = grid.rows.back();
         std::size_t number = 0;
         for (auto const cell : cells_of(line)) {
             ++number;
-            if (auto const parameters = detail::parameters_of_cell(cell, result.grid.rows.size() - 1, row.size())) {
-                result.grid.parameters.push_back(*parameters);
+            if (auto const parameters = detail::parameters_of_cell(cell, grid.rows.size() - 1, row.size())) {
+                grid.parameters.push_back(*parameters);
                 continue;
             }
             auto const read = detail::instructions_of_cell(cell);
@@ -87,13 +80,12 @@ parsed_grid parse_grid(std::string_view text, std::vector<int> placement)
             if (cell.empty()) {
                 row.push_back(std::nullopt);
             } else if (read.empty()) {
-                result.error =
-                    "row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell) + " is not an instruction like 2F0";
-                return result;
+                return failure{"row " + std::to_string(lines.number) + ", cell " + std::to_string(number) + ": " + in_quotes(cell) +
+                               " is not an instruction like 2F0"};
             }
         }
     }
-    return result;
+    return grid;
 }
 
 /// The cells of a row as texts.

@@ -19,16 +19,14 @@
 #include "rheo/schedule/core/transport.hpp"
 #include "rheo/schedule/draw/grid_text.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
-/// The answer of parse_schedule_text: a compute program for a whole step, or the sentence why not.
+/// A compute program for a whole step, as it was written down.
 struct parsed_program {
     program what;
     int microbatches = 0;
-    std::string error;  ///< empty when all is well; begins with row and cell where one is to blame
-
-    explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -132,37 +130,36 @@ std::string fault_of_half_run(program const& p, std::vector<forwards_of_item> co
 
 }  // namespace detail
 
-/// Reads a schedule: idle cells and cells about parameters are passed over, transfers refused (lowering puts them in).
+/// Reads a schedule; an error begins with row and cell where one is to blame. Idle cells and cells about parameters are passed over, transfers refused (lowering puts them in).
 /// The program is complete and its order acyclic when there is no reason. @pre slices >= 1
 template <class OnlyWhenCalled = void>
-parsed_program parse_schedule_text(std::string_view text, int slices = 1)
+result<parsed_program> parse_schedule_text(std::string_view text, int slices = 1)
 {
     expects(slices >= 1, "chunks, group and slices count from one");
     auto read = parse_grid(text, {});
     if (!read) {
-        return {{}, 0, read.error};
+        return failure{read.error()};
     }
-    while (!read.grid.rows.empty() && std::none_of(read.grid.rows.back().begin(), read.grid.rows.back().end(), [](auto const& c) { return c.has_value(); })) {
-        read.grid.rows.pop_back();
+    auto& grid = *read;
+    while (!grid.rows.empty() && std::none_of(grid.rows.back().begin(), grid.rows.back().end(), [](auto const& c) { return c.has_value(); })) {
+        grid.rows.pop_back();
     }
-    auto& placement = read.grid.placement;
+    auto& placement = grid.placement;
     std::int64_t items = 0;
     std::int64_t computations = 0;
-    for (std::size_t row = 0; row < read.grid.rows.size(); ++row) {
-        for (auto const& cell : read.grid.rows[row]) {
+    for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+        for (auto const& cell : grid.rows[row]) {
             if (!cell || cell->kind == instruction_kind::overlap) {
                 continue;
             }
             if (!is_compute(cell->kind)) {
-                return {{}, 0, detail::place_in(read.grid, row, *cell) + "a schedule only computes (F, B, I, W); transfers are put in by lowering"};
+                return failure{detail::place_in(grid, row, *cell) + "a schedule only computes (F, B, I, W); transfers are put in by lowering"};
             }
             auto const stage = static_cast<std::size_t>(cell->stage);
             placement.resize(std::max(placement.size(), stage + 1), -1);
             if (placement[stage] >= 0 && placement[stage] != static_cast<int>(row)) {
-                return {{},
-                        0,
-                        detail::place_in(read.grid, row, *cell) + "stage " + std::to_string(stage) + " already lives in row " +
-                            std::to_string(placement[stage] + 1)};
+                return failure{detail::place_in(grid, row, *cell) + "stage " + std::to_string(stage) + " already lives in row " +
+                               std::to_string(placement[stage] + 1)};
             }
             placement[stage] = static_cast<int>(row);
             items = std::max(items, std::int64_t{cell->item} + 1);
@@ -170,40 +167,38 @@ parsed_program parse_schedule_text(std::string_view text, int slices = 1)
         }
     }
     if (placement.empty()) {
-        return {{}, 0, "row 1, cell 1: a schedule needs an instruction like 0F0"};
+        return failure{"row 1, cell 1: a schedule needs an instruction like 0F0"};
     }
     for (std::size_t stage = 0; stage < placement.size(); ++stage) {
         if (placement[stage] < 0) {
-            return {{}, 0, "stage " + std::to_string(stage) + " is nowhere, but a later one is"};
+            return failure{"stage " + std::to_string(stage) + " is nowhere, but a later one is"};
         }
     }
-    auto p = without_idle(read.grid);
+    auto p = without_idle(grid);
     p.slices = slices;
     auto const forwards = detail::forwards_by_item(p);
     p.copies = detail::copies_in(p, forwards);
     if (auto const fault = p.copies == 1 ? detail::fault_of_half_run(p, forwards) : std::string{}; !fault.empty()) {
-        return {{}, 0, fault};
+        return failure{fault};
     }
     // A number with a digit too many asks for more than the text can hold: said here, before anything is made in that size.
     if (auto const stages = static_cast<std::int64_t>(placement.size()); items * stages > computations) {
-        return {{},
-                0,
-                std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages) +
-                    " computations, and there are " + std::to_string(computations)};
+        return failure{std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages) +
+                       " computations, and there are " + std::to_string(computations)};
     }
     if (items % slices != 0) {
-        return {{}, 0, "the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};
+        return failure{"the items count to " + std::to_string(items) + ", which is no whole number of microbatches of " + std::to_string(slices) + " slices"};
     }
     auto const microbatches = static_cast<int>(items / slices);
     for (auto const& verdict : {complete(p, microbatches), shortest_stuck_state<shared_memory>(p)}) {
         if (!verdict) {
             auto const& c = verdict.culprits.front();
             auto const place = verdict.fault == program_error::missing ? "row " + std::to_string(c.position + 1) + ": "
-                                                                       : detail::place_in(read.grid, static_cast<std::size_t>(c.position), c.what);
-            return {{}, 0, place + verdict.message()};
+                                                                       : detail::place_in(grid, static_cast<std::size_t>(c.position), c.what);
+            return failure{place + verdict.message()};
         }
     }
-    return {p, microbatches, {}};
+    return parsed_program{p, microbatches};
 }
 
 }  // namespace rheo::inline v0

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "rheo/schedule/check/timeline.hpp"
@@ -23,19 +22,17 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
 
 /// The best order found and what is known of it.
 struct exact_answer {
-    program what;         ///< without rows when none was found
+    program what;
     seconds makespan;
     seconds lower_bound;  ///< of every order; equal to the makespan when the search came to its end
     bool is_optimal;
     long nodes;           ///< branches looked at
-    std::string error = {};  ///< why there is no order; empty when there is one
-
-    constexpr explicit operator bool() const { return error.empty(); }
 };
 
 namespace detail {
@@ -103,7 +100,7 @@ public:
     /// Searches for something shorter than `best`, which `known` achieves.
     constexpr exact_answer run(program const& known, seconds best)
     {
-        best_ = {known, best, bound(), false, 0, {}};
+        best_ = {known, best, bound(), false, 0};
         auto const root = best_.lower_bound;
         if (root < best_.makespan) {
             explore(0);
@@ -305,19 +302,19 @@ private:
 /// `most_nodes`, the makespan is the lower bound; else the best order found stands beside the bound of the whole problem.
 /// @pre as list_schedule
 template <class OnlyWhenCalled = void>
-constexpr exact_answer exact_schedule(list_request const& request, long most_nodes = 1'000'000)
+constexpr result<exact_answer> exact_schedule(list_request const& request, long most_nodes = 1'000'000)
 {
     auto const known = list_schedule(request);
     if (known) {
-        return detail::branch_and_bound{request, most_nodes}.run(known.what, makespan(known.what, request.costs));
+        return detail::branch_and_bound{request, most_nodes}.run(known->what, makespan(known->what, request.costs));
     }
     if (request.copies == 1) {  // no order does with less: all stages hold a whole microbatch when its first backward begins
-        return {{}, {}, {}, false, 0, known.error};
+        return failure{known.error()};
     }
     detail::branch_and_bound search{request, most_nodes};
     auto found = search.run({}, search.whole_work());
     if (found.what.rows.empty()) {
-        found.error = found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap";
+        return failure{found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap"};
     }
     return found;
 }

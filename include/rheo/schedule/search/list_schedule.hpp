@@ -14,13 +14,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
+#include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -38,13 +38,10 @@ struct list_request {
     int slices = 1;                         ///< of each microbatch; costs and activations are a slice's
 };
 
-/// The answer: a compute program, or the sentence why not.
-struct list_answer {
+/// A compute program and what it takes.
+struct listed_schedule {
     program what;
-    seconds makespan;    ///< at the request's costs
-    std::string error;  ///< empty when there is a program
-
-    constexpr explicit operator bool() const { return error.empty(); }
+    seconds makespan;  ///< at the request's costs
 };
 
 namespace detail {
@@ -276,7 +273,7 @@ private:
 /// The list schedule of the request, or why there is none. Cost: instructions x (ranks + 3 x squared stages of a rank).
 /// @pre costs (and activations, if any) of every stage of every copy
 template <class OnlyWhenCalled = void>
-constexpr list_answer list_schedule(list_request const& request)
+constexpr result<listed_schedule> list_schedule(list_request const& request)
 {
     expects(request.ranks >= 1 && request.microbatches >= 0, "a list schedule needs ranks and microbatches");
     expects(request.slices >= 1 && request.copies >= 1, "a list schedule needs a slice and a copy of the model");
@@ -284,10 +281,10 @@ constexpr list_answer list_schedule(list_request const& request)
     expects(request.activations.empty() || request.activations.size() == request.placement.size(), "a list schedule needs the activations of every stage");
     detail::list_scheduler scheduler{request};
     if (!scheduler.fits()) {
-        return {{}, {}, "the memory cap does not hold one microbatch on each stage of a rank"};
+        return failure{"the memory cap does not hold one microbatch on each stage of a rank"};
     }
     auto what = scheduler.run();
-    return {std::move(what), scheduler.makespan(), {}};
+    return listed_schedule{std::move(what), scheduler.makespan()};
 }
 
 }  // namespace rheo::inline v0

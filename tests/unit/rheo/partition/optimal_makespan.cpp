@@ -26,16 +26,16 @@ constexpr stage_prices prices_of(std::initializer_list<std::pair<int, int>> time
     return make_stage_prices(layers, no_link);
 }
 
-constexpr makespan_split one_each(stage_prices const& prices, int stages, int microbatches)
+constexpr result<makespan_split> one_each(stage_prices const& prices, int stages, int microbatches)
 {
     return optimal_makespan(prices, {.schedule = one_f_one_b{}, .nodes = stages, .microbatches = microbatches});
 }
 
 /// By the compiler: the estimate says 60 for stages of 8 and 2, really it is 64.
-constexpr auto front = one_each(prices_of({{4, 4}, {1, 1}}), 2, 8).makespan;
+constexpr auto front = one_each(prices_of({{4, 4}, {1, 1}}), 2, 8)->makespan;
 static_assert(front == nanoseconds(64));
-static_assert(one_each(prices_of({{1, 1}, {1, 2}, {2, 2}}), 2, 8).cuts == std::vector<layer_id>{layer_id{0}, layer_id{2}, layer_id{3}});
-static_assert(one_each(prices_of({{1, 2}, {1, 2}, {1, 2}, {1, 2}}), 2, 8).is_optimal());
+static_assert(one_each(prices_of({{1, 1}, {1, 2}, {2, 2}}), 2, 8)->cuts == std::vector<layer_id>{layer_id{0}, layer_id{2}, layer_id{3}});
+static_assert(one_each(prices_of({{1, 2}, {1, 2}, {1, 2}, {1, 2}}), 2, 8)->is_optimal());
 
 struct problem {
     stage_prices prices;
@@ -163,15 +163,15 @@ TEST_CASE("optimal_makespan: equals exhaustive search, each family")
             auto const of = random_problem(draw, schedule, round % 2 == 0 ? 1 : 3);
             auto const found = optimal_makespan(of.prices, of.request);
             auto const best = best_of_all(of);
-            CAPTURE(name_of(schedule), round, of.request.nodes, of.request.microbatches, of.prices.devices_per_node(), of.prices.layers(), found.error);
+            CAPTURE(name_of(schedule), round, of.request.nodes, of.request.microbatches, of.prices.devices_per_node(), of.prices.layers(), found.error());
             REQUIRE(static_cast<bool>(found) == best.has_value());
             refused += best ? 0 : 1;
             if (best) {
-                REQUIRE(found.makespan == nanoseconds(static_cast<double>(std::get<0>(*best))));
-                REQUIRE(found.cuts == std::get<1>(*best));
-                REQUIRE(found.devices == std::get<2>(*best));
-                REQUIRE(found.is_optimal());
-                for (auto const d : found.devices) {
+                REQUIRE(found->makespan == nanoseconds(static_cast<double>(std::get<0>(*best))));
+                REQUIRE(found->cuts == std::get<1>(*best));
+                REQUIRE(found->devices == std::get<2>(*best));
+                REQUIRE(found->is_optimal());
+                for (auto const d : found->devices) {
                     shared += d > 1 ? 1 : 0;
                 }
             }
@@ -192,10 +192,10 @@ TEST_CASE("optimal_makespan: exhausted effort gives a valid bound")
         auto const found = optimal_makespan(of.prices, of.request);
         REQUIRE(static_cast<bool>(found) >= static_cast<bool>(best));
         if (found) {
-            REQUIRE(found.bound <= best.makespan);
-            REQUIRE(best.makespan <= found.makespan);
-            REQUIRE(found.explored <= best.explored);
-            open += found.is_optimal() ? 0 : 1;
+            REQUIRE(found->bound <= best->makespan);
+            REQUIRE(best->makespan <= found->makespan);
+            REQUIRE(found->explored <= best->explored);
+            open += found->is_optimal() ? 0 : 1;
         }
     }
     CHECK(open > 10);
@@ -208,19 +208,19 @@ TEST_CASE("optimal_makespan: slices use the schedule's makespan")
     REQUIRE(found);
     auto const p = make_program(seq1f1b{}, {.ranks = 3, .microbatches = 4});
     stage_cost const full{nanoseconds(400), nanoseconds(800), nanoseconds(400), nanoseconds(400), {}, {}};
-    CHECK(in_whole_nanoseconds(found.makespan) == in_whole_nanoseconds(makespan(p, even_costs(p, full))));
+    CHECK(in_whole_nanoseconds(found->makespan) == in_whole_nanoseconds(makespan(p, even_costs(p, full))));
 }
 
 TEST_CASE("optimal_makespan: what cannot be cut says why")
 {
     auto const prices = prices_of({{1, 2}, {1, 2}, {1, 2}});
-    CHECK(one_each(prices, 4, 8).error == "there are more stages than layers");
+    CHECK(one_each(prices, 4, 8).error() == "there are more stages than layers");
     std::vector<layer_profile> const heavy(2, {seconds{1}, seconds{1}, gibibytes(1), {}, {}, {}});
     makespan_request request{.schedule = one_f_one_b{}, .nodes = 2, .microbatches = 4, .device_memory = mebibytes(1)};
-    CHECK(optimal_makespan(make_stage_prices(heavy, no_link), request).error == "no cuts found whose stages fit into the memory of their devices");
+    CHECK(optimal_makespan(make_stage_prices(heavy, no_link), request).error() == "no cuts found whose stages fit into the memory of their devices");
     request.schedule = chimera{};
     request.nodes = 3;
-    CHECK(optimal_makespan(prices, request).error == message_of(error_of(request.schedule, {.ranks = 3, .microbatches = 4})));
+    CHECK(optimal_makespan(prices, request).error() == message_of(error_of(request.schedule, {.ranks = 3, .microbatches = 4})));
     request.nodes = 0;
     CHECK_THROWS_AS(optimal_makespan(prices, request), precondition_error);
 }

@@ -28,7 +28,7 @@ constexpr bool planned_by_the_compiler()
 {
     auto const made = planned(2, 4, {});
     auto const ready = to_template_set(made);
-    return ready.templates.size() == 3 && made[0].split.is_optimal() && static_cast<bool>(covers(ready, {.from = 4, .to = 16, .failures = 1}));
+    return ready.templates.size() == 3 && made[0].split->is_optimal() && static_cast<bool>(covers(ready, {.from = 4, .to = 16, .failures = 1}));
 }
 static_assert(planned_by_the_compiler());
 
@@ -42,18 +42,18 @@ TEST_CASE("makespan_templates: cost is the makespan, steady growth")
     REQUIRE(made.size() == 6);
     for (auto const& one : made) {
         REQUIRE(one.split);
-        CHECK(time_of(one.cost, 16) == one.split.makespan);
+        CHECK(time_of(one.cost, 16) == one.split->makespan);
         std::int64_t slowest = 0;
         for (int s = 0; s < one.nodes; ++s) {
-            slowest = std::max(slowest, prices.time(layers_of(one.split.cuts, stage_id{s}), 1));
+            slowest = std::max(slowest, prices.time(layers_of(one.split->cuts, stage_id{s}), 1));
         }
         CHECK(in_whole_nanoseconds(one.cost.per_microbatch) == slowest);
         auto const p = make_program(one_f_one_b{}, {.ranks = one.nodes, .microbatches = 40});
-        CHECK(time_of(one.cost, 40) == makespan_of(prices, p, one.split.cuts, one.split.devices));
+        CHECK(time_of(one.cost, 40) == makespan_of(prices, p, one.split->cuts, one.split->devices));
     }
     auto const chosen = instantiate(to_template_set(made), {.ranks = 7, .failures = 1, .microbatches = 32});
     CHECK(chosen);
-    CHECK(chosen.spares == 0);
+    CHECK(chosen->spares == 0);
 }
 
 TEST_CASE("makespan_templates: memory limits the microbatches")
@@ -66,7 +66,7 @@ TEST_CASE("makespan_templates: memory limits the microbatches")
     bytes const enough = roomy[2].fullest;
     auto const tight = planned(1, 3, enough, gpipe{});
     CHECK_FALSE(tight[0].split);
-    CHECK(tight[0].split.error == "no cuts found whose stages fit into the memory of their devices");
+    CHECK(tight[0].split.error() == "no cuts found whose stages fit into the memory of their devices");
     REQUIRE(tight[2].split);
     CHECK(tight[2].fullest <= enough);
     CHECK(tight[2].most_microbatches >= 4);
@@ -108,8 +108,8 @@ TEST_CASE("makespan_templates: recomputation makes templates fit")
         int most = 0;
         for (int m = 1; m <= 8; ++m) {
             auto const p = make_program(gpipe{}, {.ranks = 3, .microbatches = m});
-            if (fullest_device(prices, with_recomputation(p), made.split.cuts, made.split.devices) <= memory ||
-                fullest_device(prices, p, made.split.cuts, made.split.devices) <= memory) {
+            if (fullest_device(prices, with_recomputation(p), made.split->cuts, made.split->devices) <= memory ||
+                fullest_device(prices, p, made.split->cuts, made.split->devices) <= memory) {
                 most = m;
             }
         }
@@ -119,7 +119,7 @@ TEST_CASE("makespan_templates: recomputation makes templates fit")
     auto const refused = plan_makespan_templates(
         prices,
         {.schedule = gpipe{}, .nodes = {3, 3}, .microbatches = 4, .most_microbatches = 8, .device_memory = bytes{again.count - 1}, .recompute = true})[0];
-    CHECK(refused.split.error == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
+    CHECK(refused.split.error() == "no cuts found whose stages fit into the memory of their devices, not even when all activations are recomputed");
 }
 
 TEST_CASE("makespan_templates: multi-device stages are priced only")
@@ -132,10 +132,10 @@ TEST_CASE("makespan_templates: multi-device stages are priced only")
     auto const made = plan_makespan_templates(prices, {.schedule = one_f_one_b{}, .nodes = {1, 2}, .microbatches = 4, .most_microbatches = 8});
     REQUIRE(made[0].split);
     int devices = 0;
-    for (auto const d : made[0].split.devices) {
+    for (auto const d : made[0].split->devices) {
         devices += d;
     }
     CHECK(devices == 4);
-    CHECK(made[0].split.devices.size() < 4);  // the classifier is most of the work
+    CHECK(made[0].split->devices.size() < 4);  // the classifier is most of the work
     CHECK(to_template_set(made).templates.empty());
 }

@@ -43,9 +43,9 @@ TEST_CASE("membership: a loss takes a spare and redoes work")
     auto const decision = of.decide();
     CHECK(decision.action == membership_action::resume);
     CHECK(decision.replay);
-    CHECK(sizes_of(decision.next) == std::vector<int>{2, 2});
-    CHECK(decision.next.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{4}}});
-    CHECK(decision.next.pipelines[1] == of.before[1]);
+    CHECK(sizes_of(*decision.next) == std::vector<int>{2, 2});
+    CHECK(decision.next->pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{4}}});
+    CHECK(decision.next->pipelines[1] == of.before[1]);
     CHECK(decision.message == "any 1 rank and any 1 node can be lost");
     CHECK(decision.copies.empty());
 }
@@ -56,9 +56,9 @@ TEST_CASE("membership: a drain recomputes nothing")
     of.wait(4);
     auto const decision = of.decide({rank_id{2}});
     CHECK_FALSE(decision.replay);
-    CHECK(decision.next.pipelines[0] == of.before[0]);
-    CHECK(decision.next.pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{4}}, {rank_id{3}}});
-    for (auto const spare : decision.next.spares) {
+    CHECK(decision.next->pipelines[0] == of.before[0]);
+    CHECK(decision.next->pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{4}}, {rank_id{3}}});
+    for (auto const spare : decision.next->spares) {
         CHECK(spare != rank_id{2});
     }
 }
@@ -69,13 +69,13 @@ TEST_CASE("membership: a spare joins when that helps")
     of.wait(4);
     auto const larger = of.decide();
     CHECK_FALSE(larger.replay);
-    CHECK(sizes_of(larger.next) == std::vector<int>{2, 3});
+    CHECK(sizes_of(*larger.next) == std::vector<int>{2, 3});
     of.ready = plan_templates(of.model.times, {2, 2});
     auto const waiting = of.decide();
-    CHECK(waiting.next.pipelines == of.before);
-    CHECK(waiting.next.spares == std::vector<rank_id>{rank_id{4}});
+    CHECK(waiting.next->pipelines == of.before);
+    CHECK(waiting.next->spares == std::vector<rank_id>{rank_id{4}});
     of.wait(5);
-    CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
+    CHECK(sizes_of(*of.decide().next) == std::vector<int>{2, 2, 2});
 }
 
 TEST_CASE("membership: reserved spares join only for f + 1")
@@ -83,18 +83,18 @@ TEST_CASE("membership: reserved spares join only for f + 1")
     small_cluster of;
     of.reserved_spares = 1;
     of.wait(4);
-    CHECK(of.decide().next.pipelines == of.before);
+    CHECK(of.decide().next->pipelines == of.before);
     of.wait(5);
     auto const one = of.decide();
-    CHECK(sizes_of(one.next) == std::vector<int>{2, 3});
-    CHECK(one.next.spares == std::vector<rank_id>{rank_id{5}});
+    CHECK(sizes_of(*one.next) == std::vector<int>{2, 3});
+    CHECK(one.next->spares == std::vector<rank_id>{rank_id{5}});
     of.reserved_spares = 2;
-    CHECK(of.decide().next.pipelines == of.before);
+    CHECK(of.decide().next->pipelines == of.before);
     of.wanted.failures = 2;  // three pipelines of two
-    CHECK(sizes_of(of.decide().next) == std::vector<int>{2, 2, 2});
+    CHECK(sizes_of(*of.decide().next) == std::vector<int>{2, 2, 2});
     of.wanted.failures = 1;
     of.lose(0);
-    CHECK(of.decide().next.pipelines.front().stages.front() == std::vector{rank_id{4}});
+    CHECK(of.decide().next->pipelines.front().stages.front() == std::vector{rank_id{4}});
 }
 
 TEST_CASE("membership: below f + 1: continue, warn, copy")
@@ -103,8 +103,8 @@ TEST_CASE("membership: below f + 1: continue, warn, copy")
     of.lose(1);
     auto const decision = of.decide();
     CHECK(decision.action == membership_action::resume);
-    CHECK(decision.next.degraded);
-    REQUIRE(decision.next.pipelines.size() == 1);
+    CHECK(decision.next->degraded);
+    REQUIRE(decision.next->pipelines.size() == 1);
     CHECK(decision.afterwards.ranks == 0);
     CHECK_FALSE(decision.copies.empty());
     CHECK(decision.message.find("fewer pipelines than f + 1 = 2: the loss of rank ") == 0);
@@ -117,7 +117,7 @@ TEST_CASE("membership: all find the same plan and digest")
     of.wait(4);
     of.lose(1);
     auto const digest = [](membership_decision const& d) {
-        return digest_of(plan{.schedule = one_f_one_b{}, .pipelines = d.next.pipelines, .work = deal(d.next.shares), .spares = d.next.spares});
+        return digest_of(plan{.schedule = one_f_one_b{}, .pipelines = d.next->pipelines, .work = deal(d.next->shares), .spares = d.next->spares});
     };
     auto const decision = of.decide();
     auto other = of;
@@ -163,12 +163,12 @@ TEST_CASE("membership: single devices of a node, and whole nodes")
     CHECK(of.decide({}, nodes()).afterwards.nodes == 1);
     of.lose(1);  // a device: its pipeline continues with three
     auto const device = of.decide({}, nodes());
-    CHECK(sizes_of(device.next) == std::vector<int>{3, 4});
-    CHECK(device.next.pipelines[1] == of.before[1]);
+    CHECK(sizes_of(*device.next) == std::vector<int>{3, 4});
+    CHECK(device.next->pipelines[1] == of.before[1]);
     CHECK(device.afterwards.nodes == 1);
     of.lose(0);  // the whole node
     auto const node = of.decide({}, nodes());
-    CHECK(sizes_of(node.next) == std::vector<int>{2, 4});
+    CHECK(sizes_of(*node.next) == std::vector<int>{2, 4});
     CHECK(node.message == "any 1 rank and any 1 node can be lost");
     CHECK(node == of.decide({}, nodes()));
 }

@@ -26,7 +26,7 @@ constexpr std::vector<rank_id> planned_by_the_compiler()
     std::vector<tensor_bytes> const tensors{{{layer_id{0}, layer_id{3}}, bytes{4}}, {{layer_id{1}}, bytes{1}}, {{layer_id{2}}, bytes{1}}};
     auto const answer = recompose(survivors, plan_templates(times, {2, 3}), tensors, {.failures = 0, .microbatches = 4});
     std::vector<rank_id> ranks;
-    for (auto const& stage : answer.pipelines.front().stages) {
+    for (auto const& stage : answer->pipelines.front().stages) {
         ranks.push_back(stage.front());
     }
     return ranks;
@@ -102,10 +102,10 @@ TEST_CASE("recompose: 2, 2, 4 with f = 2 lose both nodes of a 2")
     auto const model = make_job(8);
     auto const ready = plan_templates(model.times, {2, 4});
     auto const answer = recompose(survivors_of(ready, {2, 2, 4}, {2, 0, 0}), ready, model.tensors, {.failures = 2, .microbatches = 12});
-    CHECK(sizes_of(answer) == std::vector<int>{2, 2, 2});
-    CHECK(!answer.degraded);
-    CHECK(answer.spares.empty());
-    CHECK(answer.shares == std::vector<int>{4, 4, 4});
+    CHECK(sizes_of(*answer) == std::vector<int>{2, 2, 2});
+    CHECK(!answer->degraded);
+    CHECK(answer->spares.empty());
+    CHECK(answer->shares == std::vector<int>{4, 4, 4});
 }
 
 TEST_CASE("recompose: five of 3 with f = 3 lose three nodes")
@@ -114,9 +114,9 @@ TEST_CASE("recompose: five of 3 with f = 3 lose three nodes")
     auto const ready = plan_templates(model.times, {3, 6});
     auto const survivors = survivors_of(ready, {3, 3, 3, 3, 3}, {1, 1, 1, 0, 0});
     auto const answer = recompose(survivors, ready, model.tensors, {.failures = 3, .microbatches = 16});
-    CHECK(sizes_of(answer) == std::vector<int>{3, 3, 3, 3});
-    check_whole(answer, survivors, model, 16);
-    CHECK(answer.moved.count == 2 * (1005 + 1006 + 1007) + 5000);  // a first and a middle stage become last ones; the first has the tied tensor
+    CHECK(sizes_of(*answer) == std::vector<int>{3, 3, 3, 3});
+    check_whole(*answer, survivors, model, 16);
+    CHECK(answer->moved.count == 2 * (1005 + 1006 + 1007) + 5000);  // a first and a middle stage become last ones; the first has the tied tensor
 }
 
 TEST_CASE("recompose: 10,963 cases end with f + 1 pipelines")
@@ -128,8 +128,8 @@ TEST_CASE("recompose: 10,963 cases end with f + 1 pipelines")
     for_each_loss(model, [&](loss_case const& of) {
         auto const answer = recompose(of.survivors, of.ready, model.tensors, {.failures = of.failures, .microbatches = 64});
         ++cases;
-        short_of += static_cast<int>(answer.pipelines.size()) < of.failures + 1 || answer.degraded ? 1 : 0;
-        spares += static_cast<int>(answer.spares.size());
+        short_of += static_cast<int>(answer->pipelines.size()) < of.failures + 1 || answer->degraded ? 1 : 0;
+        spares += static_cast<int>(answer->spares.size());
     });
     CHECK(cases == 10963);
     CHECK(short_of == 0);
@@ -157,12 +157,12 @@ TEST_CASE("recompose: fewest bytes over all sizes and places")
         auto const answer = recompose(survivors, ready, model.tensors, {.failures = f, .microbatches = microbatches});
         CAPTURE(survivors.size(), layers, f, microbatches);
         REQUIRE(answer);
-        check_whole(answer, survivors, model, microbatches);
-        REQUIRE(answer.moved.count == fewest_bytes(survivors, ready, model, f, microbatches));
+        check_whole(*answer, survivors, model, microbatches);
+        REQUIRE(answer->moved.count == fewest_bytes(survivors, ready, model, f, microbatches));
         std::reverse(survivors.begin(), survivors.end());
         REQUIRE(answer == recompose(survivors, ready, model.tensors, {.failures = f, .microbatches = microbatches}));
-        for (std::size_t p = 1; p < answer.pipelines.size(); ++p) {
-            REQUIRE(answer.pipelines[p - 1].stages.size() <= answer.pipelines[p].stages.size());
+        for (std::size_t p = 1; p < answer->pipelines.size(); ++p) {
+            REQUIRE(answer->pipelines[p - 1].stages.size() <= answer->pipelines[p].stages.size());
         }
     }
 }
@@ -176,14 +176,14 @@ TEST_CASE("recompose: no loss moves nothing; ranks in order")
         ranks.push_back(holder(r, {layer_id{0}, layer_id{0}}));
     }
     auto const first = recompose(ranks, ready, {}, {.failures = 1, .microbatches = 8});
-    REQUIRE(first.pipelines.size() == 2);
-    CHECK(first.pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{1}}});
-    CHECK(first.pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{2}}, {rank_id{3}}, {rank_id{4}}});
-    CHECK(sizes_of(first) == instantiate(ready, {.ranks = 5, .failures = 1, .microbatches = 8}).sizes);
+    REQUIRE(first->pipelines.size() == 2);
+    CHECK(first->pipelines[0].stages == std::vector<std::vector<rank_id>>{{rank_id{0}}, {rank_id{1}}});
+    CHECK(first->pipelines[1].stages == std::vector<std::vector<rank_id>>{{rank_id{2}}, {rank_id{3}}, {rank_id{4}}});
+    CHECK(sizes_of(*first) == instantiate(ready, {.ranks = 5, .failures = 1, .microbatches = 8})->sizes);
     ranks = survivors_of(ready, {2, 3}, {0, 0});
     auto const again = recompose(ranks, ready, model.tensors, {.failures = 1, .microbatches = 8});
-    CHECK(again.pipelines == first.pipelines);
-    CHECK(again.moved == bytes{0});
+    CHECK(again->pipelines == first->pipelines);
+    CHECK(again->moved == bytes{0});
 }
 
 TEST_CASE("recompose: too few pipelines or ranks are reported")
@@ -193,14 +193,14 @@ TEST_CASE("recompose: too few pipelines or ranks are reported")
     auto const survivors = survivors_of(ready, {2, 2}, {1, 0});
     auto const answer = recompose(survivors, ready, model.tensors, {.failures = 1, .microbatches = 4});
     REQUIRE(answer);
-    CHECK(answer.degraded);
-    CHECK(sizes_of(answer) == std::vector<int>{2});
-    CHECK(answer.spares == std::vector<rank_id>{rank_id{2}});  // 0 and 3 hold the two stages; 2 is as good as 0, and higher
+    CHECK(answer->degraded);
+    CHECK(sizes_of(*answer) == std::vector<int>{2});
+    CHECK(answer->spares == std::vector<rank_id>{rank_id{2}});  // 0 and 3 hold the two stages; 2 is as good as 0, and higher
     std::vector<rank_holdings> const one{holder(7, {layer_id{0}, layer_id{3}})};
     auto const none = recompose(one, ready, model.tensors, {.failures = 1, .microbatches = 4});
     CHECK(!none);
-    CHECK(none.error == "1 rank is too few: the smallest pipeline template takes 2");
-    CHECK(none.spares == std::vector<rank_id>{rank_id{7}});
+    CHECK(none.error() == "1 rank is too few: the smallest pipeline template takes 2");
+    CHECK(none->spares == std::vector<rank_id>{rank_id{7}});
     std::vector<rank_holdings> const twice{one[0], one[0]};
     CHECK_THROWS_AS(recompose(twice, ready, model.tensors, {.failures = 1, .microbatches = 4}), precondition_error);
 }

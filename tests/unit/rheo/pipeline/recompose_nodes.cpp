@@ -46,10 +46,10 @@ TEST_CASE("recompose_nodes: nodes of one device are ranks")
         auto const whole = recompose_nodes(survivors, nodes_of(survivors, 1), 1, ready, model.tensors, request);
         auto const ranks = recompose(survivors, ready, model.tensors, request);
         REQUIRE(static_cast<bool>(whole) == static_cast<bool>(ranks));
-        REQUIRE(whole.moved == ranks.moved);
-        REQUIRE(whole.time == ranks.time);
-        REQUIRE(whole.pipelines.size() == ranks.pipelines.size());
-        REQUIRE(whole.degraded == ranks.degraded);
+        REQUIRE(whole->moved == ranks->moved);
+        REQUIRE(whole->time == ranks->time);
+        REQUIRE(whole->pipelines.size() == ranks->pipelines.size());
+        REQUIRE(whole->degraded == ranks->degraded);
     }
 }
 
@@ -65,8 +65,8 @@ TEST_CASE("recompose_nodes: fewest bytes over all placements")
         }
         auto const answer = recompose_nodes(survivors, nodes_of(survivors, 2), 2, ready, model.tensors, {.failures = 0, .microbatches = 4});
         REQUIRE(answer);
-        REQUIRE(answer.pipelines.size() == 1);
-        REQUIRE(answer.spares.size() == 2);
+        REQUIRE(answer->pipelines.size() == 1);
+        REQUIRE(answer->spares.size() == 2);
         std::vector<int> order(6);
         std::iota(order.begin(), order.end(), 0);
         std::int64_t fewest = 1 << 30;
@@ -80,7 +80,7 @@ TEST_CASE("recompose_nodes: fewest bytes over all placements")
                 fewest = std::min(fewest, moved);
             }
         } while (std::next_permutation(order.begin(), order.end()));
-        REQUIRE(answer.moved.count == fewest);
+        REQUIRE(answer->moved.count == fewest);
     }
 }
 
@@ -101,12 +101,12 @@ TEST_CASE("recompose_nodes: f nodes can be lost; rest of a node waits")
         auto const where = nodes_of(survivors, devices);
         auto const answer = recompose_nodes(survivors, where, devices, ready, model.tensors, {.failures = failures, .microbatches = 12});
         REQUIRE(answer);
-        CHECK(answer.spares.size() >= static_cast<std::size_t>(devices) - 1);
-        CHECK(answer.degraded == (nodes - 1 < failures + 1));
-        auto const found = survivability_of(holdings_in(answer, survivors), model.tensors, where);
-        CHECK(found.nodes >= static_cast<int>(answer.pipelines.size()) - 1);
+        CHECK(answer->spares.size() >= static_cast<std::size_t>(devices) - 1);
+        CHECK(answer->degraded == (nodes - 1 < failures + 1));
+        auto const found = survivability_of(holdings_in(*answer, survivors), model.tensors, where);
+        CHECK(found.nodes >= static_cast<int>(answer->pipelines.size()) - 1);
         CHECK(found.nodes >= std::min(failures, nodes - 2));
-        for (auto const& pipeline : answer.pipelines) {
+        for (auto const& pipeline : answer->pipelines) {
             for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
                 CHECK(pipeline.stages[s].front().value / devices == pipeline.stages[s - s % static_cast<std::size_t>(devices)].front().value / devices);
             }
@@ -123,10 +123,10 @@ TEST_CASE("recompose_nodes: impossible: the reason, or devices")
     }
     auto const where = nodes_of(ranks, 2);
     recomposition_request const request{.failures = 1, .microbatches = 8};
-    CHECK(recompose_nodes(ranks, where, 2, plan_templates(model.times, {3, 3}), {}, request).error == "there is no pipeline template that fills whole nodes");
+    CHECK(recompose_nodes(ranks, where, 2, plan_templates(model.times, {3, 3}), {}, request).error() == "there is no pipeline template that fills whole nodes");
     auto const large = recompose_nodes(ranks, where, 2, plan_templates(model.times, {6, 8}), {}, request);
-    CHECK(large.error == "2 whole nodes are too few: the smallest pipeline template takes 3");
-    CHECK(large.spares.size() == 4);
+    CHECK(large.error() == "2 whole nodes are too few: the smallest pipeline template takes 3");
+    CHECK(large->spares.size() == 4);
 
     // Two pipelines of two, laid across two nodes: each node has both copies of some layers.
     auto const ready = plan_templates(model.times, {2, 4});
@@ -138,8 +138,8 @@ TEST_CASE("recompose_nodes: impossible: the reason, or devices")
     of.devices_per_node = 2;
     auto const decision = decide_membership(of);
     CHECK(decision.message == "any 1 rank and any 1 node can be lost");
-    CHECK(decision.next.rebuilt);
-    for (auto const& pipeline : decision.next.pipelines) {
+    CHECK(decision.next->rebuilt);
+    for (auto const& pipeline : decision.next->pipelines) {
         CHECK(pipeline.stages[0].front().value / 2 == pipeline.stages[1].front().value / 2);
     }
 }

@@ -186,7 +186,7 @@ TEST_CASE("recovery_price: cheapest of all choices is taken")
             choices = all_choices(of, usable);
         }
         CAPTURE(round, of.smallest, of.request.failures, of.request.microbatches, of.terms.reserved_spares, of.request.losses.mtbf.count, all, waiting, places,
-                sizes_of(answer));
+                sizes_of(*answer));
         REQUIRE(static_cast<bool>(answer) == !choices.empty());
         if (choices.empty()) {
             ++impossible;
@@ -211,16 +211,16 @@ TEST_CASE("recovery_price: cheapest of all choices is taken")
                 cheapest = &c;
             }
         }
-        auto const chosen = price(answer.time, answer.moved.count);
+        auto const chosen = price(answer->time, answer->moved.count);
         auto const least = price(cheapest->step, cheapest->moved);
-        CAPTURE(cheapest->sizes, cheapest->step.count, cheapest->moved, answer.time.count, answer.moved.count, quickest.count);
+        CAPTURE(cheapest->sizes, cheapest->step.count, cheapest->moved, answer->time.count, answer->moved.count, quickest.count);
         REQUIRE(chosen == Approx(least).epsilon(1e-9).margin(1e-12));
-        REQUIRE(static_cast<int>(answer.pipelines.size()) >= fewest);
-        REQUIRE(answer.degraded == (fewest < of.request.failures + 1));
-        REQUIRE(answer.time == split_batch(costs_of_sizes(of.ready, sizes_of(answer)), of.request.microbatches).time);
+        REQUIRE(static_cast<int>(answer->pipelines.size()) >= fewest);
+        REQUIRE(answer->degraded == (fewest < of.request.failures + 1));
+        REQUIRE(answer->time == split_batch(costs_of_sizes(of.ready, sizes_of(*answer)), of.request.microbatches).time);
         std::int64_t missed = 0;
-        std::set<rank_id> seen(answer.spares.begin(), answer.spares.end());
-        for (auto const& pipeline : answer.pipelines) {
+        std::set<rank_id> seen(answer->spares.begin(), answer->spares.end());
+        for (auto const& pipeline : answer->pipelines) {
             for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
                 auto const rank = pipeline.stages[s].front();
                 REQUIRE(seen.insert(rank).second);
@@ -230,8 +230,8 @@ TEST_CASE("recovery_price: cheapest of all choices is taken")
             }
         }
         REQUIRE(seen.size() == of.survivors.size());
-        REQUIRE(missed == answer.moved.count);
-        ++(!answer.rebuilt ? as_they_were : answer.time == quickest ? quickest_made : slower_made);
+        REQUIRE(missed == answer->moved.count);
+        ++(!answer->rebuilt ? as_they_were : answer->time == quickest ? quickest_made : slower_made);
     }
     CHECK(as_they_were > 500);
     CHECK(quickest_made > 500);
@@ -250,11 +250,11 @@ TEST_CASE("recovery_price: reliable ranks: shorter steps, more bytes")
         for (double mtbf = 1e-5; mtbf < 1e6; mtbf *= 10) {
             of.request.losses.mtbf = seconds{mtbf};
             auto const answer = repair(of.before, of.survivors, of.ready, of.model.tensors, of.request, of.terms);
-            REQUIRE(answer.time <= step);
-            REQUIRE(answer.moved >= moved);
-            changed += step.count < 1e3 && answer.time < step ? 1 : 0;
-            step = answer.time;
-            moved = answer.moved;
+            REQUIRE(answer->time <= step);
+            REQUIRE(answer->moved >= moved);
+            changed += step.count < 1e3 && answer->time < step ? 1 : 0;
+            step = answer->time;
+            moved = answer->moved;
         }
     }
     CHECK(changed > 20);

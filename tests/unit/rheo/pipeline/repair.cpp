@@ -88,16 +88,16 @@ TEST_CASE("repair: better than local rules in 10,963 cases")
         recomposition_request const request{.failures = of.failures, .microbatches = 64};
         auto const answer = repair(before, of.survivors, of.ready, model.tensors, request);
         auto const local = repair_locally(before, of.survivors, of.ready, model.tensors, request);
-        auto const quickest = instantiate(of.ready, {static_cast<int>(of.survivors.size()), of.failures, 64}).time;
+        auto const quickest = instantiate(of.ready, {static_cast<int>(of.survivors.size()), of.failures, 64})->time;
         ++cases;
         rules_short += static_cast<int>(by_rules.size()) < of.failures + 1 ? 1 : 0;
         CHECK(local.has_value() == (static_cast<int>(by_rules.size()) >= of.failures + 1));
         rules_slower += local && local->time > quickest ? 1 : 0;
-        rules_dearer += local && local->time == answer.time && local->moved > answer.moved ? 1 : 0;
-        repair_short += static_cast<int>(answer.pipelines.size()) < of.failures + 1 || answer.degraded || !answer.spares.empty() ? 1 : 0;
-        repair_slower += answer.time > quickest ? 1 : 0;
-        repair_dearer += local && local->time == answer.time && local->moved < answer.moved ? 1 : 0;
-        as_it_was += answer.rebuilt ? 0 : 1;
+        rules_dearer += local && local->time == answer->time && local->moved > answer->moved ? 1 : 0;
+        repair_short += static_cast<int>(answer->pipelines.size()) < of.failures + 1 || answer->degraded || !answer->spares.empty() ? 1 : 0;
+        repair_slower += answer->time > quickest ? 1 : 0;
+        repair_dearer += local && local->time == answer->time && local->moved < answer->moved ? 1 : 0;
+        as_it_was += answer->rebuilt ? 0 : 1;
     });
     CHECK(cases == 10963);
     CHECK(rules_short == 785);
@@ -114,14 +114,14 @@ TEST_CASE("repair: 2, 2, 4 with f = 2; five of 3 with f = 3")
     auto const model = make_job(8);
     auto const two = plan_templates(model.times, {2, 4});
     auto const first = repair(pipelines_of(two, {2, 2, 4}), survivors_of(two, {2, 2, 4}, {2, 0, 0}), two, model.tensors, {.failures = 2, .microbatches = 12});
-    CHECK(sizes_of(first) == std::vector<int>{2, 2, 2});
-    CHECK(first.rebuilt);
+    CHECK(sizes_of(*first) == std::vector<int>{2, 2, 2});
+    CHECK(first->rebuilt);
     auto const three = plan_templates(model.times, {3, 6});
     std::vector<int> const fives(5, 3);
     auto const second =
         repair(pipelines_of(three, fives), survivors_of(three, fives, {1, 1, 1, 0, 0}), three, model.tensors, {.failures = 3, .microbatches = 16});
-    CHECK(sizes_of(second) == std::vector<int>{3, 3, 3, 3});
-    CHECK(second.rebuilt);
+    CHECK(sizes_of(*second) == std::vector<int>{3, 3, 3, 3});
+    CHECK(second->rebuilt);
 }
 
 TEST_CASE("repair: healthy pipelines stay; a spare fills in")
@@ -132,21 +132,21 @@ TEST_CASE("repair: healthy pipelines stay; a spare fills in")
     recomposition_request const request{.failures = 1, .microbatches = 8};
     auto survivors = survivors_of(ready, {3, 4}, {0, 1});
     auto const smaller = repair(before, survivors, ready, model.tensors, request);
-    CHECK_FALSE(smaller.rebuilt);
-    CHECK(sizes_of(smaller) == std::vector<int>{3, 3});
-    CHECK(smaller.pipelines[0] == before[0]);
+    CHECK_FALSE(smaller->rebuilt);
+    CHECK(sizes_of(*smaller) == std::vector<int>{3, 3});
+    CHECK(smaller->pipelines[0] == before[0]);
 
     survivors.push_back(holder(7, {layer_id{0}, layer_id{0}}));
     auto const refilled = repair(before, survivors, ready, model.tensors, request);
-    CHECK(sizes_of(refilled) == std::vector<int>{3, 4});
-    CHECK(refilled.pipelines[1].cuts == before[1].cuts);
-    CHECK(refilled.pipelines[1].stages.back() == std::vector<rank_id>{rank_id{7}});  // all others hold what they need
-    CHECK(refilled.spares.empty());
+    CHECK(sizes_of(*refilled) == std::vector<int>{3, 4});
+    CHECK(refilled->pipelines[1].cuts == before[1].cuts);
+    CHECK(refilled->pipelines[1].stages.back() == std::vector<rank_id>{rank_id{7}});  // all others hold what they need
+    CHECK(refilled->spares.empty());
 
     survivors.push_back(holder(8, {layer_id{0}, layer_id{0}}));
     auto const waiting = repair(before, survivors, ready, model.tensors, request, {.reserved_spares = 1});
-    CHECK(waiting.pipelines == refilled.pipelines);
-    CHECK(waiting.spares == std::vector<rank_id>{rank_id{8}});
+    CHECK(waiting->pipelines == refilled->pipelines);
+    CHECK(waiting->spares == std::vector<rank_id>{rank_id{8}});
 }
 
 TEST_CASE("repair: as many pipelines as a full rebuild")
@@ -171,13 +171,13 @@ TEST_CASE("repair: as many pipelines as a full rebuild")
         auto const answer = repair(pipelines_of(ready, sizes), survivors, ready, model.tensors, request);
         auto const whole = recompose(survivors, ready, model.tensors, request);
         CAPTURE(sizes, lost, smallest, request.failures, request.microbatches);
-        REQUIRE(answer.error == whole.error);
-        REQUIRE(answer.degraded == whole.degraded);
+        REQUIRE(answer.error() == whole.error());
+        REQUIRE(answer->degraded == whole->degraded);
         auto const fit = std::min<std::size_t>(static_cast<std::size_t>(request.failures) + 1, survivors.size() / static_cast<std::size_t>(smallest));
-        REQUIRE(answer.pipelines.size() >= fit);
-        std::set<rank_id> seen(answer.spares.begin(), answer.spares.end());
+        REQUIRE(answer->pipelines.size() >= fit);
+        std::set<rank_id> seen(answer->spares.begin(), answer->spares.end());
         std::int64_t missed = 0;
-        for (auto const& pipeline : answer.pipelines) {
+        for (auto const& pipeline : answer->pipelines) {
             for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
                 REQUIRE(seen.insert(pipeline.stages[s].front()).second);
                 for (auto const& survivor : survivors) {
@@ -188,9 +188,9 @@ TEST_CASE("repair: as many pipelines as a full rebuild")
             }
         }
         REQUIRE(seen.size() == survivors.size());
-        REQUIRE(missed == answer.moved.count);
-        REQUIRE(std::accumulate(answer.shares.begin(), answer.shares.end(), 0) == (answer ? request.microbatches : 0));
-        local += answer && !answer.rebuilt ? 1 : 0;
+        REQUIRE(missed == answer->moved.count);
+        REQUIRE(std::accumulate(answer->shares.begin(), answer->shares.end(), 0) == (answer ? request.microbatches : 0));
+        local += answer && !answer->rebuilt ? 1 : 0;
     }
     CHECK(local > 100);
 }

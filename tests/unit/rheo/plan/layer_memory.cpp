@@ -142,7 +142,7 @@ TEST_CASE("layer_memory: search fits exactly the memory needed")
                 };
                 auto const found = within(least);
                 REQUIRE(found);
-                CHECK(fullest_device(prices, p, found.cuts, found.devices) == least);
+                CHECK(fullest_device(prices, p, found->cuts, found->devices) == least);
                 CHECK_FALSE(within(least - bytes{1}));
             }
         }

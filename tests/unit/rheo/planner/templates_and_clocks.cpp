@@ -86,12 +86,12 @@ TEST_CASE("templates_and_clocks: joint choice needs the least energy")
             auto const late = seconds{ranks % 2 == 0 ? 0.0 : 0.4};
             auto const row = choose_for_survivors(ready, request, blocking, frontiers, late);
             auto const plain = instantiate(ready, request);
-            REQUIRE(row.apart.error() == plain.error);
-            REQUIRE(row.together.error() == plain.error);
+            REQUIRE(row.apart.error() == plain.error());
+            REQUIRE(row.together.error() == plain.error());
             if (!plain) {
                 continue;
             }
-            CHECK(spares_of(*row.apart, ranks) == plain.spares);
+            CHECK(spares_of(*row.apart, ranks) == plain->spares);
             CHECK(row.together->time == row.apart->time);
             CHECK(row.apart->time >= late);
             CHECK(row.together->energy <= row.apart->energy);

@@ -45,19 +45,19 @@ TEST_CASE("list_schedule: complete, acyclic, within the cap")
         request.cap = bytes{*std::max_element(whole.begin(), whole.end()) + round % 4};
         auto const answer = list_schedule(request);
         REQUIRE(answer);
-        INFO(to_text(answer.what));
-        CHECK(complete(answer.what, request.microbatches));
-        CHECK(dependencies_in_order(answer.what));
-        auto const peaks = peak_bytes_by_rank(answer.what, request.activations);
+        INFO(to_text(answer->what));
+        CHECK(complete(answer->what, request.microbatches));
+        CHECK(dependencies_in_order(answer->what));
+        auto const peaks = peak_bytes_by_rank(answer->what, request.activations);
         auto const peak = *std::max_element(peaks.begin(), peaks.end());
         CHECK(peak <= request.cap);
         tight += peak == request.cap ? 1 : 0;
-        auto const f = figures_of(answer.what, request.costs);
-        CHECK(f.makespan == answer.makespan);
+        auto const f = figures_of(answer->what, request.costs);
+        CHECK(f.makespan == answer->makespan);
         CHECK(f.lower_bound <= f.makespan);
         request.cap = bytes{*std::max_element(whole.begin(), whole.end()) - 1};
         if (request.cap > bytes{}) {  // 0 would be no cap
-            CHECK(list_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
+            CHECK(list_schedule(request).error() == "the memory cap does not hold one microbatch on each stage of a rank");
         }
     }
     CHECK(tight > 100);
@@ -75,9 +75,9 @@ TEST_CASE("list_schedule: slices: memory helps; p equals Seq1F1B")
                 request.cap = bytes{held};
                 auto const answer = list_schedule(request);
                 INFO("p " << p << " k " << k << " held " << held);
-                CHECK(answer.makespan <= before);
-                CHECK(peak_activations(answer.what) <= held);
-                before = answer.makespan;
+                CHECK(answer->makespan <= before);
+                CHECK(peak_activations(answer->what) <= held);
+                before = answer->makespan;
             }
             CHECK(before == makespan(seq, costs));
         }
@@ -87,7 +87,7 @@ TEST_CASE("list_schedule: slices: memory helps; p equals Seq1F1B")
 TEST_CASE("list_schedule: a cap below one activation is rejected")
 {
     list_request const request{.ranks = 2, .placement = v_placement(2, 2), .costs = unit_costs(4), .microbatches = 3, .cap = bytes{1}};
-    CHECK(list_schedule(request).error == "the memory cap does not hold one microbatch on each stage of a rank");
+    CHECK(list_schedule(request).error() == "the memory cap does not hold one microbatch on each stage of a rank");
 }
 
 TEST_CASE("list_schedule: lower bound holds at random costs")

@@ -105,9 +105,9 @@ TEST_CASE("lowering: published lowerings are met, text for text")
         INFO(name);
         auto const compute = parse_grid(read(name + "_compute"), placement);
         auto const expected = parse_grid(read(name + "_comms"), placement);
-        REQUIRE(compute.error.empty());
-        REQUIRE(expected.error.empty());
-        CHECK(to_text(lower(compute.grid)) == to_text(without_idle(expected.grid)));
-        CHECK(deadlock_free<rendezvous>(lower(compute.grid)));
+        REQUIRE(compute.error().empty());
+        REQUIRE(expected.error().empty());
+        CHECK(to_text(lower(*compute)) == to_text(without_idle(*expected)));
+        CHECK(deadlock_free<rendezvous>(lower(*compute)));
     }
 }

@@ -133,15 +133,15 @@ TEST_CASE("profiles: list schedules fit, are sound, beat 1F1B")
     for (std::size_t k = 0; k < profiles.size(); ++k) {
         auto const& x = profiles[k];
         auto const answer = list_schedule(request_of(x));
-        INFO("profile " << k << ' ' << answer.error);
+        INFO("profile " << k << ' ' << answer.error());
         REQUIRE(answer);
-        CHECK(complete(answer.what, x.microbatches));
-        CHECK(deadlock_free<rendezvous>(lower(answer.what)));
-        for (auto const peak : peak_bytes_by_rank(answer.what, activations_of(x))) {
+        CHECK(complete(answer->what, x.microbatches));
+        CHECK(deadlock_free<rendezvous>(lower(answer->what)));
+        for (auto const peak : peak_bytes_by_rank(answer->what, activations_of(x))) {
             CHECK(peak <= bytes{x.most});
         }
-        auto const f = figures_of(answer.what, costs_of(x));
-        CHECK(f.makespan == answer.makespan);
+        auto const f = figures_of(answer->what, costs_of(x));
+        CHECK(f.makespan == answer->makespan);
         CHECK(f.lower_bound <= f.makespan + seconds{1e-6});
         CHECK(f.makespan <= makespan(one_f_one_b::program({ranks_of(x), x.microbatches}), costs_of(x)));
     }

@@ -24,8 +24,8 @@ using namespace rheo;
 inline program from_text(std::string const& text, std::vector<int> placement)
 {
     auto const parsed = parse_grid(text, std::move(placement));
-    expects(parsed.error.empty(), parsed.error.c_str());
-    return without_idle(parsed.grid);
+    expects(parsed.error().empty(), parsed.error().c_str());
+    return without_idle(*parsed);
 }
 
 inline std::vector<int> identity(int ranks)

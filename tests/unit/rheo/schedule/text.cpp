@@ -35,7 +35,7 @@ TEST_CASE("text: a program reads back from its text")
         auto const p = lower(test::random_program(draw, 1 + round % 4, 1 + round % 6, 1 + round % 5));
         auto const read = parse_grid(to_text(p), p.placement);
         REQUIRE(read);
-        CHECK(without_idle(read.grid) == p);
+        CHECK(without_idle(*read) == p);
     }
 }
 
@@ -43,11 +43,11 @@ TEST_CASE("text: idle cells are kept in the grid")
 {
     auto const read = parse_grid("0F0,,0B0\n,1F0,\n", {0, 1});
     REQUIRE(read);
-    CHECK(read.grid.rows[0].size() == 3);
-    CHECK(read.grid.rows[1].size() == 3);
-    CHECK_FALSE(read.grid.rows[1][2]);
-    CHECK(to_text(without_idle(read.grid)) == "0F0,0B0\n1F0\n");
-    CHECK(to_text(read.grid) == "0F0,,0B0\n,1F0,\n");
+    CHECK(read->rows[0].size() == 3);
+    CHECK(read->rows[1].size() == 3);
+    CHECK_FALSE(read->rows[1][2]);
+    CHECK(to_text(without_idle(*read)) == "0F0,0B0\n1F0\n");
+    CHECK(to_text(*read) == "0F0,,0B0\n,1F0,\n");
 }
 
 TEST_CASE("text: a grid round-trips with parameter cells")
@@ -66,16 +66,13 @@ TEST_CASE("text: a grid round-trips with parameter cells")
         INFO(text);
         auto const read = parse_grid(text, {});
         REQUIRE(read);
-        CHECK(to_text(read.grid) == text);
+        CHECK(to_text(*read) == text);
     }
 }
 
-TEST_CASE("text: carriage returns at the ends of lines are passed over")
-{
-    CHECK(parse_grid("0F0,,0B0\r\n\r\n", {0}).grid == parse_grid("0F0,,0B0\n\n", {0}).grid);
-}
+TEST_CASE("text: carriage returns at the ends of lines are passed over") { CHECK(*parse_grid("0F0,,0B0\r\n\r\n", {0}) == *parse_grid("0F0,,0B0\n\n", {0})); }
 
 TEST_CASE("text: what is no instruction is refused with row and cell")
 {
-    CHECK(parse_grid("0F0\n1F0,1X0\n", {0, 1}).error == "row 2, cell 2: '1X0' is not an instruction like 2F0");
+    CHECK(parse_grid("0F0\n1F0,1X0\n", {0, 1}).error() == "row 2, cell 2: '1X0' is not an instruction like 2F0");
 }

@@ -27,9 +27,9 @@ namespace {
 program_grid grid_of(std::string const& text, std::vector<int> placement)
 {
     auto parsed = parse_grid(text, std::move(placement));
-    INFO(parsed.error);
+    INFO(parsed.error());
     REQUIRE(parsed);
-    return parsed.grid;
+    return *parsed;
 }
 
 }  // namespace
