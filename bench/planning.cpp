@@ -72,7 +72,7 @@ void makespan_of_1f1b(benchmark::State& state)
     auto const prices = prices_of_layers(static_cast<int>(state.range(1)), 1);
     makespan_split found;
     for (auto _ : state) {
-        found = optimal_makespan(prices, {.schedule = one_f_one_b{}, .nodes = stages, .microbatches = 4 * stages});
+        found = *optimal_makespan(prices, {.schedule = one_f_one_b{}, .nodes = stages, .microbatches = 4 * stages});
     }
     state.counters["gap"] = 100 * (1 - found.bound / found.makespan);
     state.counters["explored"] = found.explored;
@@ -102,7 +102,7 @@ void makespan_with_devices(benchmark::State& state)
     auto const prices = prices_of_layers(24, static_cast<int>(state.range(1)));
     makespan_split found;
     for (auto _ : state) {
-        found = optimal_makespan(prices, {.schedule = one_f_one_b{}, .nodes = static_cast<int>(state.range(0)), .microbatches = 32});
+        found = *optimal_makespan(prices, {.schedule = one_f_one_b{}, .nodes = static_cast<int>(state.range(0)), .microbatches = 32});
     }
     state.counters["gap"] = 100 * (1 - found.bound / found.makespan);
 }
@@ -161,7 +161,8 @@ loss make_loss(int ranks)
     loss result{state_of(model), plan_templates(uneven_layers(24), {2, 24}), {}, {}, {}};
     result.tensors = tensor_bytes_of(result.state, element);
     int rank = 0;
-    for (auto const n : instantiate(result.ready, {.ranks = ranks, .failures = 1, .microbatches = 128}).sizes) {
+    auto const chosen = instantiate(result.ready, {.ranks = ranks, .failures = 1, .microbatches = 128});
+    for (auto const n : chosen->sizes) {
         auto const& bounds = template_of_size(result.ready, n).cuts;
         result.before.push_back({bounds, {}});
         for (int s = 0; s < n; ++s, ++rank) {
@@ -229,7 +230,8 @@ void copy_plan_after_a_loss(benchmark::State& state)
         request.held.push_back({survivor.rank, whole_parts(lost.state, survivor.layers)});
         request.wanted.push_back({survivor.rank, {}});
     }
-    for (auto const& pipeline : recompose(lost.survivors, lost.ready, lost.tensors, wanted).pipelines) {
+    auto const next = recompose(lost.survivors, lost.ready, lost.tensors, wanted);
+    for (auto const& pipeline : next->pipelines) {
         for (auto& wants : request.wanted) {
             if (auto const layers = layers_in(layers_of(pipeline, wants.rank)); !layers.empty()) {
                 wants.parts = whole_parts(lost.state, layers);

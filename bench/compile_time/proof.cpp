@@ -23,7 +23,7 @@ constexpr bool planned_and_proved()
     if (!rheo::covers(ready, {.from = 4, .to = RANKS, .failures = 1})) {
         return false;
     }
-    auto const chosen = rheo::instantiate(ready, {.ranks = RANKS, .failures = 1, .microbatches = MICROBATCHES});
+    auto const chosen = *rheo::instantiate(ready, {.ranks = RANKS, .failures = 1, .microbatches = MICROBATCHES});
     std::vector<rheo::program> programs;
     for (std::size_t p = 0; p < chosen.sizes.size(); ++p) {
         auto const& cuts = rheo::template_of_size(ready, chosen.sizes[p]).cuts;
