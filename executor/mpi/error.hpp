@@ -11,9 +11,9 @@
 #include <mpi.h>
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
+#endif
 
 #include "rheo/units/exit_error.hpp"
-#endif
 
 namespace rheo::inline v0::mpi {
 

@@ -46,6 +46,9 @@ TEST_CASE("recompose_nodes: nodes of one device are ranks")
         auto const whole = recompose_nodes(survivors, nodes_of(survivors, 1), 1, ready, model.tensors, request);
         auto const ranks = recompose(survivors, ready, model.tensors, request);
         REQUIRE(static_cast<bool>(whole) == static_cast<bool>(ranks));
+        if (!whole) {
+            continue;
+        }
         REQUIRE(whole->moved == ranks->moved);
         REQUIRE(whole->time == ranks->time);
         REQUIRE(whole->pipelines.size() == ranks->pipelines.size());
@@ -126,7 +129,6 @@ TEST_CASE("recompose_nodes: impossible: the reason, or devices")
     CHECK(recompose_nodes(ranks, where, 2, plan_templates(model.times, {3, 3}), {}, request).error() == "there is no pipeline template that fills whole nodes");
     auto const large = recompose_nodes(ranks, where, 2, plan_templates(model.times, {6, 8}), {}, request);
     CHECK(large.error() == "2 whole nodes are too few: the smallest pipeline template takes 3");
-    CHECK(large->spares.size() == 4);
 
     // Two pipelines of two, laid across two nodes: each node has both copies of some layers.
     auto const ready = plan_templates(model.times, {2, 4});
