@@ -33,8 +33,10 @@ enum class reshard_error : std::uint8_t {
     other_format,   ///< formats that are not converted into each other
     dead_rank,      ///< the target layout pins a rank that is not live
     few_ranks,      ///< more places than live ranks
+    few_nodes,      ///< more nodes with places than live nodes
     no_node,        ///< a rank without a node
-    uneven_nodes,   ///< more nodes with places than live nodes, or a node with more places than any live one has ranks
+    uneven_nodes,    ///< a node with more places than any live one that is left has ranks
+    bad_live,        ///< the live ranks do not ascend
     lost,           ///< wanted, but no live rank holds it
     small_budget,   ///< an element does not fit into a round
     small_memory,   ///< the memory limit is below what any plan needs, or what was found
@@ -119,6 +121,8 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
     case reshard_error::other_format: text << "the two layouts keep it in formats that are not converted: f32 to and from bf16 are"; break;
     case reshard_error::dead_rank: text << "the target layout names this rank, but it is not live; let other ranks take its place (ranks = any)"; break;
     case reshard_error::few_ranks: text << "the target layout has " << fault.number << " places, but only " << fault.limit << " ranks are live"; break;
+    case reshard_error::few_nodes: text << "the target layout has places on " << fault.number << " nodes, but only " << fault.limit << " nodes are live"; break;
+    case reshard_error::bad_live: text << "live ranks ascend from 0, each once; these do not"; break;
     case reshard_error::no_node: text << "the request names no node for this rank"; break;
     case reshard_error::uneven_nodes:
         text << "the target layout needs nodes with " << fault.number << " ranks, but the live nodes that are left have at most " << fault.limit;

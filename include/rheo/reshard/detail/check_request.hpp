@@ -1,0 +1,114 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Whether a request can be planned at all: both layouts are layouts, of the same tensors in formats that are converted, and live ranks
+// and nodes are known. What is missing or too small is found while planning.
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "rheo/reshard/layout_fault.hpp"
+#include "rheo/reshard/reshard_fault.hpp"
+#include "rheo/reshard/reshard_plan.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// The ranks that can hold, send and receive, ascending.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<rank_id> live_ranks(reshard_request const& request)
+{
+    auto live = request.live;
+    if (live.empty()) {
+        for (auto const* layout : {&request.from, &request.to}) {
+            for (auto const& place : layout->places) {
+                live.insert(live.end(), place.ranks.begin(), place.ranks.end());
+            }
+        }
+        std::sort(live.begin(), live.end());
+        live.erase(std::unique(live.begin(), live.end()), live.end());
+    }
+    return live;
+}
+
+/// Whether elements of one format may become those of another on the way.
+constexpr bool converts(element_format const& from, element_format const& to)
+{
+    auto const is = [](element_format const& format, dtype type) { return format.type && *format.type == type; };
+    return from == to || (!from.type && !to.type && from.size == to.size) || (is(from, dtype::f32) && is(to, dtype::bf16)) ||
+           (is(from, dtype::bf16) && is(to, dtype::f32));
+}
+
+constexpr reshard_fault fault_between(array_layout const& from, array_layout const& to)
+{
+    for (std::size_t t = 0; t < std::max(from.tensors.size(), to.tensors.size()); ++t) {
+        if (t >= from.tensors.size() || t >= to.tensors.size()) {
+            return {.what = reshard_error::other_tensors, .name = t < to.tensors.size() ? to.tensors[t].name : from.tensors[t].name};
+        }
+        auto const& a = from.tensors[t];
+        auto const& b = to.tensors[t];
+        if (a.name.view() != b.name.view() || a.shape != b.shape || roles_of(a) != roles_of(b)) {
+            return {.what = reshard_error::other_tensors, .name = b.name};
+        }
+        for (std::size_t r = 0; r < a.element.size(); ++r) {
+            if (!converts(a.element[r], b.element[r])) {
+                return {.what = reshard_error::other_format, .name = b.name};
+            }
+        }
+    }
+    return {};
+}
+
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault check_request(reshard_request const& request, std::vector<rank_id> const& live)
+{
+    if (auto const found = fault(request.from, coverage::partial)) {
+        return found;
+    }
+    if (auto const found = fault(request.to, coverage::partial)) {
+        return found;
+    }
+    if (auto const found = fault_between(request.from, request.to)) {
+        return found;
+    }
+    for (std::size_t i = 0; i < live.size(); ++i) {
+        if (live[i].value < 0 || (i > 0 && live[i - 1] >= live[i])) {
+            return {.what = reshard_error::bad_live};
+        }
+    }
+    std::size_t places = 0;
+    auto last = live.empty() ? rank_id{-1} : live.back();
+    for (auto const& place : request.to.places) {
+        places += place.ranks.size();
+        for (auto const rank : place.ranks) {
+            last = std::max(last, rank);
+        }
+    }
+    if (request.ranks != rank_choice::pinned && places > live.size()) {
+        return {.what = reshard_error::few_ranks, .number = static_cast<std::int64_t>(places), .limit = static_cast<std::int64_t>(live.size())};
+    }
+    bool const needs_nodes = !request.node_of.empty() || request.ranks == rank_choice::whole_nodes;
+    for (std::size_t r = 0; needs_nodes && last.value >= 0 && r <= at(last); ++r) {
+        if (r >= request.node_of.size() || request.node_of[r].value < 0) {
+            return {.what = reshard_error::no_node, .rank = rank_id{static_cast<std::int32_t>(r)}};
+        }
+    }
+    return {};
+}
+
+/// A wanted box that no live rank holds, and who held it.
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault lost_box(reshard_request const& request, rank_id to, array_part const& part)
+{
+    reshard_fault lost{.what = reshard_error::lost, .rank = to, .name = request.to.tensors[at(part.tensor)].name, .box = part.box};
+    for (auto const& place : request.from.places) {
+        for (auto const& held : place.parts) {
+            if (held.tensor == part.tensor && !(held.roles & part.roles).empty() && intersects(held.box, part.box) && !place.ranks.empty()) {
+                lost.other = lost.other.value < 0 ? place.ranks.front() : lost.other;
+            }
+        }
+    }
+    return lost;
+}
+
+}  // namespace rheo::inline v0::detail

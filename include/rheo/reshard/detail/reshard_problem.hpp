@@ -1,0 +1,214 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A re-sharding in the form that planning works on: roles that always go together are one array, ranks that have the same are one
+// class, and each distinct box of an array is listed once with the classes that hold it. Ten thousand ranks are some hundred classes.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rheo/reshard/array_layout.hpp"
+#include "rheo/reshard/reshard_plan.hpp"
+#include "rheo/tensor/nd_box.hpp"
+#include "rheo/topology/tagged_index.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// Roles of a tensor of which every rank has the same boxes, before and after.
+struct moving_array {
+    tensor_id tensor;
+    role_set roles;
+    std::int64_t unit = 0;            ///< bytes of an element as it travels
+    std::vector<nd_box> held{};       ///< distinct, ascending
+    std::vector<nd_box> wanted{};     ///< distinct, ascending
+    std::vector<std::vector<std::size_t>> holders{};  ///< of a held box: classes, ascending
+};
+
+struct box_ref {
+    std::size_t array;
+    std::size_t box;  ///< of its `held` or `wanted`
+
+    friend constexpr auto operator<=>(box_ref, box_ref) = default;
+};
+
+/// Ranks with the same boxes.
+struct rank_class {
+    std::vector<rank_id> ranks;  ///< ascending
+    std::vector<box_ref> boxes;  ///< ascending
+};
+
+struct reshard_problem {
+    std::vector<moving_array> arrays;  ///< ascending by tensor
+    std::vector<rank_class> held;      ///< live ranks only; those without any are in the last class, which holds nothing
+    std::vector<rank_class> wanted;    ///< ranks as the target layout names them
+};
+
+constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t value)
+{
+    hash ^= static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15U + (hash << 6U) + (hash >> 2U);
+    return hash * 0xff51afd7ed558ccdU;
+}
+
+template <class OnlyWhenCalled = void>
+constexpr std::uint64_t hash_of(std::vector<array_part> const& parts)
+{
+    std::uint64_t hash = parts.size();
+    for (auto const& part : parts) {
+        hash = mixed(hash, part.tensor.value * std::int64_t{256} + part.roles.bits);
+        for (int d = 0; d < part.box.dimensions; ++d) {
+            hash = mixed(mixed(hash, part.box[d].begin), part.box[d].end);
+        }
+    }
+    return hash;
+}
+
+/// Places with the same parts as lists: the numbers of the places. Those of one list that have their parts in another order stay apart, which costs time only.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<std::vector<std::size_t>> equal_places(array_layout const& layout)
+{
+    struct hashed {
+        std::uint64_t hash;
+        std::size_t place;
+    };
+    std::vector<hashed> order;
+    for (std::size_t p = 0; p < layout.places.size(); ++p) {
+        order.push_back({hash_of(layout.places[p].parts), p});
+    }
+    std::sort(order.begin(), order.end(), [](hashed const& a, hashed const& b) { return a.hash != b.hash ? a.hash < b.hash : a.place < b.place; });
+    std::vector<std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        auto const place = order[i].place;
+        bool const joins = i > 0 && order[i - 1].hash == order[i].hash && layout.places[groups.back().front()].parts == layout.places[place].parts;
+        if (joins) {
+            groups.back().push_back(place);
+        } else {
+            groups.push_back({place});
+        }
+    }
+    std::sort(groups.begin(), groups.end());  // the order of hashes is nobody's
+    return groups;
+}
+
+/// The roles of each tensor in groups that no part of either layout takes apart.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<std::vector<role_set>> role_groups(array_layout const& from, array_layout const& to)
+{
+    std::vector<std::vector<role_set>> groups;
+    for (auto const& tensor : to.tensors) {
+        groups.push_back({roles_of(tensor)});
+    }
+    for (auto const* layout : {&from, &to}) {
+        for (auto const& place : layout->places) {
+            for (auto const& part : place.parts) {
+                auto& of = groups[at(part.tensor)];
+                for (std::size_t g = 0, known = of.size(); g < known; ++g) {
+                    auto const in = of[g] & part.roles;
+                    auto const out = role_set{static_cast<std::uint8_t>(of[g].bits & ~part.roles.bits)};
+                    if (!in.empty() && !out.empty()) {
+                        of[g] = in;
+                        of.push_back(out);
+                    }
+                }
+            }
+        }
+    }
+    return groups;
+}
+
+/// The bytes in which an element of these roles travels: those of the smaller format.
+constexpr std::int64_t travelling_bytes(layout_tensor const& from, layout_tensor const& to, role_set roles)
+{
+    std::int64_t sum = 0;
+    for (int r = 0; r < tensor_roles; ++r) {
+        role_set const role{static_cast<tensor_role>(r)};
+        sum += std::min(element_bytes(from, roles & role).count, element_bytes(to, roles & role).count);
+    }
+    return sum;
+}
+
+struct placed_part {
+    std::size_t array;
+    nd_box box;
+    std::size_t owner;  ///< class
+
+    friend constexpr auto operator<=>(placed_part const&, placed_part const&) = default;
+};
+
+/// The classes of a layout, and their boxes in the arrays' lists.
+/// @param boxes of an array: `held` or `wanted`
+template <class OnlyWhenCalled = void>
+constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::vector<std::vector<std::size_t>> const& arrays_of,
+                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*boxes)
+{
+    std::vector<rank_class> classes;
+    std::vector<placed_part> parts;
+    for (auto const& group : equal_places(layout)) {
+        rank_class one;
+        for (auto const p : group) {
+            one.ranks.insert(one.ranks.end(), layout.places[p].ranks.begin(), layout.places[p].ranks.end());
+        }
+        std::sort(one.ranks.begin(), one.ranks.end());
+        for (auto const& part : layout.places[group.front()].parts) {
+            auto const box = data_of(layout.tensors[at(part.tensor)], part.box);
+            for (auto const a : arrays_of[at(part.tensor)]) {
+                if (!is_empty(box) && !(arrays[a].roles & part.roles).empty()) {
+                    parts.push_back({a, box, classes.size()});
+                }
+            }
+        }
+        classes.push_back(one);
+    }
+    std::sort(parts.begin(), parts.end());
+    for (auto const& part : parts) {
+        auto& known = arrays[part.array].*boxes;
+        if (known.empty() || known.back() != part.box) {
+            known.push_back(part.box);
+        }
+        classes[part.owner].boxes.push_back({part.array, known.size() - 1});
+    }
+    return classes;
+}
+
+/// @pre both layouts are without fault and have the same tensors
+template <class OnlyWhenCalled = void>
+constexpr reshard_problem make_problem(reshard_request const& request, std::vector<rank_id> const& live)
+{
+    reshard_problem problem;
+    std::vector<std::vector<std::size_t>> arrays_of(request.to.tensors.size());
+    auto const groups = role_groups(request.from, request.to);
+    for (std::size_t t = 0; t < groups.size(); ++t) {
+        for (auto const roles : groups[t]) {
+            if (auto const unit = travelling_bytes(request.from.tensors[t], request.to.tensors[t], roles); unit > 0) {
+                arrays_of[t].push_back(problem.arrays.size());
+                problem.arrays.push_back({tensor_id{static_cast<std::int32_t>(t)}, roles, unit});
+            }
+        }
+    }
+    problem.held = classes_of(request.from, arrays_of, problem.arrays, &moving_array::held);
+    problem.wanted = classes_of(request.to, arrays_of, problem.arrays, &moving_array::wanted);
+    std::vector<rank_id> known;
+    for (auto& one : problem.held) {
+        auto const dead = [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); };
+        one.ranks.erase(std::remove_if(one.ranks.begin(), one.ranks.end(), dead), one.ranks.end());
+        known.insert(known.end(), one.ranks.begin(), one.ranks.end());
+    }
+    std::sort(known.begin(), known.end());
+    rank_class without;
+    std::set_difference(live.begin(), live.end(), known.begin(), known.end(), std::back_inserter(without.ranks));
+    problem.held.push_back(without);
+    for (auto& array : problem.arrays) {
+        array.holders.resize(array.held.size());
+    }
+    for (std::size_t c = 0; c < problem.held.size(); ++c) {
+        for (auto const& ref : problem.held[c].boxes) {
+            if (!problem.held[c].ranks.empty()) {
+                problem.arrays[ref.array].holders[ref.box].push_back(c);
+            }
+        }
+    }
+    return problem;
+}
+
+}  // namespace rheo::inline v0::detail
