@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct tensor_name : fixed_text<96> {
         *this << text;
     }
     constexpr tensor_name(char const* text) : tensor_name{std::string_view{text}} {}
+    tensor_name(std::string const& text) : tensor_name{std::string_view{text}} {}
 };
 
 /// How one role of a tensor is kept.

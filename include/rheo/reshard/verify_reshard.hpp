@@ -1,61 +1,226 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Replays a plan on boxes and judges it, whoever made it: each wanted element is there at the end exactly once, each transfer comes from
-// a rank that has its box at that time, and the certificate's figures are those of the plan. It shares no code with planning.
+// Replays a plan and judges it, whoever made it: each transfer comes from a rank that has its box at that time, each wanted element is
+// there at the end and came exactly once, and the certificate's figures are those of the plan. Nothing is taken from planning but the sums.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "rheo/reshard/detail/certify.hpp"
+#include "rheo/reshard/detail/replay_reshard.hpp"
 #include "rheo/reshard/layout_fault.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 
 namespace rheo::inline v0 {
 
-/// The first fault of a plan between these layouts; describe() makes the sentence, which is empty when there is none.
-/// @param node_of by rank, as in the request; empty: what goes between nodes is not counted
+namespace detail {
+
 template <class OnlyWhenCalled = void>
-constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& from, array_layout const& to, std::vector<node_id> const& node_of = {})
+constexpr reshard_fault fault_of_places(reshard_plan const& plan, array_layout const& to)
 {
-    static_cast<void>(node_of);
-    auto const target = with_ranks_of(plan, to);
-    for (auto const& move : plan.transfers) {
-        auto const* source = find_place(from, move.from);
-        std::vector<nd_box> rest{move.box};
-        for (std::size_t i = 0; source != nullptr && i < source->parts.size(); ++i) {
-            auto const& part = source->parts[i];
-            if (part.tensor == move.tensor && (part.roles & move.roles) == move.roles) {
-                subtract(rest, part.box);
+    if (plan.taken.empty()) {
+        return {};
+    }
+    std::vector<rank_id> wanted;
+    for (auto const& place : to.places) {
+        wanted.insert(wanted.end(), place.ranks.begin(), place.ranks.end());
+    }
+    std::sort(wanted.begin(), wanted.end());
+    std::vector<rank_id> places;
+    std::vector<rank_id> ranks;
+    for (auto const& one : plan.taken) {
+        places.push_back(one.place);
+        ranks.push_back(one.rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    auto const twice = std::adjacent_find(ranks.begin(), ranks.end());
+    return {.what = places != wanted || twice != ranks.end() || ranks.front().value < 0 ? reshard_error::wrong_place : reshard_error::none};
+}
+
+/// That the numbers in a transfer mean something. @param after the transfer before it; nullptr: there is none
+constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, array_layout const& from, transfer const& move, transfer const* after)
+{
+    reshard_fault fault{.rank = move.to, .other = move.from};
+    if (move.tensor.value < 0 || at(move.tensor) >= plan.tensors.size()) {
+        fault.what = reshard_error::no_such_tensor;
+        fault.number = move.tensor.value;
+        fault.limit = static_cast<std::int64_t>(plan.tensors.size());
+        return fault;
+    }
+    auto const& tensor = plan.tensors[at(move.tensor)];
+    fault.name = tensor.name;
+    fault.box = move.box;
+    bool const ascends = after == nullptr || after->round < move.round ||
+                         (after->round == move.round && (after->to < move.to || (after->to == move.to && after->tensor <= move.tensor)));
+    std::int64_t unit = 0;
+    for (std::size_t r = 0; r < tensor.element.size(); ++r) {
+        unit += move.roles.has(static_cast<tensor_role>(r)) ? std::min(tensor.element[r].size, from.tensors[at(move.tensor)].element[r].size).count : 0;
+    }
+    auto const count = count_elements(move.box);
+    if (!ascends || move.round < 0) {
+        fault.what = reshard_error::wrong_order;
+    } else if (move.from.value < 0 || move.to.value < 0 || move.from == move.to) {
+        fault.what = reshard_error::bad_rank;
+    } else if (move.box.dimensions != tensor.shape.dimensions || !contains(whole(tensor.shape), move.box)) {
+        fault.what = reshard_error::outside;
+        fault.other_box = whole(tensor.shape);
+    } else if (!count || *count == 0 || *count * unit != move.size.count) {
+        fault.what = reshard_error::wrong_size;
+        fault.number = move.size.count;
+        fault.limit = count ? *count * unit : 0;
+    }
+    return fault;
+}
+
+/// Runs the rounds. @param has what each rank has, before and after
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout const& from, parts_by_rank& has)
+{
+    auto const& moves = plan.transfers;
+    std::size_t drop = 0;
+    for (std::size_t first = 0, last = 0; first < moves.size(); first = last) {
+        auto const round = moves[first].round;
+        for (last = first; last < moves.size() && moves[last].round == round; ++last) {
+            auto const& move = moves[last];
+            if (auto const fault = fault_of_transfer(plan, from, move, last == 0 ? nullptr : &moves[last - 1])) {
+                return fault;
+            }
+            if (auto const rest = has.missing(move.from, {move.tensor, move.box, move.roles}); !rest.empty()) {
+                return {.what = reshard_error::not_there, .rank = move.from, .name = plan.tensors[at(move.tensor)].name, .box = rest.front()};
             }
         }
-        if (!rest.empty()) {
-            return {.what = reshard_error::not_there, .rank = move.from, .name = plan.tensors[at(move.tensor)].name, .box = rest.front()};
+        for (auto i = first; i < last; ++i) {
+            has.add(moves[i].to, {moves[i].tensor, moves[i].box, moves[i].roles});
+        }
+        for (; drop < plan.dropped.size() && plan.dropped[drop].round <= round; ++drop) {
+            auto const& [at_round, rank, part] = plan.dropped[drop];
+            if (at_round != round || part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
+                return {.what = reshard_error::wrong_order, .rank = rank};
+            }
+            if (auto const rest = has.missing(rank, part); !rest.empty()) {
+                return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+            }
+            has.drop(rank, part);
         }
     }
-    for (auto const& place : target.places) {
-        for (auto const rank : place.ranks) {
-            for (auto const& want : place.parts) {
-                std::vector<nd_box> rest{want.box};
-                for (auto const& kept : plan.kept) {
-                    for (std::size_t i = 0; kept.ranks.front() == rank && i < kept.parts.size(); ++i) {
-                        if (kept.parts[i].tensor == want.tensor) {
-                            subtract(rest, kept.parts[i].box);
-                        }
-                    }
+    return drop < plan.dropped.size() ? reshard_fault{.what = reshard_error::wrong_order, .rank = plan.dropped[drop].rank} : reshard_fault{};
+}
+
+/// What comes to each rank, by transfer or because it is kept.
+template <class OnlyWhenCalled = void>
+constexpr parts_by_rank arrivals_of(reshard_plan const& plan)
+{
+    parts_by_rank arrived;
+    for (auto const& kept : plan.kept) {
+        for (auto const rank : kept.ranks) {
+            for (auto const& part : kept.parts) {
+                arrived.add(rank, part);
+            }
+        }
+    }
+    for (auto const& move : plan.transfers) {
+        arrived.add(move.to, {move.tensor, move.box, move.roles});
+    }
+    return arrived;
+}
+
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout const& to, parts_by_rank const& has)
+{
+    parts_by_rank const wanted{to};
+    auto const arrived = arrivals_of(plan);
+    for (std::size_t r = 0; r < std::max(wanted.ranks(), arrived.ranks()); ++r) {
+        rank_id const rank{static_cast<std::int32_t>(r)};
+        auto const wants = wanted.of(rank);
+        auto const comes = arrived.of(rank);
+        std::vector<tensor_id> tensors;
+        for (auto const parts : {wants, comes}) {
+            for (auto const& part : parts) {
+                tensors.push_back(part.tensor);
+            }
+        }
+        std::sort(tensors.begin(), tensors.end());
+        tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
+        for (auto const tensor : tensors) {
+            reshard_fault const place{.rank = rank, .name = plan.tensors[at(tensor)].name};
+            for (int k = 0; k < tensor_roles; ++k) {
+                auto const role = static_cast<tensor_role>(k);
+                if (auto const fault = fault_of_arrivals(boxes_in(wants, tensor, role), boxes_in(comes, tensor, role), place)) {
+                    return fault;
                 }
-                for (auto const& move : plan.transfers) {
-                    if (move.to == rank && move.tensor == want.tensor) {
-                        subtract(rest, move.box);
-                    }
-                }
-                if (!rest.empty()) {
-                    return {.what = reshard_error::never_comes, .rank = rank, .name = plan.tensors[at(want.tensor)].name, .box = rest.front()};
-                }
+            }
+        }
+        for (auto const& part : wants) {
+            if (auto const rest = has.missing(rank, part); !rest.empty()) {
+                return {.what = reshard_error::never_comes, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
             }
         }
     }
     return {};
+}
+
+constexpr reshard_fault fault_of_sum(std::string_view quantity, std::int64_t said, std::int64_t is)
+{
+    return {.what = said == is ? reshard_error::none : reshard_error::wrong_sum, .number = said, .limit = is, .quantity = quantity};
+}
+
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_sums(reshard_plan const& plan, array_layout const& from, std::vector<node_id> const& node_of)
+{
+    auto const figures = figures_of(plan, from, node_of);
+    auto const& said = plan.certificate;
+    for (auto const& fault : {
+             fault_of_sum("moved bytes", said.moved.value.count, figures.moved.value.count),
+             fault_of_sum("the largest send", said.largest_send.value.count, figures.largest_send.value.count),
+             fault_of_sum("the largest receive", said.largest_receive.value.count, figures.largest_receive.value.count),
+             fault_of_sum("bytes between nodes", said.between_nodes.value.count,
+                          node_of.empty() ? said.between_nodes.value.count : figures.between_nodes.value.count),
+             fault_of_sum("rounds", said.rounds.value, figures.rounds.value),
+             fault_of_sum("the peak", said.peak.value.count, figures.peak.value.count),
+         }) {
+        if (fault) {
+            return fault;
+        }
+    }
+    return {};
+}
+
+}  // namespace detail
+
+/// The first fault of a plan between these layouts; describe() makes the sentence, which is empty when there is none.
+/// @pre both layouts are without fault and of the same tensors
+/// @param node_of by rank, as in the request; empty: what goes between nodes is not counted
+/// Cost: about (parts + transfers) x boxes of a tensor at a rank
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& from, array_layout const& to, std::vector<node_id> const& node_of = {})
+{
+    if (plan.tensors != to.tensors) {
+        return {.what = reshard_error::other_tensors, .name = to.tensors.empty() ? tensor_name{} : to.tensors.front().name};
+    }
+    if (auto const fault = detail::fault_of_places(plan, to)) {
+        return fault;
+    }
+    detail::parts_by_rank has{from};
+    for (auto const& kept : plan.kept) {
+        for (auto const rank : kept.ranks) {
+            for (auto const& part : kept.parts) {
+                if (auto const rest = has.missing(rank, part); !rest.empty()) {
+                    return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+                }
+            }
+        }
+    }
+    if (auto const fault = detail::fault_of_rounds(plan, from, has)) {
+        return fault;
+    }
+    if (auto const fault = detail::fault_of_arrivals(plan, with_ranks_of(plan, to), has)) {
+        return fault;
+    }
+    return detail::fault_of_sums(plan, from, node_of);
 }
 
 }  // namespace rheo::inline v0

@@ -111,7 +111,7 @@ constexpr void deal_places(transportation_answer const& answer, std::vector<std:
                 auto& amount = left[r * ranks.size() + c];
                 std::vector<ranked_class> other_places;
                 for (auto const& place : places[r]) {
-                    auto const same = [&](ranked_class const& rank) { return pass == 1 || rank.rank == place.rank; };
+                    auto const same = [&](ranked_class const& rank) { return rank.rank.value >= 0 && (pass == 1 || rank.rank == place.rank); };
                     auto const found = amount > 0 ? std::find_if(ranks[c].begin(), ranks[c].end(), same) : ranks[c].end();
                     if (found == ranks[c].end()) {
                         other_places.push_back(place);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The laws of re-sharding plans on random layouts: fewest bytes, least possible largest send (by Hall's theorem over all sets of ranks), fewest rounds.
+#include "rheo/reshard/plan_reshard.hpp"
+
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "rheo/reshard/assignment.hpp"
+#include "rheo/reshard/verify_reshard.hpp"
+#include "support/catch.hpp"
+
+using namespace rheo;
+
+namespace {
+
+std::vector<layout_tensor> random_tensors(std::mt19937& draw)
+{
+    std::vector<layout_tensor> tensors;
+    for (auto count = 1 + draw() % 3; count > 0; --count) {
+        layout_tensor tensor;
+        tensor.name = std::to_string(count);
+        tensor.shape.dimensions = 1 + static_cast<int>(draw() % 3);
+        for (int d = 0; d < tensor.shape.dimensions; ++d) {
+            tensor.shape[d] = 1 + draw() % 6;
+        }
+        tensor.element = {bytes{std::int64_t{1} << draw() % 3}, draw() % 2 == 0 ? bytes{4} : bytes{0}};
+        tensors.push_back(tensor);
+    }
+    return tensors;
+}
+
+nd_box random_box(std::mt19937& draw, nd_shape const& shape)
+{
+    auto box = whole(shape);
+    for (int d = 0; d < shape.dimensions; ++d) {
+        if (draw() % 3 != 0) {
+            box[d].begin = static_cast<std::int64_t>(draw() % static_cast<unsigned>(shape[d]));
+            box[d].end = box[d].begin + static_cast<std::int64_t>(draw() % static_cast<unsigned>(shape[d] - box[d].begin + 1));
+        }
+    }
+    return box;
+}
+
+/// Disjoint boxes at each rank; with `all`, rank 0 holds everything.
+array_layout random_layout(std::mt19937& draw, std::vector<layout_tensor> const& tensors, bool all)
+{
+    array_layout layout{tensors, {}};
+    auto const ranks = 1 + static_cast<int>(draw() % 5);
+    for (int r = 0; r < ranks; ++r) {
+        sub_collection place{{rank_id{r}}, {}};
+        for (std::size_t t = 0; t < tensors.size(); ++t) {
+            tensor_id const tensor{static_cast<std::int32_t>(t)};
+            if (all && r == 0) {
+                place.parts.push_back({tensor, whole(tensors[t].shape)});
+                continue;
+            }
+            std::vector<nd_box> free{whole(tensors[t].shape)};
+            for (auto count = draw() % 4; count > 0; --count) {
+                auto const box = random_box(draw, tensors[t].shape);
+                bool const fits = std::any_of(free.begin(), free.end(), [&](auto const& f) { return contains(f, box); });
+                if (fits && !is_empty(box)) {
+                    place.parts.push_back({tensor, box, roles_of(tensors[t]).bits == 3 && draw() % 4 == 0 ? role_set{tensor_role::parameter} : all_roles});
+                    subtract(free, box);
+                }
+            }
+        }
+        layout.places.push_back(place);
+    }
+    return layout;
+}
+
+using element = std::tuple<int, int, std::vector<std::int64_t>>;  // tensor, role, index
+
+template <class Visit>
+void for_each_element(layout_tensor const& tensor, int number, nd_box const& box, role_set roles, Visit const& visit)
+{
+    std::vector<std::int64_t> index;
+    for (int d = 0; d < box.dimensions; ++d) {
+        index.push_back(box[d].begin);
+    }
+    for (auto left = elements(box); left > 0; --left) {
+        for (int r = 0; r < tensor_roles; ++r) {
+            if ((roles & roles_of(tensor)).has(static_cast<tensor_role>(r))) {
+                visit(element{number, r, index}, tensor.element[static_cast<std::size_t>(r)].size.count);
+            }
+        }
+        for (int d = box.dimensions; d-- > 0 && ++index[static_cast<std::size_t>(d)] == box[d].end;) {
+            index[static_cast<std::size_t>(d)] = box[d].begin;
+        }
+    }
+}
+
+std::map<rank_id, std::map<element, std::int64_t>> elements_of(array_layout const& layout)
+{
+    std::map<rank_id, std::map<element, std::int64_t>> result;
+    for (auto const& place : layout.places) {
+        for (auto const rank : place.ranks) {
+            for (auto const& part : place.parts) {
+                for_each_element(layout.tensors[at(part.tensor)], part.tensor.value, part.box, part.roles,
+                                 [&](element const& e, std::int64_t size) { result[rank][e] = size; });
+            }
+        }
+    }
+    return result;
+}
+
+struct least_figures {
+    std::int64_t needed = 0;
+    std::int64_t largest_send = 0;
+    std::int64_t largest_receive = 0;
+    bool is_lost = false;
+};
+
+/// Element by element: Hall's theorem gives the largest send, over all sets of at most five ranks.
+least_figures brute_force(array_layout const& from, array_layout const& to)
+{
+    least_figures least;
+    auto const held = elements_of(from);
+    std::map<unsigned, std::int64_t> by_holders;  // set of ranks, as bits
+    for (auto const& [rank, wanted] : elements_of(to)) {
+        std::int64_t missing = 0;
+        for (auto const& [e, size] : wanted) {
+            unsigned holders = 0;
+            for (auto const& [other, has] : held) {
+                holders |= has.count(e) != 0 ? 1U << other.value : 0U;
+            }
+            if ((holders >> rank.value & 1U) == 0) {
+                least.is_lost = least.is_lost || holders == 0;
+                by_holders[holders] += size;
+                missing += size;
+            }
+        }
+        least.needed += missing;
+        least.largest_receive = std::max(least.largest_receive, missing);
+    }
+    for (unsigned ranks = 1; ranks < 32; ++ranks) {
+        std::int64_t bound = 0;
+        for (auto const& [holders, size] : by_holders) {
+            bound += (holders & ~ranks) == 0 ? size : 0;
+        }
+        auto const count = std::int64_t{__builtin_popcount(ranks)};
+        least.largest_send = std::max(least.largest_send, (bound + count - 1) / count);
+    }
+    return least;
+}
+
+/// Bytes of the largest row: of all that lies at one index of the first dimension that can be cut.
+std::int64_t largest_row(std::vector<layout_tensor> const& tensors)
+{
+    std::int64_t most = 0;
+    for (auto const& tensor : tensors) {
+        auto const lengths = std::vector<std::int64_t>(tensor.shape.lengths.begin(), tensor.shape.lengths.begin() + tensor.shape.dimensions);
+        auto const first = std::find_if(lengths.begin(), lengths.end() - 1, [](auto length) { return length > 1; });
+        most = std::max(most, elements(whole(tensor.shape)) / *first * element_bytes(tensor, all_roles).count);
+    }
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("plan_reshard: fewest bytes, least largest send")
+{
+    std::mt19937 draw{24};
+    int planned = 0;
+    for (int round = 0; round < 1500; ++round) {
+        auto const tensors = random_tensors(draw);
+        reshard_request request{.from = random_layout(draw, tensors, round % 5 != 0), .to = random_layout(draw, tensors, false)};
+        if (round % 2 == 0) {
+            request.round_budget = bytes{static_cast<std::int64_t>(8 + draw() % 40)};
+        }
+        auto const least = brute_force(request.from, request.to);
+        request.live = {rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}, rank_id{4}};
+        auto const out = try_reshard(request);
+        CAPTURE(round, describe(out.fault).view());
+        REQUIRE((out.fault.what == reshard_error::lost) == least.is_lost);
+        if (least.is_lost) {
+            continue;
+        }
+        REQUIRE(!out.fault);
+        ++planned;
+        REQUIRE(describe(verify(out.plan, request.from, request.to)).view() == "");
+        auto const& is = out.plan.certificate;
+        REQUIRE(is.needed == bounded_bytes{bytes{least.needed}, bytes{least.needed}});
+        REQUIRE(is.moved == is.needed);
+        REQUIRE(is.largest_receive == bounded_bytes{bytes{least.largest_receive}, bytes{least.largest_receive}});
+        REQUIRE(is.largest_send.bound.count == least.largest_send);
+        REQUIRE(is.largest_send.value.count < least.largest_send + largest_row(tensors));
+        auto const budget = request.round_budget ? request.round_budget->count : 1 << 20;
+        std::map<std::pair<rank_id, int>, std::int64_t> received;
+        for (auto const& move : out.plan.transfers) {
+            REQUIRE((received[{move.to, move.round}] += move.size.count) <= budget);
+        }
+        REQUIRE(is.rounds.bound == (least.largest_receive + budget - 1) / budget);
+        if (budget % 8 == 0 || !request.round_budget) {  // every element divides it
+            REQUIRE(is.rounds.value == is.rounds.bound);
+        }
+        REQUIRE(out == try_reshard(request));
+    }
+    REQUIRE(planned > 700);
+}
+
+TEST_CASE("plan_reshard: any rank is the optimal assignment")
+{
+    std::mt19937 draw{5};
+    for (int round = 0; round < 400; ++round) {
+        auto const tensors = random_tensors(draw);
+        reshard_request request{.from = random_layout(draw, tensors, true), .to = random_layout(draw, tensors, false), .ranks = rank_choice::any};
+        request.live = {rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}, rank_id{4}, rank_id{9}};
+        auto const held = elements_of(request.from);
+        auto const wanted = elements_of(request.to);
+        assignment_costs costs{static_cast<int>(request.to.places.size()), static_cast<int>(request.live.size()), {}};
+        for (auto const& place : request.to.places) {
+            for (auto const rank : request.live) {
+                std::int64_t missing = 0;
+                if (auto const found = wanted.find(place.ranks.front()); found != wanted.end()) {
+                    for (auto const& [e, size] : found->second) {
+                        missing += held.count(rank) != 0 && held.at(rank).count(e) != 0 ? 0 : size;
+                    }
+                }
+                costs.values.push_back(missing);
+            }
+        }
+        auto const out = try_reshard(request);
+        REQUIRE(describe(out.fault).view() == "");
+        auto const least = bytes{cheapest_assignment(costs).cost};
+        REQUIRE(out.plan.certificate.needed == bounded_bytes{least, least});
+        REQUIRE(out.plan.certificate.moved == bounded_bytes{least, least});
+        REQUIRE(describe(verify(out.plan, request.from, request.to)).view() == "");
+    }
+}
+
+TEST_CASE("plan_reshard: a cyclic shift of ranks moves nothing")
+{
+    for (int n = 3; n <= 8; ++n) {
+        array_layout from{{{.name = "w", .shape = {n, 4}}}, {}};
+        auto to = from;
+        for (int r = 0; r < n; ++r) {
+            from.places.push_back({{rank_id{r}}, {{tensor_id{0}, {{r, r + 1}, {0, 4}}}}});
+            to.places.push_back({{rank_id{(r + 1) % n}}, {{tensor_id{0}, {{r, r + 1}, {0, 4}}}}});
+        }
+        auto const moved = [&](rank_choice ranks) { return try_reshard({.from = from, .to = to, .ranks = ranks}).plan.certificate.moved.value.count; };
+        CHECK(moved(rank_choice::pinned) == n * 16);
+        CHECK(moved(rank_choice::any) == 0);
+    }
+}
+
+TEST_CASE("plan_reshard: rounds are filled to the budget")
+{
+    array_layout from{{{.name = "a", .shape = {6}, .element = {bytes{1}}}, {.name = "b", .shape = {6}, .element = {bytes{1}}}, {.name = "c", .shape = {6}, .element = {bytes{1}}}},
+                      {{{rank_id{0}}, {{tensor_id{0}, {{0, 6}}}, {tensor_id{1}, {{0, 6}}}, {tensor_id{2}, {{0, 6}}}}}}};
+    auto to = from;
+    to.places.front().ranks = {rank_id{1}};
+    auto const out = try_reshard({.from = from, .to = to, .round_budget = bytes{10}});
+    CHECK(out.plan.certificate.rounds == bounded_count{2, 2});  // 6 + 6 + 6: first fit needs 3
+}
