@@ -31,8 +31,9 @@ inline constexpr auto layout_sentence = describe(fault(Layout::layout()));
 
 template <layout_type From, layout_type To>
 inline constexpr auto reshard_sentence_of = [] {
-    auto const out = try_reshard({.from = From::layout(), .to = To::layout()});
-    return describe(out.fault ? out.fault : verify(out.plan, From::layout(), To::layout()));
+    reshard_request const request{.from = From::layout(), .to = To::layout()};
+    auto const out = try_reshard(request);
+    return describe(out.fault ? out.fault : verify(out.plan, request.from, request.to));
 }();
 
 template <stated Sentence>

@@ -38,15 +38,26 @@ constexpr reshard_fault fault_of_tensors(array_layout const& layout)
             }
         }
     }
-    std::vector<std::size_t> order;
+    struct hashed_name {
+        std::uint64_t hash;
+        std::size_t tensor;
+    };
+    std::vector<hashed_name> order;
     for (std::size_t t = 0; t < layout.tensors.size(); ++t) {
-        order.push_back(t);
+        std::uint64_t hash = 0;
+        auto const name = layout.tensors[t].name.view();
+        for (std::size_t i = 0; i < name.size(); ++i) {
+            hash = (hash ^ static_cast<unsigned char>(name[i])) * 0x100000001b3U;
+        }
+        order.push_back({hash, t});
     }
-    auto const name = [&](std::size_t t) { return layout.tensors[t].name.view(); };
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return name(a) < name(b); });
+    std::sort(order.begin(), order.end(), [](hashed_name const& a, hashed_name const& b) { return a.hash < b.hash; });
     for (std::size_t i = 1; i < order.size(); ++i) {
-        if (!name(order[i]).empty() && name(order[i - 1]) == name(order[i])) {
-            return {.what = reshard_error::name_twice, .name = layout.tensors[order[i]].name};
+        auto const& name = layout.tensors[order[i].tensor].name;
+        for (auto k = i; k-- > 0 && order[k].hash == order[i].hash;) {
+            if (!name.empty() && layout.tensors[order[k].tensor].name.view() == name.view()) {
+                return {.what = reshard_error::name_twice, .name = name};
+            }
         }
     }
     return {};
@@ -98,6 +109,16 @@ constexpr reshard_fault fault_of_part(array_layout const& layout, array_part con
 template <class OnlyWhenCalled = void>
 constexpr std::optional<std::pair<std::size_t, std::size_t>> overlapping(array_view<nd_box const> boxes)
 {
+    if (boxes.size() <= few_boxes) {
+        for (std::size_t i = 1; i < boxes.size(); ++i) {
+            for (std::size_t k = 0; k < i; ++k) {
+                if (intersects(boxes[k], boxes[i])) {
+                    return std::pair{k, i};
+                }
+            }
+        }
+        return std::nullopt;
+    }
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
         if (!is_empty(boxes[i])) {
@@ -133,7 +154,9 @@ constexpr std::vector<std::size_t> parts_by_tensor(sub_collection const& place)
         order.push_back(i);
     }
     if (!sorted) {
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place.parts[a].tensor < place.parts[b].tensor; });
+        std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return place.parts[a].tensor != place.parts[b].tensor ? place.parts[a].tensor < place.parts[b].tensor : a < b;
+        });
     }
     return order;
 }
@@ -166,11 +189,51 @@ constexpr reshard_fault fault_of_overlaps(array_layout const& layout, sub_collec
     return {};
 }
 
+/// Whether all parts that have one of two roles have both.
+template <class OnlyWhenCalled = void>
+constexpr bool go_together(std::vector<array_part> const& parts, tensor_role a, tensor_role b)
+{
+    bool same = true;
+    for (auto const& part : parts) {
+        same = same && part.roles.has(a) == part.roles.has(b);
+    }
+    return same;
+}
+
+/// The first elements of a box that none of the others has. @param boxes ascending, distinct
+template <class OnlyWhenCalled = void>
+constexpr std::optional<nd_box> first_gap(nd_box const& all, std::vector<nd_box> const& boxes)
+{
+    std::int64_t sum = 0;
+    bool is_small = true;
+    for (auto const& box : boxes) {
+        is_small = is_small && !__builtin_add_overflow(sum, elements(intersection(all, box)), &sum);
+    }
+    if (is_small && sum == elements(all) && (boxes.size() == 1 || !overlapping(boxes))) {
+        return std::nullopt;
+    }
+    std::vector<std::size_t> candidates;
+    for (std::size_t b = 0; b < boxes.size(); ++b) {
+        candidates.push_back(b);
+    }
+    std::optional<nd_box> gap;
+    std::vector<std::size_t> covering;
+    split_box(all, boxes, candidates, covering, [&](nd_box const& piece, std::vector<std::size_t> const& by) {
+        if (by.empty() && !gap) {
+            gap = piece;
+        }
+    });
+    return gap;
+}
+
 /// The first elements of a (tensor, role) that no rank has.
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_coverage(array_layout const& layout)
 {
     std::vector<std::vector<array_part>> of(layout.tensors.size());
+    for (auto& parts : of) {
+        parts.reserve(8);
+    }
     for (auto const& place : layout.places) {
         for (auto const& part : place.parts) {
             if (!place.ranks.empty()) {
@@ -182,29 +245,25 @@ constexpr reshard_fault fault_of_coverage(array_layout const& layout)
         auto const all = whole(layout.tensors[t].shape);
         for (int r = 0; r < tensor_roles && !is_empty(all); ++r) {
             auto const role = static_cast<tensor_role>(r);
+            bool known = !roles_of(layout.tensors[t]).has(role);
+            for (int before = 0; before < r && !known; ++before) {
+                known = roles_of(layout.tensors[t]).has(static_cast<tensor_role>(before)) && go_together(of[t], role, static_cast<tensor_role>(before));
+            }
+            if (known) {
+                continue;
+            }
             std::vector<nd_box> boxes;
             for (auto const& part : of[t]) {
                 if (part.roles.has(role)) {
                     boxes.push_back(part.box);
                 }
             }
-            std::sort(boxes.begin(), boxes.end());
+            if (!std::is_sorted(boxes.begin(), boxes.end())) {
+                std::sort(boxes.begin(), boxes.end());
+            }
             boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
-            std::vector<std::size_t> candidates;
-            for (std::size_t b = 0; b < boxes.size(); ++b) {
-                candidates.push_back(b);
-            }
-            reshard_fault fault;
-            std::vector<std::size_t> covering;
-            if (roles_of(layout.tensors[t]).has(role)) {
-                split_box(all, boxes, candidates, covering, [&](nd_box const& piece, std::vector<std::size_t> const& by) {
-                    if (by.empty() && !fault) {
-                        fault = {.what = reshard_error::nobody_holds, .name = layout.tensors[t].name, .box = piece};
-                    }
-                });
-            }
-            if (fault) {
-                return fault;
+            if (auto const gap = first_gap(all, boxes)) {
+                return {.what = reshard_error::nobody_holds, .name = layout.tensors[t].name, .box = *gap};
             }
         }
     }

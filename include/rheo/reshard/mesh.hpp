@@ -154,16 +154,21 @@ template <class OnlyWhenCalled = void>
 constexpr std::vector<mesh_tensor> mesh_tensors(model_description const& model, element_formats const& element = fp32_state)
 {
     std::vector<mesh_tensor> tensors;
+    std::vector<std::size_t> first;  // layer -> its first new tensor
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
         auto const& layer = model.layers[l];
+        first.push_back(tensors.size());
         for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
             auto const& parameter = layer.parameters[p];
             auto const name = detail::name_in_model(layer, parameter);
-            auto const same = std::find_if(tensors.begin(), tensors.end(), [&](mesh_tensor const& known) {
-                return may_share(model.layers[static_cast<std::size_t>(known.layers.front())], layer) && known.tensor.name.view() == name.view();
-            });
-            if (same != tensors.end()) {
-                same->layers.push_back(static_cast<int>(l));
+            auto same = tensors.size();
+            for (std::size_t other = 0; other < l && same == tensors.size(); ++other) {
+                for (auto t = first[other]; may_share(model.layers[other], layer) && t < first[other + 1] && same == tensors.size(); ++t) {
+                    same = tensors[t].tensor.name.view() == name.view() ? t : same;
+                }
+            }
+            if (same != tensors.size()) {
+                tensors[same].layers.push_back(static_cast<int>(l));
                 continue;
             }
             mesh_tensor next;

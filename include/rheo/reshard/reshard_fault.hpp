@@ -93,7 +93,9 @@ constexpr void append_place(reshard_sentence& text, reshard_fault const& fault)
     if (fault.box.dimensions > 0) {
         append(text, fault.box);
     }
-    text << ": ";
+    if (!text.empty()) {
+        text << ": ";
+    }
 }
 
 constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& fault)

@@ -129,6 +129,49 @@ constexpr parts_by_rank arrivals_of(reshard_plan const& plan)
 }
 
 template <class OnlyWhenCalled = void>
+constexpr std::vector<array_part> by_tensor(array_view<array_part const> parts)
+{
+    std::vector<array_part> sorted(parts.begin(), parts.end());
+    auto const before = [](array_part const& a, array_part const& b) { return a.tensor < b.tensor; };
+    if (!std::is_sorted(sorted.begin(), sorted.end(), before)) {
+        std::sort(sorted.begin(), sorted.end(), before);
+    }
+    return sorted;
+}
+
+/// What one rank wants and gets. @pre both ascend by tensor
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_tensors_at(reshard_plan const& plan, rank_id rank, std::vector<array_part> const& wants, std::vector<array_part> const& comes)
+{
+    std::vector<array_part> of_tensor;
+    for (std::size_t w = 0, c = 0; w < wants.size() || c < comes.size();) {
+        auto const tensor = c == comes.size() || (w < wants.size() && wants[w].tensor <= comes[c].tensor) ? wants[w].tensor : comes[c].tensor;
+        of_tensor.clear();
+        for (; w < wants.size() && wants[w].tensor == tensor; ++w) {
+            of_tensor.push_back(wants[w]);
+        }
+        auto const wanted = of_tensor.size();
+        for (; c < comes.size() && comes[c].tensor == tensor; ++c) {
+            of_tensor.push_back(comes[c]);
+        }
+        reshard_fault const place{.rank = rank, .name = plan.tensors[at(tensor)].name};
+        array_view<array_part const> const all{of_tensor};
+        for (int k = 0; k < tensor_roles; ++k) {
+            auto const role = static_cast<tensor_role>(k);
+            bool const is_new = k == 0 || !go_together(of_tensor, role, static_cast<tensor_role>(k - 1));
+            if (is_new) {
+                auto const fault =
+                    fault_of_arrivals(boxes_in(all.first(wanted), tensor, role), boxes_in(all.subspan(wanted, all.size() - wanted), tensor, role), place);
+                if (fault) {
+                    return fault;
+                }
+            }
+        }
+    }
+    return {};
+}
+
+template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout const& to, parts_by_rank const& has)
 {
     parts_by_rank const wanted{to};
@@ -136,23 +179,8 @@ constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout
     for (std::size_t r = 0; r < std::max(wanted.ranks(), arrived.ranks()); ++r) {
         rank_id const rank{static_cast<std::int32_t>(r)};
         auto const wants = wanted.of(rank);
-        auto const comes = arrived.of(rank);
-        std::vector<tensor_id> tensors;
-        for (auto const parts : {wants, comes}) {
-            for (auto const& part : parts) {
-                tensors.push_back(part.tensor);
-            }
-        }
-        std::sort(tensors.begin(), tensors.end());
-        tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-        for (auto const tensor : tensors) {
-            reshard_fault const place{.rank = rank, .name = plan.tensors[at(tensor)].name};
-            for (int k = 0; k < tensor_roles; ++k) {
-                auto const role = static_cast<tensor_role>(k);
-                if (auto const fault = fault_of_arrivals(boxes_in(wants, tensor, role), boxes_in(comes, tensor, role), place)) {
-                    return fault;
-                }
-            }
+        if (auto const fault = fault_of_tensors_at(plan, rank, by_tensor(wants), by_tensor(arrived.of(rank)))) {
+            return fault;
         }
         for (auto const& part : wants) {
             if (auto const rest = has.missing(rank, part); !rest.empty()) {
@@ -208,6 +236,10 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
     for (auto const& kept : plan.kept) {
         for (auto const rank : kept.ranks) {
             for (auto const& part : kept.parts) {
+                if (part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
+                    return {.what = reshard_error::no_such_tensor, .rank = rank, .number = part.tensor.value,
+                            .limit = static_cast<std::int64_t>(plan.tensors.size())};
+                }
                 if (auto const rest = has.missing(rank, part); !rest.empty()) {
                     return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
                 }

@@ -6,7 +6,7 @@
 // arrays of research codes and checkpoints have more dimensions. Elements lie row-major: the last index changes first.
 
 #include <algorithm>
-#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -35,7 +35,7 @@ constexpr index_range intersection(index_range a, index_range b) { return {std::
 /// The lengths of an array. An empty list is a scalar's: one element, written as one dimension of length 1.
 struct nd_shape {
     int dimensions = 1;
-    std::array<std::int64_t, most_dimensions> lengths{1};
+    std::int64_t lengths[most_dimensions]{1};
 
     constexpr nd_shape() = default;
     /// @pre at most eight
@@ -43,18 +43,18 @@ struct nd_shape {
     {
         expects(of.size() <= most_dimensions, "an array has at most eight dimensions");
         dimensions = of.size() == 0 ? 1 : static_cast<int>(of.size());
-        std::copy(of.begin(), of.end(), lengths.begin());
+        std::copy(of.begin(), of.end(), lengths);
     }
 
-    constexpr std::int64_t& operator[](int dimension) { return lengths[static_cast<std::size_t>(dimension)]; }
-    constexpr std::int64_t operator[](int dimension) const { return lengths[static_cast<std::size_t>(dimension)]; }
+    constexpr std::int64_t& operator[](int dimension) { return lengths[dimension]; }
+    constexpr std::int64_t operator[](int dimension) const { return lengths[dimension]; }
     friend constexpr bool operator==(nd_shape const&, nd_shape const&) = default;
 };
 
 /// One range per dimension; ranges beyond `dimensions` stay 0:0.
 struct nd_box {
     int dimensions = 0;
-    std::array<index_range, most_dimensions> ranges{};
+    index_range ranges[most_dimensions]{};  // no std::array: the compiler counts each call of its operator[] against its limits
 
     constexpr nd_box() = default;
     /// @pre at most eight
@@ -62,13 +62,28 @@ struct nd_box {
     {
         expects(of.size() <= most_dimensions, "a box has at most eight dimensions");
         dimensions = static_cast<int>(of.size());
-        std::copy(of.begin(), of.end(), ranges.begin());
+        std::copy(of.begin(), of.end(), ranges);
     }
 
-    constexpr index_range& operator[](int dimension) { return ranges[static_cast<std::size_t>(dimension)]; }
-    constexpr index_range const& operator[](int dimension) const { return ranges[static_cast<std::size_t>(dimension)]; }
-    friend constexpr bool operator==(nd_box const&, nd_box const&) = default;
-    friend constexpr auto operator<=>(nd_box const&, nd_box const&) = default;
+    constexpr index_range& operator[](int dimension) { return ranges[dimension]; }
+    constexpr index_range const& operator[](int dimension) const { return ranges[dimension]; }
+    friend constexpr bool operator==(nd_box const& a, nd_box const& b) { return (a <=> b) == 0; }
+    /// By dimensions, then by range after range.
+    friend constexpr std::strong_ordering operator<=>(nd_box const& a, nd_box const& b)
+    {
+        if (a.dimensions != b.dimensions) {
+            return a.dimensions <=> b.dimensions;
+        }
+        for (int d = 0; d < a.dimensions; ++d) {
+            if (a[d].begin != b[d].begin) {
+                return a[d].begin <=> b[d].begin;
+            }
+            if (a[d].end != b[d].end) {
+                return a[d].end <=> b[d].end;
+            }
+        }
+        return std::strong_ordering::equal;
+    }
 };
 
 constexpr nd_box whole(nd_shape const& shape)
@@ -95,8 +110,8 @@ constexpr nd_shape shape_of(nd_box const& box)
 constexpr bool is_empty(nd_box const& box)
 {
     bool empty = box.dimensions == 0;
-    for (int d = 0; d < box.dimensions; ++d) {
-        empty = empty || box[d].end <= box[d].begin;
+    for (int d = 0; d < box.dimensions && !empty; ++d) {
+        empty = box.ranges[d].end <= box.ranges[d].begin;
     }
     return empty;
 }
@@ -137,7 +152,9 @@ constexpr bool intersects(nd_box const& a, nd_box const& b)
 {
     bool meet = a.dimensions == b.dimensions && a.dimensions > 0;
     for (int d = 0; d < a.dimensions && meet; ++d) {
-        meet = std::max(a[d].begin, b[d].begin) < std::min(a[d].end, b[d].end);
+        auto const& first = a.ranges[d];
+        auto const& second = b.ranges[d];
+        meet = first.begin < second.end && second.begin < first.end && first.begin < first.end && second.begin < second.end;
     }
     return meet;
 }
@@ -147,7 +164,7 @@ constexpr bool contains(nd_box const& outer, nd_box const& inner)
 {
     bool all = outer.dimensions == inner.dimensions;
     for (int d = 0; d < inner.dimensions && all; ++d) {
-        all = outer[d].begin <= inner[d].begin && inner[d].end <= outer[d].end;
+        all = outer.ranges[d].begin <= inner.ranges[d].begin && inner.ranges[d].end <= outer.ranges[d].end;
     }
     return all || is_empty(inner);
 }

@@ -191,7 +191,7 @@ constexpr std::vector<node_kind> node_kinds(std::vector<ranked_class> const& ran
     }
     std::vector<node_kind> kinds;
     for (auto& node : nodes) {
-        std::stable_sort(node.begin(), node.end(), [](ranked_class const& a, ranked_class const& b) { return a.of < b.of; });
+        std::sort(node.begin(), node.end(), [](ranked_class const& a, ranked_class const& b) { return a.of != b.of ? a.of < b.of : a.rank < b.rank; });
         std::vector<std::size_t> classes;
         for (auto const& one : node) {
             classes.push_back(one.of);

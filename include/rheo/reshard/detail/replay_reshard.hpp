@@ -124,6 +124,10 @@ constexpr reshard_fault fault_of_arrivals(std::vector<nd_box> const& wanted, std
         open += elements(box);
     }
     for (auto const& box : arrived) {
+        open -= elements(box);
+        if (std::any_of(wanted.begin(), wanted.end(), [&](nd_box const& want) { return contains(want, box); })) {
+            continue;
+        }
         std::vector<nd_box> rest{box};
         for (auto const& want : wanted) {
             subtract(rest, want);
@@ -133,7 +137,6 @@ constexpr reshard_fault fault_of_arrivals(std::vector<nd_box> const& wanted, std
             fault.box = rest.front();
             return fault;
         }
-        open -= elements(box);
     }
     if (auto const two = overlapping(arrived)) {
         fault.what = reshard_error::comes_twice;
@@ -141,7 +144,7 @@ constexpr reshard_fault fault_of_arrivals(std::vector<nd_box> const& wanted, std
         return fault;
     }
     if (open != 0) {
-        std::vector<nd_box> rest = wanted;
+        std::vector<nd_box> rest = wanted;  // arrivals are disjoint and wanted, so that there are fewer of them
         for (auto const& box : arrived) {
             subtract(rest, box);
         }

@@ -21,8 +21,8 @@ struct moving_array {
     tensor_id tensor;
     role_set roles;
     std::int64_t unit = 0;            ///< bytes of an element as it travels
-    std::vector<nd_box> held{};       ///< distinct, ascending
-    std::vector<nd_box> wanted{};     ///< distinct, ascending
+    std::vector<nd_box> held{};    ///< distinct
+    std::vector<nd_box> wanted{};  ///< distinct
     std::vector<std::vector<std::size_t>> holders{};  ///< of a held box: classes, ascending
 };
 
@@ -128,23 +128,53 @@ constexpr std::int64_t travelling_bytes(layout_tensor const& from, layout_tensor
     return sum;
 }
 
-struct placed_part {
-    std::size_t array;
-    nd_box box;
-    std::size_t owner;  ///< class
+/// Numbers the distinct boxes of arrays.
+class box_numbers {
+public:
+    /// @param boxes how many there may be
+    constexpr box_numbers(std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*list, std::size_t boxes)
+        : arrays_{arrays}, list_{list}, buckets_(boxes + 1)
+    {
+    }
 
-    friend constexpr auto operator<=>(placed_part const&, placed_part const&) = default;
+    template <class OnlyWhenCalled = void>
+    constexpr box_ref number(std::size_t array, nd_box const& box)
+    {
+        auto hash = static_cast<std::uint64_t>(array);
+        for (int d = 0; d < box.dimensions; ++d) {
+            hash = mixed(mixed(hash, box[d].begin), box[d].end);
+        }
+        auto& bucket = buckets_[(hash ^ hash >> 32U) % buckets_.size()];
+        for (auto const known : bucket) {
+            if (known.array == array && (arrays_[array].*list_)[known.box] == box) {
+                return known;
+            }
+        }
+        bucket.push_back({array, (arrays_[array].*list_).size()});
+        (arrays_[array].*list_).push_back(box);
+        return bucket.back();
+    }
+
+private:
+    std::vector<moving_array>& arrays_;
+    std::vector<nd_box> moving_array::*list_;
+    std::vector<std::vector<box_ref>> buckets_;
 };
 
 /// The classes of a layout, and their boxes in the arrays' lists.
-/// @param boxes of an array: `held` or `wanted`
+/// @param list of an array: `held` or `wanted`
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::vector<std::vector<std::size_t>> const& arrays_of,
-                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*boxes)
+                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*list)
 {
     std::vector<rank_class> classes;
-    std::vector<placed_part> parts;
-    for (auto const& group : equal_places(layout)) {
+    auto const groups = equal_places(layout);
+    std::size_t boxes = 0;
+    for (auto const& group : groups) {
+        boxes += layout.places[group.front()].parts.size();
+    }
+    box_numbers numbers{arrays, list, boxes};
+    for (auto const& group : groups) {
         rank_class one;
         for (auto const p : group) {
             one.ranks.insert(one.ranks.end(), layout.places[p].ranks.begin(), layout.places[p].ranks.end());
@@ -154,19 +184,14 @@ constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::ve
             auto const box = data_of(layout.tensors[at(part.tensor)], part.box);
             for (auto const a : arrays_of[at(part.tensor)]) {
                 if (!is_empty(box) && !(arrays[a].roles & part.roles).empty()) {
-                    parts.push_back({a, box, classes.size()});
+                    one.boxes.push_back(numbers.number(a, box));
                 }
             }
         }
-        classes.push_back(one);
-    }
-    std::sort(parts.begin(), parts.end());
-    for (auto const& part : parts) {
-        auto& known = arrays[part.array].*boxes;
-        if (known.empty() || known.back() != part.box) {
-            known.push_back(part.box);
+        if (!std::is_sorted(one.boxes.begin(), one.boxes.end())) {
+            std::sort(one.boxes.begin(), one.boxes.end());
         }
-        classes[part.owner].boxes.push_back({part.array, known.size() - 1});
+        classes.push_back(one);
     }
     return classes;
 }

@@ -23,11 +23,38 @@ struct chosen_cut {
     std::size_t imbalance = 0;  ///< by how many more others lie on one side
 };
 
+constexpr void take_better(chosen_cut& best, chosen_cut cut)
+{
+    if (best.dimension < 0 || cut.through < best.through || (cut.through == best.through && cut.imbalance < best.imbalance)) {
+        best = cut;
+    }
+}
+
+inline constexpr std::size_t few_boxes = 12;  ///< up to here it is quicker to count without sorting
+
 /// @pre at least one of the others has an edge inside the region
 template <class OnlyWhenCalled = void>
 constexpr chosen_cut choose_cut(nd_box const& region, array_view<nd_box const> boxes, std::vector<std::size_t> const& partial)
 {
     chosen_cut best;
+    if (partial.size() <= few_boxes) {
+        for (int d = 0; d < region.dimensions; ++d) {
+            for (auto const b : partial) {
+                for (auto const x : {boxes[b][d].begin, boxes[b][d].end}) {
+                    if (region[d].begin < x && x < region[d].end) {
+                        std::size_t before = 0;
+                        std::size_t behind = 0;
+                        for (auto const other : partial) {
+                            before += boxes[other][d].end <= x ? 1U : 0U;
+                            behind += boxes[other][d].begin >= x ? 1U : 0U;
+                        }
+                        take_better(best, {d, x, partial.size() - before - behind, before > behind ? before - behind : behind - before});
+                    }
+                }
+            }
+        }
+        return best;
+    }
     std::vector<std::int64_t> begins;
     std::vector<std::int64_t> ends;
     for (int d = 0; d < region.dimensions; ++d) {
@@ -46,10 +73,7 @@ constexpr chosen_cut choose_cut(nd_box const& region, array_view<nd_box const> b
             auto const before = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), x) - ends.begin());
             auto const begun = static_cast<std::size_t>(std::lower_bound(begins.begin(), begins.end(), x) - begins.begin());
             auto const behind = partial.size() - begun;
-            chosen_cut const cut{d, x, begun - before, before > behind ? before - behind : behind - before};
-            if (best.dimension < 0 || cut.through < best.through || (cut.through == best.through && cut.imbalance < best.imbalance)) {
-                best = cut;
-            }
+            take_better(best, {d, x, begun - before, before > behind ? before - behind : behind - before});
         };
         for (std::size_t i = 0; i < partial.size(); ++i) {
             if (i == 0 || begins[i] != begins[i - 1]) {

@@ -151,7 +151,7 @@ std::int64_t largest_row(std::vector<layout_tensor> const& tensors)
 {
     std::int64_t most = 0;
     for (auto const& tensor : tensors) {
-        auto const lengths = std::vector<std::int64_t>(tensor.shape.lengths.begin(), tensor.shape.lengths.begin() + tensor.shape.dimensions);
+        auto const lengths = std::vector<std::int64_t>(tensor.shape.lengths, tensor.shape.lengths + tensor.shape.dimensions);
         auto const first = std::find_if(lengths.begin(), lengths.end() - 1, [](auto length) { return length > 1; });
         most = std::max(most, elements(whole(tensor.shape)) / *first * element_bytes(tensor, all_roles).count);
     }
