@@ -166,16 +166,16 @@ TEST_CASE("mesh: Alpa's cross-mesh cases reach their bounds")
         REQUIRE(describe(out.fault).view() == "");
         REQUIRE(describe(verify(out.plan, request.from, request.to, request.node_of)).view() == "");
         auto const& is = out.plan.certificate;
-        CHECK(is.moved.value.count == tensor / 24 * one.needed);
-        CHECK(is.largest_receive.value.count == tensor / 24 * one.received);
-        CHECK(is.largest_send.bound.count == tensor / 24 * one.sent);
+        CHECK(is.moved.value.count == tensor * one.needed / 24);
+        CHECK(is.largest_receive.value.count == tensor * one.received / 24);
+        CHECK(is.largest_send.bound.count == tensor * one.sent / 24);
         CHECK(is.largest_send.value.count < is.largest_send.bound.count + row);
         std::map<int, std::int64_t> out_of;
         for (auto const& move : out.plan.transfers) {
             out_of[move.from.value / 4] += move.size.count;
         }
         for (auto const& [host, bytes_out] : out_of) {
-            CHECK(bytes_out < tensor / 24 * one.out_of_host + row);
+            CHECK(bytes_out < tensor * one.out_of_host / 24 + row);
         }
     }
 }
