@@ -19,6 +19,7 @@
 #include "rheo/reshard/detail/fill_rounds.hpp"
 #include "rheo/reshard/detail/missing_pieces.hpp"
 #include "rheo/reshard/detail/reshard_problem.hpp"
+#include "rheo/reshard/detail/settle_rounds.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 #include "rheo/units/result.hpp"
 
@@ -219,9 +220,21 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     }
     std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
     detail::join_transfers(out.plan.transfers);
-    detail::put_into_rounds(request, out);
+    if (request.memory_limit) {
+        detail::round_settler{request, problem, detail::group_receivers(ranks.taken), out.plan}.settle();
+        std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
+    } else {
+        detail::put_into_rounds(request, out);
+    }
     if (!out.fault) {
         detail::certify(request, problem, ranks, sources, out.plan);
+        auto const& peak = out.plan.certificate.peak;
+        if (request.memory_limit && *request.memory_limit < peak.value) {
+            bool const is_possible = *request.memory_limit >= peak.bound;
+            out.fault = {.what = is_possible ? reshard_error::little_memory : reshard_error::small_memory,
+                         .number = request.memory_limit->count,
+                         .limit = is_possible ? peak.value.count : peak.bound.count};
+        }
     }
     return out;
 }

@@ -39,7 +39,8 @@ enum class reshard_error : std::uint8_t {
     bad_live,        ///< the live ranks do not ascend
     lost,           ///< wanted, but no live rank holds it
     small_budget,   ///< an element does not fit into a round
-    small_memory,   ///< the memory limit is below what any plan needs, or what was found
+    small_memory,   ///< the memory limit is below what any plan needs
+    little_memory,  ///< the memory limit is below what the plan that was found needs
     // of a plan
     not_there,      ///< a rank sends, keeps or drops what it does not have at that time
     comes_twice,    ///< a rank gets an element twice, or one that it has
@@ -136,7 +137,10 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
         }
         break;
     case reshard_error::small_budget: text << "one element takes " << fault.limit << " bytes, and a round may receive only " << fault.number; break;
-    case reshard_error::small_memory: text << "the memory limit is " << fault.number << " bytes, and at least " << fault.limit << " are needed"; break;
+    case reshard_error::small_memory: text << "the memory limit is " << fault.number << " bytes, and every plan needs at least " << fault.limit; break;
+    case reshard_error::little_memory:
+        text << "the memory limit is " << fault.number << " bytes, and the plan that was found needs " << fault.limit << "; allow that much";
+        break;
     default: break;
     }
 }

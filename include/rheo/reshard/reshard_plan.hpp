@@ -48,9 +48,9 @@ struct transfer {
     friend constexpr bool operator==(transfer const&, transfer const&) = default;
 };
 
-/// At the end of a round, these ranks drop what they hold of a box (in place only).
+/// At the end of a round, a rank drops what it holds of a box (in place only).
 struct dropped_part {
-    int round = 0;
+    int round = 0;  ///< -1: before the first
     rank_id rank;
     array_part part;
 

@@ -76,12 +76,34 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, array_layout
     return fault;
 }
 
+/// Drops what the plan drops after a round. @param drop the next one
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_drops(reshard_plan const& plan, int round, std::size_t& drop, parts_by_rank& has)
+{
+    for (; drop < plan.dropped.size() && plan.dropped[drop].round <= round; ++drop) {
+        auto const rank = plan.dropped[drop].rank;
+        auto part = plan.dropped[drop].part;
+        if (plan.dropped[drop].round != round || part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
+            return {.what = reshard_error::wrong_order, .rank = rank};
+        }
+        part.roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);
+        if (auto const rest = has.missing(rank, part); !rest.empty()) {
+            return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+        }
+        has.drop(rank, part);
+    }
+    return {};
+}
+
 /// Runs the rounds. @param has what each rank has, before and after
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout const& from, parts_by_rank& has)
 {
     auto const& moves = plan.transfers;
     std::size_t drop = 0;
+    if (auto const fault = fault_of_drops(plan, -1, drop, has)) {
+        return fault;
+    }
     for (std::size_t first = 0, last = 0; first < moves.size(); first = last) {
         auto const round = moves[first].round;
         for (last = first; last < moves.size() && moves[last].round == round; ++last) {
@@ -96,15 +118,8 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout c
         for (auto i = first; i < last; ++i) {
             has.add(moves[i].to, {moves[i].tensor, moves[i].box, moves[i].roles});
         }
-        for (; drop < plan.dropped.size() && plan.dropped[drop].round <= round; ++drop) {
-            auto const& [at_round, rank, part] = plan.dropped[drop];
-            if (at_round != round || part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
-                return {.what = reshard_error::wrong_order, .rank = rank};
-            }
-            if (auto const rest = has.missing(rank, part); !rest.empty()) {
-                return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
-            }
-            has.drop(rank, part);
+        if (auto const fault = fault_of_drops(plan, round, drop, has)) {
+            return fault;
         }
     }
     return drop < plan.dropped.size() ? reshard_fault{.what = reshard_error::wrong_order, .rank = plan.dropped[drop].rank} : reshard_fault{};
@@ -240,7 +255,8 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
                     return {.what = reshard_error::no_such_tensor, .rank = rank, .number = part.tensor.value,
                             .limit = static_cast<std::int64_t>(plan.tensors.size())};
                 }
-                if (auto const rest = has.missing(rank, part); !rest.empty()) {
+                auto const roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);
+                if (auto const rest = has.missing(rank, {part.tensor, part.box, roles}); !rest.empty()) {
                     return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
                 }
             }

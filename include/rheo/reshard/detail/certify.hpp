@@ -77,6 +77,12 @@ constexpr reshard_certificate figures_of(reshard_plan const& plan, array_layout 
     int rounds = 0;
     auto peak = had.largest();
     std::size_t drop = 0;
+    auto const drop_at = [&](int round) {
+        for (; drop < plan.dropped.size() && plan.dropped[drop].round == round; ++drop) {
+            had.add(plan.dropped[drop].rank, -data_bytes(from.tensors[at(plan.dropped[drop].part.tensor)], plan.dropped[drop].part));
+        }
+    };
+    drop_at(-1);
     for (std::size_t i = 0; i < plan.transfers.size();) {
         auto const round = plan.transfers[i].round;
         for (; i < plan.transfers.size() && plan.transfers[i].round == round; ++i) {
@@ -89,9 +95,7 @@ constexpr reshard_certificate figures_of(reshard_plan const& plan, array_layout 
             between += !node_of.empty() && node_of[at(move.from)] != node_of[at(move.to)] ? move.size.count : 0;
         }
         rounds = round + 1;
-        for (; drop < plan.dropped.size() && plan.dropped[drop].round == round; ++drop) {
-            had.add(plan.dropped[drop].rank, -data_bytes(from.tensors[at(plan.dropped[drop].part.tensor)], plan.dropped[drop].part));
-        }
+        drop_at(round);
     }
     figures.moved.value = bytes{moved};
     figures.largest_send.value = bytes{sent.largest()};

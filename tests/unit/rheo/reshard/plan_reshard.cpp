@@ -8,6 +8,7 @@
 #include <set>
 
 #include "rheo/reshard/assignment.hpp"
+#include "rheo/reshard/sub_collections.hpp"
 #include "rheo/reshard/verify_reshard.hpp"
 #include "support/catch.hpp"
 
@@ -254,4 +255,69 @@ TEST_CASE("plan_reshard: rounds are filled to the budget")
     to.places.front().ranks = {rank_id{1}};
     auto const out = try_reshard({.from = from, .to = to, .round_budget = bytes{10}});
     CHECK(out.plan.certificate.rounds == bounded_count{2, 2});  // 6 + 6 + 6: first fit needs 3
+}
+
+TEST_CASE("plan_reshard: in place under a memory limit")
+{
+    // Four ranks change rows for columns: each holds and wants 64 bytes of 256.
+    std::vector<layout_tensor> const tensors{{.name = "w", .shape = {8, 8}}};
+    auto const along = [&](int dimension) {
+        return on(ranks_from(rank_id{0}, 4), collect(tensor_id{0}, slices_of({8, 8}) | cut({.dimension = dimension, .parts = 4})), tensors);
+    };
+    reshard_request request{.from = along(0), .to = along(1)};
+    CHECK(try_reshard(request).plan.certificate.peak == bounded_bytes{bytes{112}, bytes{64}});  // 48 arrive beside 64
+    request.memory_limit = bytes{80};
+    auto const out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request.from, request.to)).view() == "");
+    CHECK(out.plan.certificate.peak.value <= bytes{80});
+    CHECK(out.plan.certificate.moved.value == bytes{192});
+    CHECK(out.plan.certificate.rounds.value > 1);
+    request.memory_limit = bytes{63};
+    CHECK(plan_reshard(request).error() == "the memory limit is 63 bytes, and every plan needs at least 64");
+    request.memory_limit = bytes{64};
+    CHECK(plan_reshard(request).error() == "the memory limit is 64 bytes, and the plan that was found needs 72; allow that much");
+    request.memory_limit = bytes{72};
+    CHECK(plan_reshard(request).has_value());
+}
+
+TEST_CASE("plan_reshard: in place, f + 1 copies stay")
+{
+    std::mt19937 draw{31};
+    int dropped = 0;
+    for (int round = 0; round < 300; ++round) {
+        auto const tensors = random_tensors(draw);
+        reshard_request request{.from = random_layout(draw, tensors, true), .to = random_layout(draw, tensors, false)};
+        request.live = {rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}, rank_id{4}};
+        request.failures = static_cast<int>(draw() % 3);
+        request.memory_limit = try_reshard(request).plan.certificate.peak.value;  // always enough
+        auto const out = try_reshard(request);
+        REQUIRE(describe(out.fault).view() == "");
+        REQUIRE(describe(verify(out.plan, request.from, request.to)).view() == "");
+        dropped += static_cast<int>(out.plan.dropped.size());
+        std::map<element, std::int64_t> copies;
+        for (auto const& [rank, has] : elements_of(request.from)) {
+            for (auto const& [e, size] : has) {
+                ++copies[e];
+            }
+        }
+        auto const before = copies;
+        for (int r = -1; r < out.plan.certificate.rounds.value; ++r) {
+            for (auto const& move : out.plan.transfers) {
+                if (move.round == r) {
+                    for_each_element(tensors[at(move.tensor)], move.tensor.value, move.box, move.roles, [&](element const& e, std::int64_t) { ++copies[e]; });
+                }
+            }
+            for (auto const& drop : out.plan.dropped) {
+                if (drop.round == r) {
+                    for_each_element(tensors[at(drop.part.tensor)], drop.part.tensor.value, drop.part.box, drop.part.roles,
+                                     [&](element const& e, std::int64_t) { --copies[e]; });
+                }
+            }
+            for (auto const& [e, count] : before) {
+                REQUIRE(copies[e] >= std::min<std::int64_t>(count, request.failures + 1));
+            }
+        }
+    }
+    REQUIRE(dropped > 300);
 }
