@@ -40,7 +40,7 @@ template <class OnlyWhenCalled = void>
 constexpr chosen_sources collect_and_deal(reshard_request const& request, reshard_problem const& problem, std::vector<receiver_group> const& groups,
                                           reshard_outcome& out)
 {
-    piece_cutter cutter{problem};
+    piece_cutter<> cutter{problem};
     struct wanted_piece {
         std::size_t group;
         std::size_t array;
@@ -59,7 +59,7 @@ constexpr chosen_sources collect_and_deal(reshard_request const& request, reshar
             out.plan.kept.push_back(kept);
         }
     }
-    source_chooser sources{problem, cutter.sets(), request.node_of};
+    source_chooser<> sources{problem, cutter.sets(), request.node_of};
     for (auto const& one : missing) {
         auto const& array = problem.arrays[one.array];
         if (cutter.sets()[one.piece.holders].empty()) {
@@ -221,7 +221,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
     detail::join_transfers(out.plan.transfers);
     if (request.memory_limit) {
-        detail::round_settler{request, problem, detail::group_receivers(ranks.taken), out.plan}.settle();
+        detail::round_settler<>{request, problem, detail::group_receivers(ranks.taken), out.plan}.settle();
         std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
     } else {
         detail::put_into_rounds(request, out);

@@ -31,6 +31,7 @@ enum class reshard_error : std::uint8_t {
     // of a request
     other_tensors,  ///< the two layouts do not have the same tensors
     other_format,   ///< formats that are not converted into each other
+    addends,        ///< a sum of what several ranks hold
     dead_rank,      ///< the target layout pins a rank that is not live
     few_ranks,      ///< more places than live ranks
     few_nodes,      ///< more nodes with places than live nodes
@@ -122,6 +123,7 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
     switch (fault.what) {
     case reshard_error::other_tensors: text << "both layouts list the same tensors with the same shapes and roles in the same order; this one differs"; break;
     case reshard_error::other_format: text << "the two layouts keep it in formats that are not converted: f32 to and from bf16 are"; break;
+    case reshard_error::addends: text << "the layout keeps addends of it, and no plan adds on the way; add them first"; break;
     case reshard_error::dead_rank: text << "the target layout names this rank, but it is not live; let other ranks take its place (ranks = any)"; break;
     case reshard_error::few_ranks: text << "the target layout has " << fault.number << " places, but only " << fault.limit << " ranks are live"; break;
     case reshard_error::few_nodes: text << "the target layout has places on " << fault.number << " nodes, but only " << fault.limit << " nodes are live"; break;

@@ -50,6 +50,9 @@ constexpr reshard_fault fault_between(array_layout const& from, array_layout con
         if (a.name.view() != b.name.view() || a.shape != b.shape || roles_of(a) != roles_of(b)) {
             return {.what = reshard_error::other_tensors, .name = b.name};
         }
+        if (!((a.addends | b.addends) & roles_of(b)).empty()) {
+            return {.what = reshard_error::addends, .name = b.name};
+        }
         for (std::size_t r = 0; r < a.element.size(); ++r) {
             if (!converts(a.element[r], b.element[r])) {
                 return {.what = reshard_error::other_format, .name = b.name};

@@ -19,6 +19,7 @@
 namespace rheo::inline v0::detail {
 
 /// Where the ranks of each class are.
+template <class OnlyWhenCalled = void>
 class class_nodes {
 public:
     struct member {
@@ -110,6 +111,7 @@ struct chosen_sources {
 };
 
 /// Collects what is missing, then deals it.
+template <class OnlyWhenCalled = void>
 class source_chooser {
 public:
     constexpr source_chooser(reshard_problem const& problem, holder_sets const& sets, std::vector<node_id> const& node_of)
@@ -118,7 +120,6 @@ public:
     }
 
     /// @pre the set is not empty
-    template <class OnlyWhenCalled = void>
     constexpr void add(std::size_t holders, missing_piece const& piece)
     {
         auto const node = where_.of(piece.to);
@@ -137,7 +138,6 @@ public:
         }
     }
 
-    template <class OnlyWhenCalled = void>
     constexpr chosen_sources choose()
     {
         deal_to_nodes();
@@ -148,7 +148,6 @@ public:
     }
 
 private:
-    template <class OnlyWhenCalled = void>
     constexpr void deal_to_nodes()
     {
         std::vector<std::size_t> holders;
@@ -185,7 +184,6 @@ private:
         dealer.deal();
     }
 
-    template <class OnlyWhenCalled = void>
     constexpr void deal_to_ranks(std::size_t node)
     {
         struct node_class {
@@ -230,7 +228,7 @@ private:
     static constexpr std::size_t no_bin = static_cast<std::size_t>(-1);
 
     holder_sets const& sets_;
-    class_nodes where_;
+    class_nodes<> where_;
     node_pieces in_node_;
     std::vector<std::vector<missing_piece>> between_{};     ///< set of holders -> what no rank on the receiver's node has
     std::vector<std::size_t> bin_of_;                       ///< class -> its bin on the node at work

@@ -45,6 +45,7 @@ struct share_arc {
 };
 
 /// Shares without a cycle: as many bytes of each item and to each bin as before.
+template <class OnlyWhenCalled = void>
 class share_forest {
 public:
     constexpr share_forest(std::size_t items, std::size_t bins) : items_{items}, arcs_of_(items + bins), above_(items + bins, 0) {}
@@ -269,7 +270,7 @@ private:
     std::vector<std::vector<missing_piece>> const& pieces_;
     std::vector<std::int64_t> const& width_;
     Send const& send_;
-    share_forest forest_;
+    share_forest<> forest_;
     std::vector<sending_bin> bins_;
     std::int64_t level_ = 0;
 };

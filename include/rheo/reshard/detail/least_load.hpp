@@ -30,6 +30,7 @@ struct divided_load {
 };
 
 /// A network of items, bins and arcs between them, in the form of Dinic.
+template <class OnlyWhenCalled = void>
 class load_network {
 public:
     /// @param width how many ranks a bin stands for
@@ -196,7 +197,7 @@ private:
 template <class OnlyWhenCalled = void>
 constexpr divided_load least_load(std::vector<load_item> const& items, std::vector<std::int64_t> const& width)
 {
-    load_network network{items, width};
+    load_network<> network{items, width};
     divided_load result;
     std::vector<char> used(width.size(), 0);
     std::int64_t ranks = 0;

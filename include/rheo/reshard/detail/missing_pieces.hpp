@@ -62,6 +62,7 @@ private:
 };
 
 /// Cuts wanted boxes, each once.
+template <class OnlyWhenCalled = void>
 class piece_cutter {
 public:
     constexpr explicit piece_cutter(reshard_problem const& problem) : problem_{problem}, pieces_(problem.arrays.size()), every_(problem.arrays.size())
@@ -72,7 +73,6 @@ public:
     }
 
     /// The pieces of a wanted box, disjoint, together all of it.
-    template <class OnlyWhenCalled = void>
     constexpr std::vector<held_piece> const& pieces_of(box_ref wanted)
     {
         auto& pieces = pieces_[wanted.array][wanted.box];
@@ -111,7 +111,7 @@ private:
 
 /// Calls keeps(box_ref wanted, box) for what a rank of the group holds of its wants, and misses(box_ref wanted, piece) for the rest.
 template <class Keeps, class Misses>
-constexpr void for_each_part(reshard_problem const& problem, piece_cutter& cutter, receiver_group const& group, Keeps const& keeps, Misses const& misses)
+constexpr void for_each_part(reshard_problem const& problem, piece_cutter<>& cutter, receiver_group const& group, Keeps const& keeps, Misses const& misses)
 {
     auto const& own = problem.held[group.holds].boxes;
     std::size_t first = 0;

@@ -31,6 +31,7 @@ struct settling_piece {
     std::int64_t open = 0;            ///< transfers of it that have not been
 };
 
+template <class OnlyWhenCalled = void>
 class round_settler {
 public:
     constexpr round_settler(reshard_request const& request, reshard_problem const& problem, std::vector<receiver_group> const& groups, reshard_plan& plan)

@@ -42,6 +42,7 @@ constexpr std::int64_t dual_value(transportation const& problem, transportation_
 }
 
 /// Grows the answer by cheapest paths, one search for each row's places at a time.
+template <class OnlyWhenCalled = void>
 class transportation_solver {
 public:
     constexpr explicit transportation_solver(transportation const& problem)
@@ -172,7 +173,7 @@ constexpr transportation_answer cheapest_transportation(transportation const& pr
     }
     expects(surplus >= 0, "a transportation problem needs at least as many ranks as places");
     expects(problem.cost.size() == problem.places.size() * problem.ranks.size(), "a transportation problem needs a cost for each row and column");
-    return transportation_solver{problem}.solve();
+    return transportation_solver<>{problem}.solve();
 }
 
 }  // namespace rheo::inline v0::detail

@@ -78,6 +78,9 @@ TEST_CASE("layout_fault: each refused request says what to do")
     request.round_budget = bytes{3};
     CHECK(sentence(request) == "tensor \"w\": one element takes 4 bytes, and a round may receive only 3");
     request.round_budget = {};
+    request.from.tensors[0].addends = tensor_role::parameter;
+    CHECK(sentence(request) == "tensor \"w\": the layout keeps addends of it, and no plan adds on the way; add them first");
+    request.from = two_halves();
     request.to.tensors[0].shape[1] = 5;
     CHECK(sentence(request) == "tensor \"w\": both layouts list the same tensors with the same shapes and roles in the same order; this one differs");
 }

@@ -321,3 +321,19 @@ TEST_CASE("plan_reshard: in place, f + 1 copies stay")
     }
     REQUIRE(dropped > 300);
 }
+
+TEST_CASE("plan_reshard: a converted format travels in the smaller one")
+{
+    auto const layout = [](dtype type, int dimension) {
+        return on(ranks_from(rank_id{0}, 2), collect(tensor_id{0}, slices_of({4, 4}) | cut({.dimension = dimension, .parts = 2})),
+                  {{.name = "w", .shape = {4, 4}, .element = {type}}});
+    };
+    for (auto const& [from, to, size] : {std::tuple{dtype::f32, dtype::f32, 4}, {dtype::f32, dtype::bf16, 2}, {dtype::bf16, dtype::f32, 2}}) {
+        auto const out = try_reshard({.from = layout(from, 0), .to = layout(to, 1)});
+        REQUIRE(describe(out.fault).view() == "");
+        CHECK(out.plan.certificate.moved.value.count == 8 * size);
+        CHECK(describe(verify(out.plan, layout(from, 0), layout(to, 1))).view() == "");
+    }
+    CHECK(plan_reshard({.from = layout(dtype::f32, 0), .to = layout(dtype::i64, 1)}).error() ==
+          "tensor \"w\": the two layouts keep it in formats that are not converted: f32 to and from bf16 are");
+}
