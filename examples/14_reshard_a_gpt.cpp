@@ -9,10 +9,7 @@
 
 using namespace rheo;
 
-constexpr std::vector<mesh_tensor> state()
-{
-    return mesh_tensors(gpt_model({.vocabulary = 512, .context = 16, .width = 16, .heads = 4, .blocks = 4}));
-}
+constexpr std::vector<mesh_tensor> state() { return mesh_tensors(gpt_model({.vocabulary = 512, .context = 16, .width = 16, .heads = 4, .blocks = 4})); }
 
 struct before {
     static constexpr array_layout layout() { return mesh_layout(state(), {.tensor = 4, .pipeline = 2}, even_cuts(6, 2)); }

@@ -46,7 +46,8 @@ struct reshard_is_proved {
 
 /// `static_assert(sound_layout<my_layout>)`: each rank once, its boxes disjoint and inside their tensors, and every element at some rank.
 template <layout_type Layout>
-inline constexpr bool sound_layout = detail::layout_is_sound<detail::stated<detail::layout_sentence<Layout>.size>{detail::layout_sentence<Layout>.letters}>::passed;
+inline constexpr bool sound_layout =
+    detail::layout_is_sound<detail::stated<detail::layout_sentence<Layout>.size>{detail::layout_sentence<Layout>.letters}>::passed;
 
 /// `static_assert(proved_reshard<from, to>)`: a plan between them was made and replayed element by element, by the compiler.
 template <layout_type From, layout_type To>

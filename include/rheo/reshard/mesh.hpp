@@ -38,10 +38,7 @@ struct mesh_place {
     int data = 0;
 };
 
-constexpr rank_id rank_in(mesh_shape mesh, mesh_place place)
-{
-    return rank_id{place.tensor + mesh.tensor * (place.data + mesh.data * place.pipeline)};
-}
+constexpr rank_id rank_in(mesh_shape mesh, mesh_place place) { return rank_id{place.tensor + mesh.tensor * (place.data + mesh.data * place.pipeline)}; }
 
 /// How a tensor of a mesh is cut over the tensor parallel ranks.
 struct mesh_rule {

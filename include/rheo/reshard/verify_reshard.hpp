@@ -252,7 +252,9 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
         for (auto const rank : kept.ranks) {
             for (auto const& part : kept.parts) {
                 if (part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
-                    return {.what = reshard_error::no_such_tensor, .rank = rank, .number = part.tensor.value,
+                    return {.what = reshard_error::no_such_tensor,
+                            .rank = rank,
+                            .number = part.tensor.value,
                             .limit = static_cast<std::int64_t>(plan.tensors.size())};
                 }
                 auto const roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);

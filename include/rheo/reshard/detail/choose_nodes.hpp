@@ -124,11 +124,11 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
     auto const impossible = std::min(all, (std::int64_t{1} << 62) / (places + 1));
     for (auto const& target : targets) {
         for (auto const& source : sources) {
-            outer.cost.push_back(source.classes.size() < target.classes.size()
-                                     ? impossible
-                                     : cheapest_transportation(
-                                           between_nodes(classes_in(target.nodes.front()), classes_in(source.nodes.front()), cost, problem.held.size()))
-                                           .cost);
+            outer.cost.push_back(
+                source.classes.size() < target.classes.size()
+                    ? impossible
+                    : cheapest_transportation(between_nodes(classes_in(target.nodes.front()), classes_in(source.nodes.front()), cost, problem.held.size()))
+                          .cost);
         }
     }
     auto const answer = cheapest_transportation(outer);

@@ -65,9 +65,8 @@ constexpr void fill_rounds(std::vector<transfer>& filled, std::vector<transfer> 
     for (std::size_t i = 0; i < received.size(); ++i) {
         order.push_back(i);
     }
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return unit_of(received[a]) != unit_of(received[b]) ? unit_of(received[a]) > unit_of(received[b]) : a < b;
-    });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return unit_of(received[a]) != unit_of(received[b]) ? unit_of(received[a]) > unit_of(received[b]) : a < b; });
     std::vector<std::int64_t> room;
     std::size_t round = 0;
     std::int64_t unit = 0;

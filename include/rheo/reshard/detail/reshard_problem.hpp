@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "rheo/reshard/array_layout.hpp"
@@ -132,7 +133,7 @@ constexpr std::int64_t travelling_bytes(layout_tensor const& from, layout_tensor
 class box_numbers {
 public:
     /// @param boxes how many there may be
-    constexpr box_numbers(std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*list, std::size_t boxes)
+    constexpr box_numbers(std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::* list, std::size_t boxes)
         : arrays_{arrays}, list_{list}, buckets_(boxes + 1)
     {
     }
@@ -157,7 +158,7 @@ public:
 
 private:
     std::vector<moving_array>& arrays_;
-    std::vector<nd_box> moving_array::*list_;
+    std::vector<nd_box> moving_array::* list_;
     std::vector<std::vector<box_ref>> buckets_;
 };
 
@@ -165,7 +166,7 @@ private:
 /// @param list of an array: `held` or `wanted`
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::vector<std::vector<std::size_t>> const& arrays_of,
-                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::*list)
+                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::* list)
 {
     std::vector<rank_class> classes;
     auto const groups = equal_places(layout);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -172,9 +173,8 @@ private:
     constexpr std::vector<std::size_t> run_round(int round, std::vector<std::size_t> open)
     {
         auto const& moves = plan_.transfers;
-        std::sort(open.begin(), open.end(), [&](std::size_t a, std::size_t b) {
-            return has_[moves[a].from] != has_[moves[b].from] ? has_[moves[a].from] > has_[moves[b].from] : a < b;
-        });
+        std::sort(open.begin(), open.end(),
+                  [&](std::size_t a, std::size_t b) { return has_[moves[a].from] != has_[moves[b].from] ? has_[moves[a].from] > has_[moves[b].from] : a < b; });
         rank_bytes received;
         std::vector<std::size_t> left;
         std::vector<std::size_t> chosen;

@@ -90,8 +90,8 @@ constexpr chosen_cut choose_cut(nd_box const& region, array_view<nd_box const> b
 /// Calls visit(piece, covering) for disjoint pieces that make up the region; `covering` lists the boxes that contain the piece, in no order.
 /// @param candidates the boxes that may meet the region @param covering those that contain it already; left as it was
 template <class Visit>
-constexpr void split_box(nd_box const& region, array_view<nd_box const> boxes, std::vector<std::size_t> const& candidates,
-                         std::vector<std::size_t>& covering, Visit const& visit)
+constexpr void split_box(nd_box const& region, array_view<nd_box const> boxes, std::vector<std::size_t> const& candidates, std::vector<std::size_t>& covering,
+                         Visit const& visit)
 {
     auto const known = covering.size();
     std::vector<std::size_t> partial;

@@ -22,9 +22,9 @@ struct change {
 
 // kungfu-team/tenplex, benchmark/*/para-config*.json, schedule*.json and scheduler/data/*.json, commit 80341e13, as (T, P, D).
 constexpr change changes[] = {
-    {{4, 2, 1}, {4, 2, 2}}, {{4, 2, 1}, {4, 4, 1}}, {{4, 2, 1}, {8, 2, 1}}, {{4, 2, 2}, {4, 2, 1}}, {{2, 4, 2}, {2, 4, 1}}, {{2, 4, 1}, {2, 2, 1}},
-    {{2, 2, 1}, {2, 4, 1}}, {{2, 4, 1}, {2, 4, 2}}, {{4, 1, 1}, {8, 1, 1}}, {{2, 4, 1}, {4, 4, 1}}, {{2, 4, 2}, {4, 4, 2}}, {{4, 1, 1}, {4, 1, 2}},
-    {{4, 1, 2}, {4, 1, 4}}, {{4, 1, 4}, {4, 1, 8}}, {{4, 1, 1}, {4, 2, 1}}, {{4, 2, 1}, {4, 4, 1}}, {{4, 4, 1}, {4, 8, 1}}, {{1, 1, 4}, {1, 1, 8}},
+    {{4, 2, 1}, {4, 2, 2}}, {{4, 2, 1}, {4, 4, 1}}, {{4, 2, 1}, {8, 2, 1}},    {{4, 2, 2}, {4, 2, 1}}, {{2, 4, 2}, {2, 4, 1}}, {{2, 4, 1}, {2, 2, 1}},
+    {{2, 2, 1}, {2, 4, 1}}, {{2, 4, 1}, {2, 4, 2}}, {{4, 1, 1}, {8, 1, 1}},    {{2, 4, 1}, {4, 4, 1}}, {{2, 4, 2}, {4, 4, 2}}, {{4, 1, 1}, {4, 1, 2}},
+    {{4, 1, 2}, {4, 1, 4}}, {{4, 1, 4}, {4, 1, 8}}, {{4, 1, 1}, {4, 2, 1}},    {{4, 2, 1}, {4, 4, 1}}, {{4, 4, 1}, {4, 8, 1}}, {{1, 1, 4}, {1, 1, 8}},
     {{1, 4, 1}, {1, 8, 1}}, {{4, 1, 1}, {8, 1, 1}}, {{4, 2, 1}, {4, 2, 1}, 8},
 };
 static_assert(std::size(changes) == 21);
@@ -99,7 +99,8 @@ TEST_CASE("mesh: any device beats whole nodes beats pinned")
     // (2,4,2) -> (2,4,1): three quarters of a copy, half of one, nothing.
     auto const copy = layers * matrix_rows * row_bytes;
     auto const moved = [&](rank_choice ranks) {
-        return try_reshard({.from = layout_of({2, 4, 2}), .to = layout_of({2, 4, 1}), .node_of = nodes_of(16, 4), .ranks = ranks}).plan.certificate.moved.value.count;
+        return try_reshard({.from = layout_of({2, 4, 2}), .to = layout_of({2, 4, 1}), .node_of = nodes_of(16, 4), .ranks = ranks})
+            .plan.certificate.moved.value.count;
     };
     CHECK(moved(rank_choice::pinned) == copy * 3 / 4);
     CHECK(moved(rank_choice::whole_nodes) == copy / 2);
@@ -158,8 +159,9 @@ TEST_CASE("mesh: Alpa's cross-mesh cases reach their bounds")
 {
     for (auto const& one : alpa_cases) {
         CAPTURE(one.name);
-        reshard_request const request{
-            .from = side_of(one, one.source, 0), .to = side_of(one, one.target, one.source.devices), .node_of = nodes_of(one.source.devices + one.target.devices, 4)};
+        reshard_request const request{.from = side_of(one, one.source, 0),
+                                      .to = side_of(one, one.target, one.source.devices),
+                                      .node_of = nodes_of(one.source.devices + one.target.devices, 4)};
         auto const tensor = elements(whole(one.shape)) * 4;
         auto const row = tensor / one.shape[0];
         auto const out = try_reshard(request);
@@ -215,7 +217,8 @@ TEST_CASE("mesh: models of GPT and Llama are cut as Megatron cuts")
     CHECK(boxes(gpt, 1, "wte.weight") == list{{{128, 256}, {0, 16}}});
     CHECK(boxes(gpt, 5, "wte.weight") == list{{{128, 256}, {0, 16}}});  // tied: the last stage has it, too
     CHECK(boxes(gpt, 4, "ln_f.weight") == list{{{0, 1}, {0, 16}}});
-    auto const llama = mesh_layout(mesh_tensors(llama_model({.vocabulary = 100, .width = 16, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 24})), {4, 1, 1}, even_cuts(4, 1));
+    auto const llama = mesh_layout(mesh_tensors(llama_model({.vocabulary = 100, .width = 16, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 24})),
+                                   {4, 1, 1}, even_cuts(4, 1));
     REQUIRE(describe(fault(llama)).view() == "");
     CHECK(boxes(llama, 1, "model.layers.0.self_attn.qkv_proj.weight") == list{{{0, 16}, {4, 8}}, {{0, 16}, {16, 20}}, {{0, 16}, {24, 28}}});
     CHECK(boxes(llama, 1, "model.layers.0.mlp.gate_up_proj.weight") == list{{{0, 16}, {6, 12}}, {{0, 16}, {30, 36}}});

@@ -249,7 +249,9 @@ TEST_CASE("plan_reshard: a cyclic shift of ranks moves nothing")
 
 TEST_CASE("plan_reshard: rounds are filled to the budget")
 {
-    array_layout from{{{.name = "a", .shape = {6}, .element = {bytes{1}}}, {.name = "b", .shape = {6}, .element = {bytes{1}}}, {.name = "c", .shape = {6}, .element = {bytes{1}}}},
+    array_layout from{{{.name = "a", .shape = {6}, .element = {bytes{1}}},
+                       {.name = "b", .shape = {6}, .element = {bytes{1}}},
+                       {.name = "c", .shape = {6}, .element = {bytes{1}}}},
                       {{{rank_id{0}}, {{tensor_id{0}, {{0, 6}}}, {tensor_id{1}, {{0, 6}}}, {tensor_id{2}, {{0, 6}}}}}}};
     auto to = from;
     to.places.front().ranks = {rank_id{1}};
