@@ -2,8 +2,8 @@
 // The laws of re-sharding plans on random layouts: fewest bytes, least possible largest send (by Hall's theorem over all sets of ranks), fewest rounds.
 #include "rheo/reshard/plan_reshard.hpp"
 
+#include <limits>
 #include <map>
-#include <numeric>
 #include <random>
 #include <set>
 
@@ -338,4 +338,84 @@ TEST_CASE("plan_reshard: a converted format travels in the smaller one")
     }
     CHECK(plan_reshard({.from = layout(dtype::f32, 0), .to = layout(dtype::i64, 1)}).error() ==
           "tensor \"w\": the two layouts keep it in formats that are not converted: f32 to and from bf16 are");
+}
+
+namespace {
+
+/// Bytes that a rank misses in a place.
+std::int64_t missing_in(std::map<rank_id, std::map<element, std::int64_t>> const& wanted, std::map<rank_id, std::map<element, std::int64_t>> const& held,
+                        taken_place one)
+{
+    std::int64_t missing = 0;
+    if (auto const wants = wanted.find(one.place); wants != wanted.end()) {
+        for (auto const& [e, size] : wants->second) {
+            missing += held.count(one.rank) != 0 && held.at(one.rank).count(e) != 0 ? 0 : size;
+        }
+    }
+    return missing;
+}
+
+}  // namespace
+
+TEST_CASE("plan_reshard: whole nodes are the best of all permutations")
+{
+    std::mt19937 draw{77};
+    for (int round = 0; round < 300; ++round) {
+        auto const tensors = random_tensors(draw);
+        reshard_request request{.from = random_layout(draw, tensors, true),
+                                .to = random_layout(draw, tensors, false),
+                                .live = ranks_from(rank_id{0}, 6),
+                                .node_of = nodes_of(6, 2),
+                                .ranks = rank_choice::whole_nodes};
+        auto const held = elements_of(request.from);
+        auto const wanted = elements_of(request.to);
+        auto const places = static_cast<int>(request.to.places.size());
+        auto least = std::numeric_limits<std::int64_t>::max();
+        std::vector<int> nodes{0, 1, 2};
+        do {
+            for (int turned = 0; turned < 8; ++turned) {  // which nodes exchange their two ranks
+                std::int64_t missing = 0;
+                for (int place = 0; place < places; ++place) {
+                    auto const node = nodes[static_cast<std::size_t>(place / 2)];
+                    missing += missing_in(wanted, held, {rank_id{place}, rank_id{2 * node + (place % 2 ^ (turned >> node & 1))}});
+                }
+                least = std::min(least, missing);
+            }
+        } while (std::next_permutation(nodes.begin(), nodes.end()));
+        auto const out = try_reshard(request);
+        REQUIRE(describe(out.fault).view() == "");
+        REQUIRE(out.plan.certificate.needed == bounded_bytes{bytes{least}, bytes{least}});
+        REQUIRE(describe(verify(out.plan, request.from, request.to, request.node_of)).view() == "");
+        for (auto const& one : out.plan.taken) {
+            for (auto const& other : out.plan.taken) {
+                REQUIRE((one.place.value / 2 == other.place.value / 2) == (one.rank.value / 2 == other.rank.value / 2));
+            }
+        }
+    }
+}
+
+TEST_CASE("plan_reshard: a rank takes what its node holds from it")
+{
+    std::mt19937 draw{8};
+    for (int round = 0; round < 400; ++round) {
+        auto const tensors = random_tensors(draw);
+        reshard_request request{
+            .from = random_layout(draw, tensors, true), .to = random_layout(draw, tensors, false), .live = ranks_from(rank_id{0}, 5), .node_of = nodes_of(5, 2)};
+        auto const held = elements_of(request.from);
+        std::int64_t far = 0;
+        for (auto const& [rank, wanted] : elements_of(request.to)) {
+            for (auto const& [e, size] : wanted) {
+                bool near = false;
+                for (auto const& [other, has] : held) {
+                    near = near || (other.value / 2 == rank.value / 2 && has.count(e) != 0);
+                }
+                far += near ? 0 : size;
+            }
+        }
+        auto const out = try_reshard(request);
+        REQUIRE(describe(out.fault).view() == "");
+        REQUIRE(out.plan.certificate.between_nodes == bounded_bytes{bytes{far}, bytes{far}});
+        REQUIRE(out.plan.certificate.largest_send.value.count < out.plan.certificate.largest_send.bound.count + largest_row(tensors));
+        REQUIRE(describe(verify(out.plan, request.from, request.to, request.node_of)).view() == "");
+    }
 }
