@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // From whom each missing piece comes. A rank whose node has a holder takes it from there. What has to come from another node is dealt
-// to nodes so that the largest send of a node is the least possible, and then, node by node, to ranks in the same way.
+// to nodes so that the largest send of a node is the least possible, and that of a rank after it, and then, node by node, to ranks.
 // Without nodes all ranks are one node.
 
 #include <algorithm>
@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/reshard/detail/balanced_nodes.hpp"
 #include "rheo/reshard/detail/deal_rows.hpp"
+#include "rheo/reshard/detail/least_load.hpp"
 #include "rheo/reshard/detail/missing_pieces.hpp"
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
@@ -43,6 +45,7 @@ public:
 
     constexpr std::int32_t of(rank_id rank) const { return node_of_.empty() ? 0 : node_of_[at(rank)].value; }
     constexpr std::size_t nodes() const { return static_cast<std::size_t>(nodes_); }
+    constexpr std::size_t classes() const { return members_.size(); }
     constexpr std::vector<member> const& members(std::size_t of_class) const { return members_[of_class]; }
     /// The ranks of a class on a node, as the first of its members and behind the last.
     constexpr std::pair<std::size_t, std::size_t> range(std::size_t of_class, std::int32_t node) const
@@ -152,6 +155,8 @@ private:
     {
         std::vector<std::size_t> holders;
         std::vector<load_item> items;
+        std::vector<node_cell> cells;
+        std::vector<std::size_t> first_cell(where_.classes(), no_bin);
         std::vector<std::vector<missing_piece>> pieces;
         for (std::size_t s = 0; s < between_.size(); ++s) {
             if (between_[s].empty()) {
@@ -162,12 +167,15 @@ private:
                 item.size += size_of(piece);
             }
             for (auto const c : sets_[s]) {
-                for (auto const& member : where_.members(c)) {
-                    item.bins.push_back(static_cast<std::size_t>(member.node));
+                if (first_cell[c] == no_bin) {
+                    first_cell[c] = cells.size();
+                    add_cells(cells, c);
+                }
+                for (auto cell = first_cell[c]; cell < cells.size() && cells[cell].of_class == c; ++cell) {
+                    item.bins.push_back(cell);
                 }
             }
             std::sort(item.bins.begin(), item.bins.end());
-            item.bins.erase(std::unique(item.bins.begin(), item.bins.end()), item.bins.end());
             result_.between_nodes += item.size;
             holders.push_back(s);
             items.push_back(item);
@@ -176,12 +184,28 @@ private:
         if (items.empty()) {
             return;
         }
-        std::vector<std::int64_t> const width(where_.nodes(), 1);
-        auto const send = [&](std::size_t item, std::size_t node, std::size_t, missing_piece const& piece) {
-            in_node_.of(node, holders[item]).push_back(piece);
+        std::vector<std::int64_t> width;
+        for (auto const& cell : cells) {
+            width.push_back(cell.ranks);
+        }
+        auto const send = [&](std::size_t item, std::size_t cell, std::size_t, missing_piece const& piece) {
+            in_node_.of(cells[cell].node, holders[item]).push_back(piece);
         };
-        row_dealer dealer{pieces, items, width, send};
+        row_dealer dealer{pieces, balance_nodes(items, cells, where_.nodes()), width, send};
         dealer.deal();
+    }
+
+    /// The ranks of a class by node.
+    constexpr void add_cells(std::vector<node_cell>& cells, std::size_t of_class)
+    {
+        auto const first = cells.size();
+        for (auto const& member : where_.members(of_class)) {
+            auto const node = static_cast<std::size_t>(member.node);
+            if (cells.size() == first || cells.back().node != node) {
+                cells.push_back({node, 0, of_class});
+            }
+            ++cells.back().ranks;
+        }
     }
 
     constexpr void deal_to_ranks(std::size_t node)
@@ -218,7 +242,7 @@ private:
         auto const send = [&](std::size_t, std::size_t bin, std::size_t rank, missing_piece const& piece) {
             result_.sent.push_back({where_.members(bins[bin].number)[bins[bin].first + rank].rank, piece});
         };
-        row_dealer dealer{pieces, items, width, send};
+        row_dealer dealer{pieces, least_load(items, width), width, send};
         result_.least_largest_send = std::max(result_.least_largest_send, dealer.deal());
         for (auto const& bin : bins) {
             bin_of_[bin.number] = no_bin;

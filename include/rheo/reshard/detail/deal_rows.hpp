@@ -162,13 +162,11 @@ struct piece_cursor {
 template <class Send>
 class row_dealer {
 public:
-    constexpr row_dealer(std::vector<std::vector<missing_piece>> const& pieces, std::vector<load_item> const& items, std::vector<std::int64_t> const& width,
+    constexpr row_dealer(std::vector<std::vector<missing_piece>> const& pieces, divided_load const& divided, std::vector<std::int64_t> const& width,
                          Send const& send)
-        : pieces_{pieces}, width_{width}, send_{send}, forest_{items.size(), width.size()}, bins_(width.size())
+        : pieces_{pieces}, width_{width}, send_{send}, forest_{pieces.size(), width.size()}, bins_(width.size()), level_{divided.level}
     {
-        auto const divided = least_load(items, width);
-        level_ = divided.level;
-        for (std::size_t i = 0; i < items.size(); ++i) {
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
             for (auto const& share : divided.shares[i]) {
                 forest_.add({i, share.bin, share.size});
                 bins_[share.bin].share += share.size;
@@ -272,7 +270,7 @@ private:
     Send const& send_;
     share_forest<> forest_;
     std::vector<sending_bin> bins_;
-    std::int64_t level_ = 0;
+    std::int64_t level_;
 };
 
 }  // namespace rheo::inline v0::detail

@@ -399,8 +399,10 @@ TEST_CASE("plan_reshard: a rank takes what its node holds from it")
     std::mt19937 draw{8};
     for (int round = 0; round < 400; ++round) {
         auto const tensors = random_tensors(draw);
-        reshard_request request{
-            .from = random_layout(draw, tensors, true), .to = random_layout(draw, tensors, false), .live = ranks_from(rank_id{0}, 5), .node_of = nodes_of(5, 2)};
+        reshard_request request{.from = random_layout(draw, tensors, true),
+                                .to = random_layout(draw, tensors, false),
+                                .live = ranks_from(rank_id{0}, 5),
+                                .node_of = nodes_of(5, 2)};
         auto const held = elements_of(request.from);
         std::int64_t far = 0;
         for (auto const& [rank, wanted] : elements_of(request.to)) {
