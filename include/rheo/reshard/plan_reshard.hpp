@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rheo/reshard/detail/certify.hpp"
@@ -95,6 +96,7 @@ template <class OnlyWhenCalled = void>
 constexpr void join_transfers(std::vector<transfer>& transfers)
 {
     std::vector<transfer> joined;
+    joined.reserve(transfers.size());
     std::vector<kept_apart_box> boxes;
     for (std::size_t first = 0, last = 0; first < transfers.size(); first = last) {
         auto const& one = transfers[first];
@@ -118,7 +120,7 @@ constexpr void join_transfers(std::vector<transfer>& transfers)
             joined.back().size = bytes{elements(box.box) * unit};
         }
     }
-    transfers = joined;
+    transfers = std::move(joined);
 }
 
 /// Cuts and numbers the transfers by rounds. @pre sorted by receiver
@@ -147,7 +149,7 @@ constexpr void put_into_rounds(reshard_request const& request, reshard_outcome& 
         }
     }
     std::sort(filled.begin(), filled.end(), comes_before);
-    transfers = filled;
+    transfers = std::move(filled);
 }
 
 template <class OnlyWhenCalled = void>
@@ -214,6 +216,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     if (out.fault) {
         return out;
     }
+    out.plan.transfers.reserve(sources.sent.size());
     for (auto const& [from, piece] : sources.sent) {
         auto const& array = problem.arrays[piece.array];
         out.plan.transfers.push_back({0, from, piece.to, array.tensor, array.roles, piece.box, bytes{size_of(piece)}});

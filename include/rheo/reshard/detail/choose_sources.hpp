@@ -147,7 +147,7 @@ public:
         for (std::size_t n = 0; n < in_node_.nodes(); ++n) {
             deal_to_ranks(n);
         }
-        return result_;
+        return std::move(result_);
     }
 
 private:
